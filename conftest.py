@@ -1,4 +1,4 @@
-"""What tests and examples need packages that are not installed; with POSENC_FAST_REQUIRE_EXTRAS=1 they fail instead."""
+"""Skip tests and examples of packages that are not installed. With POSENC_FAST_REQUIRE_EXTRAS=1 they fail instead."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 from posenc_fast import SUBMODULES
 
-# most modules have the name of the package that they need
+# most submodules have the name of the package that they need
 OPTIONAL = {name: name for name in SUBMODULES} | {"plot": "matplotlib", "transformers": "torch transformers"}
 MISSING = {
     module: package
@@ -16,7 +16,7 @@ MISSING = {
     if importlib.util.find_spec(package) is None and not os.environ.get("POSENC_FAST_REQUIRE_EXTRAS")
 }
 
-# their examples run where the package is installed
+# examples of these modules run only if the package is installed
 collect_ignore = [path for module in MISSING for path in (f"posenc_fast/{module}.py", f"posenc_fast/{module}")]
 
 

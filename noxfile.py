@@ -86,8 +86,9 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def sanitize(session: nox.Session) -> None:
-    """Run the tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
-    session.run(".ci/sanitize", external=True)
+    """The tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
+    session.run(".ci/sanitize", "--nightly", external=True)
+    session.run(".ci/valgrind", external=True)
 
 
 @nox.session(default=False)

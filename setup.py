@@ -1,7 +1,7 @@
 """Build of the kernel: see CONTRIBUTING.md.
 
-The loops are translated to C once and compiled once for each instruction-set level, with that level's flags, into
-the one extension module; the module asks the CPU which of them to use.
+Cython translates the loops to C once. The C compiler compiles them for each instruction-set level, with the flags of
+the level, into one extension module. At import, the module asks the CPU which levels it supports.
 """
 
 import os
@@ -25,17 +25,17 @@ PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
 # free-threaded builds have no stable ABI yet
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-# Behind what CFLAGS and LDFLAGS say, so that these hold: sums and products of two doubles need every operation as it
-# is written. src/arithmetic.h refuses what they cannot take back.
+# Exact sums and products of doubles need every operation as it is written. These flags come after CFLAGS and LDFLAGS,
+# and so override them. src/arithmetic.h stops the build if a flag could not be overridden.
 STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
 STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
-# the linker of gcc 12 and before adds code that flushes subnormals in the whole process to -Ofast and -ffast-math
+# with -Ofast or -ffast-math, the linker of gcc 12 and earlier adds code that flushes subnormals in the whole process
 STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
-# doubles in registers of doubles; a 32-bit build needs what NumPy needs
+# compute doubles in 64-bit registers; a 32-bit build needs SSE2, as NumPy does
 STRICT_X86 = {64: ["-mfpmath=sse"], 32: ["-msse2", "-mfpmath=sse"]}
-# before Visual Studio 2022 this contracts, which src/arithmetic.h forbids
+# compilers before Visual Studio 2022 contract with this flag; the pragma in src/arithmetic.h forbids it
 STRICT_MSVC = ["/O2", "/fp:precise"]
-# the kernel then loads only into an interpreter that runs with LD_PRELOAD=libasan.so
+# a kernel with these flags needs an interpreter that runs with LD_PRELOAD=libasan.so
 SANITIZERS = [
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=undefined",
@@ -43,8 +43,8 @@ SANITIZERS = [
     "-fno-wrapv",
     "-g1",
 ]
-# Slowest first. -mprfchw makes a prefetch one for writing. Its instruction is no part of these levels, but does nothing
-# on a CPU that has AVX2 and not it (Haswell), so that the CPU need not be asked.
+# Slowest first. -mprfchw compiles prefetches for writing. This instruction is not part of the levels. On CPUs with AVX2
+# that lack it (Haswell), it does nothing, so that no check is needed.
 LEVELS = {
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
     "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],
@@ -53,13 +53,13 @@ LEVELS_MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
 
 class BuildKernel(build_ext):
-    """Compile the loops for every level that machine and compiler know."""
+    """Compile the loops for every level that machine and compiler support."""
 
     def build_extension(self, ext):
         try:
             self.build_levels(ext)
         except (BaseError, CCompilerError) as error:
-            self.loudly(f"{ext.name} could not be built: all will run in pure Python, many times slower: {error}")
+            self.loudly(f"{ext.name} could not be built, so posenc_fast runs in slow pure Python: {error}")
             raise
 
     def build_levels(self, ext):
@@ -79,16 +79,16 @@ class BuildKernel(build_ext):
             try:
                 ext.extra_objects += self.loops(ext, loops, level, common + flags)
             except (BaseError, CCompilerError):
-                self.loudly(f"the level {level} is left out: the compiler fails at it (flags {' '.join(flags)})")
+                self.loudly(f"the level {level} is omitted, because the compiler failed (flags {' '.join(flags)})")
             else:
                 ext.define_macros = [*ext.define_macros, (f"POSENC_{level.upper()}", "1")]
         super().build_extension(ext)
 
     def x86_bits(self):
-        """64 or 32 if one x86 is built for, which has levels in the first case; else 0."""
+        """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels."""
         target = self.plat_name.replace("-", "_")
         if target.endswith(("x86_64", "amd64")):
-            # a 32-bit Python on a 64-bit kernel may call itself so
+            # a 32-bit Python on a 64-bit kernel may have the same name
             return 64 if sys.maxsize > 2**32 else 32
         return 32 if target.endswith(("i386", "i486", "i586", "i686", "win32")) else 0
 
@@ -99,16 +99,16 @@ class BuildKernel(build_ext):
         objects, msvc = [], self.compiler.compiler_type == "msvc"
         for source in sources:
             name = Path(source).stem
-            # one entry for each level, and names apart for what Cython makes global
+            # a name of the entry for each level, and different names for Cython's global symbols
             names = [
                 ("POSENC_ENTRY", f"posenc{name}_{level}"),
                 (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
                 (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
             ]
-            # what must be inlined says so itself (POSENC_STEP), of other functions in .pxd files the compiler chooses
+            # functions that must be inlined are marked (POSENC_STEP); for others in .pxd files the compiler decides
             names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
             if name == "_rotations" and not msvc:
-                # gcc 12 makes an FMA of the two sums of a pair, whatever -ffp-contract says
+                # gcc 12 contracts the two sums of a pair to an FMA, in spite of -ffp-contract=off
                 flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
                 [source],
@@ -128,7 +128,7 @@ def extensions():
         return []
     from Cython.Build import cythonize
 
-    # posenc_fast/c_api.pxd declares what posenc_fast.h has for other programs
+    # posenc_fast/c_api.pxd declares the contents of posenc_fast.h for other programs
     options = {"include_path": ["src", "."], "build_dir": "build"}
     loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations", "_grids")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
@@ -140,15 +140,15 @@ def extensions():
     if ABI3:
         kernel.define_macros = [("Py_LIMITED_API", "0x030B0000")]
     if flag("POSENC_FAST_DEBUG"):
-        # what guards.pxd looks at
+        # enables the checks of guards.pxd
         kernel.define_macros = [*kernel.define_macros, ("POSENC_FAST_DEBUG", "1")]
-    # cythonize drops this: without a compiler a user gets the pure-Python package, a packager an error
+    # set here, because cythonize drops it; without a compiler, users get the pure-Python package, packagers an error
     kernel.optional = not REQUIRED
     return [kernel]
 
 
 def description():
-    """README.md as a package index can show it: without what only a checkout has, pictures and links into it."""
+    """Return README.md for a package index: without pictures, links to files, and parts that need a checkout."""
     text = Path("README.md").read_text("utf-8")
     text = re.sub(r"<!-- checkout -->.*?<!-- /checkout -->\n+", "", text, flags=re.DOTALL)
     text = re.sub(r" \(\[[^]]*\]\((?!https?:)[^)]*\)\)", "", text)

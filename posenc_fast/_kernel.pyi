@@ -1,4 +1,4 @@
-"""The compiled engine; `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with the types in full."""
+"""The compiled engine. `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with precise types."""
 
 from typing import Any
 
@@ -65,9 +65,7 @@ class Lattice:
 
 def stores(out: Any, x: Any, kind: int, last_level: int, given: bool, each: bool = False) -> int: ...
 def merge(level: int, outer: Any, inner: Any, out: Any, stores: int = 0) -> None: ...
-def rotate(
-    level: int, angles: Any, x: Any, out: Any, kind: int, layout: int, stores: int = 0, second_level: int = 0
-) -> None: ...
+def rotate(level: int, angles: Any, x: Any, out: Any, kind: int, layout: int, stores: int = 0) -> None: ...
 def rotate_memory(
     level: int,
     angles: Any,

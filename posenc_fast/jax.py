@@ -31,6 +31,7 @@ from ._core.numbers.arrays import Array, is_masked_array
 from ._core.numbers.formats import FLOAT64, float_type, kind_of, wanted_type
 from ._core.positions.conversion import convert
 from ._core.positions.foreign import as_array
+from ._core.rotary.pairs import source_and_target
 from ._core.rotary.value import Rotary
 from .typing import Precision
 
@@ -530,9 +531,7 @@ class _Rotation:
         rows = _call(angles, *where)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
-        source = target = self.rotary.layout
-        if source == "interleaved_to_half":
-            source, target = ("half", "interleaved") if self.inverse else ("interleaved", "half")
+        source, target = source_and_target(self.rotary.layout, self.inverse)
         values = x[..., :turning].astype(wide)
         first, second = jnp.split(values, 2, -1) if source == "half" else (values[..., 0::2], values[..., 1::2])
         parts = first * cos - second * sin, first * sin + second * cos

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Grids from the tables of their axes: compiled once for each instruction-set level, as ``_loops.pyx`` is.
+"""Grids from the tables of their axes. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
-A column is all zero bits in every table but its own, so that a point's row has the bits of all its axes' rows; a minus
-of zero is kept. Rows that lie side by side are one stretch of memory, whatever their width: whole cache lines of it
-are merged and sent, in which one row ends and the next begins.
+Each column belongs to one axis: in the tables of other axes, all its bits are zero. So the row of a point is the
+bitwise OR of its axes' rows, which keeps negative zeros. Adjacent rows of any width are merged as one stretch of
+memory, in whole cache lines that may contain parts of two rows.
 """
 
 from libc.stdint cimport uint16_t
@@ -22,7 +22,7 @@ cdef void merge_values(cruint16 x, cruint16 y, ruint16 out, Py_ssize_t n) noexce
 
 
 cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t n) noexcept nogil:
-    """One row again and again, n values in all."""
+    """Fill out with n values: copies of one row."""
     cdef Py_ssize_t c = 0
     while c < n:
         memcpy(out + c, x, min(width, n - c) * sizeof(uint16_t))
@@ -31,7 +31,7 @@ cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t 
 
 cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y, uint16_t* out, Py_ssize_t n,
                         bint past) noexcept nogil:
-    """n values of y, each with that of x at its place in the period, of which a line more is there."""
+    """Merge n values of y with the values of x, which repeat after period. x has one cache line more than period."""
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m
     cdef bint lines
@@ -53,7 +53,7 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
 
 cdef void merge(const uint16_t* outer, const uint16_t* inner, Py_ssize_t rows, Py_ssize_t width, const Output* output,
                 double* scratch) noexcept nogil:
-    """The rows of inner, each merged with that of outer, batch by batch: all 16-bit pieces of whatever type."""
+    """Merge all rows of inner with the row of outer of each batch. Values of any type are treated as 16-bit pieces."""
     cdef Py_ssize_t b, i
     cdef GridWork work
     lay_out_grid(rows, width, output, &work, scratch)

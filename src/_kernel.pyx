@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
-"""The compiled engine: hands arrays, checked by the Python wrapper, to the loops of one instruction-set level.
+"""The compiled engine. It passes arrays to the loops of one instruction-set level. The Python wrapper has checked them.
 
-``posenc_fast/_core/engine/python.py`` has the same two classes, ``Plan`` and ``Lattice``, with the same methods.
-Builds with POSENC_FAST_DEBUG look at what comes (``guards.pxd``) and at the ends of the work space.
-A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats come as uint16, with their ``kind``.
+``posenc_fast/_core/engine/python.py`` has the same classes ``Plan`` and ``Lattice``, with the same methods.
+Builds with POSENC_FAST_DEBUG check the arguments (``guards.pxd``) and the ends of the work space.
+A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats are passed as uint16, with their ``kind``.
 """
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -71,7 +71,7 @@ cdef extern from *:
     #define POSENC_BASE_NAME "baseline"
     #endif
     POSENC_ENTRIES(baseline)
-    /* setup.py says which levels the compiler made */
+    /* setup.py defines POSENC_AVX2 and POSENC_AVX512 if the compiler supports these levels */
     #if defined(POSENC_AVX2)
     POSENC_ENTRIES(avx2)
     #else
@@ -94,16 +94,16 @@ cdef extern from *:
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
 
 cdef enum:
-    SMALL = 1 << 14  # elements: below, releasing the GIL costs more than it gives
-    ON_STACK = 4096  # doubles of scratch
-    FENCE = 64  # bytes behind work space that nothing may write, in debug builds
+    SMALL = 1 << 14  # elements; for fewer, releasing the GIL takes longer than it saves
+    ON_STACK = 4096  # doubles of scratch on the stack
+    FENCE = 64  # debug builds: bytes after the work space that nothing may write; also their value
 
 cdef CLevel levels[3]
 cdef Py_ssize_t SECOND_LEVEL = c_second_level()
 
 
 cdef bint _is_sound(CLevel* level):
-    """Whether the sine of one radian comes out as a sum of two doubles: it does not where sums were reordered."""
+    """Return whether the sine of one radian is right as a sum of two doubles. Compilers that reorder sums break it."""
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
     cdef CRow two[2]
@@ -124,7 +124,7 @@ cdef bint _is_sound(CLevel* level):
 
 
 def _load():
-    """Names of the levels that build and CPU have, and of those that the CPU alone has."""
+    """Return the names of the levels that build and CPU support, and of those that only the CPU supports."""
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
     names, missed = [BASE_NAME.decode()], []
@@ -151,15 +151,15 @@ def _load():
 
 LEVELS, MISSED = _load()
 CACHE_SIZE = cache_size()
-# by what `stores` answers
+# reasons, by the result of `stores`
 STORES = tuple([reasons[k].decode() for k in range(STORES_COUNT)])
 DEBUG = bool(GUARDED)
-# what Python calls them too: posenc_fast/_core/numbers/formats.py
+# the same numbers as in posenc_fast/_core/numbers/formats.py
 KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
 cdef class _Scratch:
-    """Memory of whole cache lines, freed with the object."""
+    """Memory that begins at a cache line, freed with the object."""
     cdef void* memory
     cdef double* start
     cdef Py_ssize_t doubles
@@ -185,7 +185,7 @@ cdef class _Scratch:
 
 
 cdef class _Target:
-    """An Output and the buffers that it holds."""
+    """An Output, with the Python buffers that keep its memory alive."""
     cdef Output output
     cdef Py_buffer out
     cdef Py_buffer x
@@ -217,10 +217,10 @@ cdef class _Target:
 
 
 def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False):
-    """How rows, or their sum with x, are to be written to out: an index into ``STORES``.
+    """Return how to write rows, or their sum with x, to out: an index into ``STORES``.
 
-    last_level: bytes of the last-level cache. given: out is not new memory. each: for ``encode`` and ``rows``, which
-    make rows one by one.
+    last_level: bytes of the last-level cache. given: whether out existed before the call. each: whether rows are
+    computed one by one, as in ``encode`` and ``rows``.
     """
     cdef _Target target = _Target(out, x, 1.0, kind, FITS)
     cdef Result result
@@ -233,7 +233,7 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False)
     result.in_place = result.sum and target.output.x == target.output.out
     result.wide = kind == FLOAT64
     result.at_once = result.sum and target.output.batches == 1 and kind == FLOAT32
-    # the system is asked where it matters alone
+    # ask the system only if the answer matters
     if not result.sum and c_stores(&result) == PAST:
         result.mapped = given and is_warm(target.out.buf, target.out.len)
     return c_stores(&result)
@@ -242,9 +242,9 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False)
 cdef class Plan:
     """Waves and columns of an encoding.
 
-    frequencies: (2, axes, waves), turns per unit as sums of two doubles, or, for calls with ``single``, radians per
-    unit rounded to float32, and zeros. source: (width,), the place of each column in a row of waves; runs: the first
-    columns of stretches of consecutive sources, and the width.
+    frequencies: (2, axes, waves), turns per unit as sums of two doubles. For calls with ``single``, radians per unit
+    rounded to float32, and zeros. source: (width,), index of each column in a row of waves. runs: first columns of the
+    runs of consecutive sources, then the width.
     """
     cdef CPlan c
     cdef const double[:, :, ::1] _frequencies
@@ -278,8 +278,8 @@ cdef class Plan:
                double scale=1.0):
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
-        positions: float64 (rows, axes). stores: as of `Lattice.table`. Returns None, or where rows could not be done
-        and are left as they were a byte for each row: 1 for those.
+        positions: float64 (rows, axes). stores: as in `Lattice.table`. Return None if all rows are written. Otherwise
+        return a byte for each row: 1 for rows that need exact arithmetic and are unchanged.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows
@@ -322,11 +322,11 @@ cdef class Plan:
 
 
 cdef class Lattice:
-    """What the rows of integer positions are made from: rows of cosines and sines of small offsets.
+    """Rows of cosines and sines of small offsets, from which the rows of integer positions are computed.
 
-    plan's axes: multiples of 2**32, the remainder, and (where there are phases that are no quarter turns) one.
-    quadrature: source and amplitude of the columns' derivatives by angle. cosine, sine: sources of the cosines
-    and sines of the columns' waves.
+    Axes of the plan: multiples of 2**32, the remainder, and, if some phase is not a quarter turn, the constant 1.
+    quadrature: source and amplitude of the columns' derivatives by the angle. cosine, sine: sources of the cosines and
+    sines of the columns' waves.
     """
     cdef CLattice c
     cdef readonly Plan plan
@@ -347,7 +347,7 @@ cdef class Lattice:
         self.c.plan = &plan.c
         self.c.quadrature_source = &self._quadrature_source[0]
         self.c.quadrature_amplitude = &self._quadrature_amplitude[0]
-        # an odd number of cache lines from row to row, so that rows do not evict each other
+        # rows are an odd number of cache lines apart, so that they do not evict each other
         self.c.stride = ((plan.c.width + 7) // 8 | 1) * 8
         self.c.block_bits = block_bits
         self.c.span_bits = span_bits
@@ -365,7 +365,7 @@ cdef class Lattice:
             self._origin.check()
 
     cdef int _evaluate_origin(self, int level) except -1:
-        # most tables begin at 0, and short ones would spend most of their time on this
+        # computed once, because most tables begin at 0, and a short table would spend most of its time on this
         cdef EvaluateWork places
         cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &places, NULL))
         cdef CRow two[2]
@@ -380,7 +380,7 @@ cdef class Lattice:
 
     cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
                            Py_ssize_t rows, bint double_double):
-        """Cosines and sines of 0, step, 2 * step .., and if double_double their low parts, row by row."""
+        """Return rows of the cosines and sines of 0, step, 2 * step, .. With double_double, add their low parts."""
         cdef CPlan* plan = &self.plan.c
         cdef CRow two[2]
         cdef Py_ssize_t plane = rows * self.c.stride, i, c
@@ -408,10 +408,10 @@ cdef class Lattice:
 
     def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, int stores=FITS, x=None,
               double scale=1.0):
-        """Fill out (rows, width): consecutive integers from span * 2**span_bits + offset on.
+        """Fill out (rows, width) for consecutive integers from span * 2**span_bits + offset on.
 
-        Or write scale * x + encoding to out (batch, rows, width), which float64 does by rows alone. stores: what the
-        function of that name answers for the whole result, of which out may be a part.
+        With x, write scale * x + encoding to out (batch, rows, width). For sums of float64, call `rows` instead.
+        stores: result of the function `stores` for the whole array that out is a part of.
         """
         cdef _Target target
         cdef _Scratch memory
@@ -436,7 +436,7 @@ cdef class Lattice:
 
     def rows(self, int level, const int64_t[::1] spans, const int32_t[::1] offsets, out, int kind, int stores=FITS,
              x=None, double scale=1.0):
-        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width): any integers."""
+        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width), for any integers."""
         cdef _Target target
         cdef _Scratch memory
         cdef RowsWork work
@@ -453,7 +453,7 @@ cdef class Lattice:
 
 
 cdef int _rotate(int level, object angles, CRotation* r) except -1:
-    """What r says, by angles (groups, rows, 2 * pairs) that lie row behind row."""
+    """Rotate the arrays of r by C-contiguous angles (groups, rows, 2 * pairs)."""
     cdef Py_buffer view
     cdef double on_stack[ON_STACK]
     cdef double* scratch = on_stack
@@ -482,9 +482,9 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
 
 def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner, uint16_t[:, :, :] out,
           int stores=FITS):
-    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+    """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
 
-    stores: as of `Lattice.table`.
+    The arrays contain 16-bit pieces of values of any type. stores: as in `Lattice.table`.
     """
     cdef Output output
     cdef GridWork work
@@ -503,13 +503,13 @@ def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner,
         memory.check()
 
 
-def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS, Py_ssize_t second_level=0):
-    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
+    """Rotate the pairs of x (groups, batches, heads, rows, width) and write them to out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
-    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
-    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
-    second_level: bytes of the second-level cache, 0 for this machine's.
+    angles: C-contiguous (groups, rows, 2 * pairs): cosines, then sines. float64, or float32 if x is of a 16-bit type.
+    layout: 0 if the two values of a pair are half a row apart, 1 if they are adjacent, 2 if they are adjacent in x and
+    half a row apart in out. Values behind the pairs are copied. stores: result of `stores` for the whole array that out
+    is a part of.
     """
     cdef CRotation r
     cdef Py_buffer x_view
@@ -531,7 +531,7 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS, Py_
         r.type = kind
         r.layout = layout
         r.stream = stores == PAST and r.x != r.out
-        r.second_level = second_level if second_level else SECOND_LEVEL
+        r.second_level = SECOND_LEVEL
         try:
             _rotate(level, angles, &r)
         finally:
@@ -542,9 +542,10 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS, Py_
 
 def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t out, out_strides,
                   int axis, int kind, int layout):
-    """The same for x of four axes at an address, with the tokens on one of axes 1 and 2; strides count values.
+    """Rotate x of four axes at one address, as `rotate` does, and write the result to the address out.
 
-    angles: of one group for all batches, or of one for each.
+    axis: axis of the tokens, 1 or 2. strides count values, not bytes. angles: of one group for all batches, or of one
+    group for each batch.
     """
     cdef CRotation r
     cdef Py_ssize_t size = size_of(kind), k, place
@@ -572,7 +573,8 @@ def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t ou
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
     """Fill angles (groups, rows, 2 * pairs), float64 or float32, from cosines and sines at two addresses.
 
-    Those are row behind row, twice in each (groups, rows, 2 * pairs). False where the halves of a row are not alike.
+    The arrays at the addresses are C-contiguous (groups, rows, 2 * pairs), with each cosine or sine twice in a row.
+    Return False if the two halves of a row differ.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs
@@ -601,21 +603,21 @@ cdef const char* c_error_text(int error) noexcept nogil:
     if error == POSENC_FAST_ERROR_NULL:
         return "a pointer is NULL"
     if error == POSENC_FAST_ERROR_TYPE:
-        return "the type is none of POSENC_FAST_FLOAT64, .._FLOAT32, .._FLOAT16 and .._BFLOAT16"
+        return "type must be POSENC_FAST_FLOAT64, .._FLOAT32, .._FLOAT16 or .._BFLOAT16"
     if error == POSENC_FAST_ERROR_LENGTH:
         return "a length is negative, or an array is larger than the address space"
     if error == POSENC_FAST_ERROR_ALIGNMENT:
-        return "an address or a stride is no multiple of the size of a value"
+        return "an address or a stride is not a multiple of the size of a value"
     if error == POSENC_FAST_ERROR_OVERLAP:
-        return "rows of the result overlap, or it shares memory with another array or with the scratch"
+        return "rows of the result overlap, or the result shares memory with another array or with the scratch"
     if error == POSENC_FAST_ERROR_SCRATCH:
-        return "the scratch is smaller than the function says that measures it"
+        return "the scratch is smaller than the size that scratch or rotary_scratch returns"
     if error == POSENC_FAST_ERROR_SCALE:
         return "x_scale is not finite"
     if error == POSENC_FAST_ERROR_AXES:
-        return "the encoding has several axes, and so no row of one integer: encode takes its positions"
+        return "the encoding has several axes, but table and add need one: call encode with its positions"
     if error == POSENC_FAST_ERROR_BEYOND:
-        return "an angle is so large or so small that it needs exact arithmetic: Python's call has it"
+        return "an angle is so large or so small that it needs exact arithmetic: call the Python method"
     return "not an error of posenc_fast"
 
 
@@ -695,7 +697,7 @@ _C_API = PyCapsule_New(&c_api, POSENC_FAST_API_CAPSULE, NULL)
 
 
 cdef class _Encoding:
-    """The struct behind posenc_fast_encoding, and the objects whose memory it names; None for those that it lacks."""
+    """The struct of a posenc_fast_encoding, and the objects that own its memory (None if the encoding lacks one)."""
     cdef CEncoding c
     cdef Plan real, integer
     cdef Lattice lattice, lattice_dd
@@ -726,7 +728,7 @@ cdef class _Encoding:
 
 
 cdef class _Rotary:
-    """The struct behind posenc_fast_rotary, and the encoding that makes its angles."""
+    """The struct of a posenc_fast_rotary, and the encoding that computes its cosines and sines."""
     cdef CRotary c
     cdef _Encoding angles
 
@@ -736,7 +738,7 @@ cdef void _release(object capsule) noexcept:
 
 
 cdef object _capsule(object owner, const void* pointer, const char* name):
-    """A capsule that keeps the owner of what it points to."""
+    """Return a capsule that keeps the owner of its pointer alive."""
     capsule = PyCapsule_New(<void*>pointer, name, _release)
     PyCapsule_SetContext(capsule, <void*>owner)
     Py_INCREF(owner)
@@ -747,16 +749,19 @@ def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattic
                      bint single, Py_ssize_t axes, Py_ssize_t last_level):
     """Return a capsule for the C interface.
 
-    real, integer: the plans for the two forms of positions (integer: None with single). lattice, lattice_dd: None if
-    the encoding has none. least: as `Plans.least`. phase: whether the plans take a component of ones. last_level: bytes
-    of the last-level cache.
+    real, integer: plans for the two forms of positions (integer: None with single). lattice, lattice_dd: None if the
+    encoding has none. least: as `Plans.least`. phase: whether the plans have a last axis of ones. last_level: bytes of
+    the last-level cache.
     """
     cdef _Encoding owner = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, single, axes, last_level)
     return _capsule(owner, &owner.c, POSENC_FAST_ENCODING_CAPSULE)
 
 
 def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
-    """A capsule for the C interface. angles: that of cosines and sines, of one axis; layout: as of `rotate`."""
+    """Return a capsule for the C interface.
+
+    angles: capsule of the encoding, with one axis, that computes cosines and sines. layout: as in `rotate`.
+    """
     cdef _Rotary owner = _Rotary()
     owner.angles = <_Encoding>PyCapsule_GetContext(angles)
     owner.c.angles = <const CEncoding*>PyCapsule_GetPointer(angles, POSENC_FAST_ENCODING_CAPSULE)
@@ -768,17 +773,17 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
 
 
 cdef enum:
-    MOST_OF_TABLE = 1 << 22  # values: as BLOCK in posenc_fast/_core/engine/blocks.py
-    MOST_OF_ROWS = 1 << 20  # values: as WORTH_A_THREAD there
-    LARGE = 1 << 20  # bytes: as _LARGE in posenc_fast/_core/numbers/arrays.py
-    MOST_OF_TOKENS = 8  # Python keeps the cosines and sines of longer sequences for the next layer
+    MOST_OF_TABLE = 1 << 22  # values; equals BLOCK in posenc_fast/_core/engine/blocks.py
+    MOST_OF_ROWS = 1 << 20  # values; equals WORTH_A_THREAD in posenc_fast/_core/engine/blocks.py
+    LARGE = 1 << 20  # bytes; equals _LARGE in posenc_fast/_core/numbers/arrays.py
+    MOST_OF_TOKENS = 8  # for more tokens, Python caches the cosines and sines for the next layer
     ANGLES_ON_STACK = 1024  # doubles of cosines and sines
 
 cdef int64_t MOST_START = <int64_t>1 << 62
-cdef double MOST_EXACT = 9007199254740992.0  # 2**53: all integers up to here are float64 numbers
+cdef double MOST_EXACT = 9007199254740992.0  # 2**53: float64 represents all smaller integers
 
 _FLOAT32, _FLOAT64, _INT64 = _dtype("float32"), _dtype("float64"), _dtype("int64")
-# the type in which the loops read positions, by the dtype of the positions; uint64 may need more than int64
+# type of positions for the loops, by the dtype of the caller's positions; uint64 is missing, as it may exceed int64
 _READ_AS = {
     _dtype(code): _INT64 if code in "lq" and _dtype(code).itemsize == 8 else _FLOAT64 for code in "bBhHiIlqefd"
 }
@@ -786,7 +791,7 @@ _SCALARS = frozenset([_dtype(code).type for code in "bBhHiIlLqQefd"])
 
 
 cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
-    """Hold the memory of an array of values of a kind, and return the kind; -1, with nothing held, on failure."""
+    """Get the buffer of an array of values of a kind, and return the kind. Return -1, without a buffer, on failure."""
     try:
         PyObject_GetBuffer(array, view, flags)
     except (BufferError, ValueError):
@@ -799,7 +804,7 @@ cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
 
 
 cdef object _new(tuple shape, object dtype, Py_ssize_t bytes, object large):
-    """Return a new array; large makes those that begin at a cache line."""
+    """Return a new array. large: function for large arrays, which begin at a cache line."""
     return _empty(shape, dtype) if bytes < LARGE else large(shape, _dtype(dtype))
 
 
@@ -810,22 +815,25 @@ cdef CRotary _rotary(const CEncoding* angles, Py_ssize_t head_dim, int layout) n
 
 
 cdef bint _is_start(object start):
-    """Whether start is an integer of 63 bits."""
+    """Return whether start is an int with less than 63 bits."""
     return type(start) is int and -MOST_START < start < MOST_START
 
 
 cdef bint _are_exact(double first, double last):
-    """Whether first, first + 1, .. last are float64 numbers: integers up to 2**53 times a power of 2."""
+    """Return whether float64 represents first, first + 1, .. last exactly.
+
+    It does if all are integers up to 2**53 times one power of 2.
+    """
     cdef int exponent
     cdef double part = frexp(first, &exponent)
-    # the least power of 2 that first is a multiple of
+    # largest power of 2 that divides first
     while part != floor(part):
         part *= 2.0
         exponent -= 1
     return exponent > -1000 and max(fabs(first), fabs(last)) < ldexp(MOST_EXACT, exponent)
 
 
-# Values (batch, heads, tokens, head_dim), without the last axis, and where they go.
+# Shape, strides and addresses of x and out, (batch, heads, tokens, head_dim), without the last axis.
 cdef struct Tokens:
     Py_ssize_t[3] shape
     Py_ssize_t[3] x_strides
@@ -838,10 +846,10 @@ cdef struct Tokens:
 cdef class Calls:
     """Small calls of one encoding at one level.
 
-    Each method returns the result, or None, with nothing written, for all but plain arguments: Python then checks them
-    and computes the result the general way. The functions of the C interface check the memory. All ways give the same
-    bits. kinds: by dtype and by type. large: makes large arrays. The other arguments are those of `encoding_capsule`,
-    None for plans and lattices that are not made yet.
+    Each method returns the result for plain arguments. For all others it writes nothing and returns None: Python then
+    checks the arguments and computes the same bits in the general way. The functions of the C interface check the
+    memory. kinds: kind of each dtype and scalar type. large: function for large arrays. The other arguments are those
+    of `encoding_capsule`, with None for plans and lattices that do not exist yet.
     """
     cdef _Encoding one
     cdef dict kinds
@@ -860,7 +868,7 @@ cdef class Calls:
         return -1 if kind is None else kind
 
     cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
-        """Return out, or a new array, and its kind; None if the dtype is not seen at once, or is not that of out."""
+        """Return out, or a new array, and set its kind. Return None if the dtype is not a key of kinds or not out's."""
         kind[0] = FLOAT32
         if dtype is not None:
             number = self.kinds.get(dtype) if isinstance(dtype, (type, _dtype)) else None
@@ -956,7 +964,7 @@ cdef class Calls:
             read_as = _READ_AS.get(positions.dtype)
             if read_as is None or positions.size >= MOST_OF_ROWS:
                 return None
-            # an array of our own, whose shape no other thread sets
+            # a view of our own, so that other threads cannot change its shape
             positions = positions.astype(read_as, "C", copy=False).view() if positions.size > 1 else positions.view()
             shape = positions.shape
             for size in shape:
@@ -984,7 +992,7 @@ cdef class Calls:
             number = value
             real = &number
         elif given is not _ndarray:
-            # beyond float64, or bools and complex numbers of torch
+            # integers that float64 cannot represent, or bools and complex numbers of torch
             return None
         values = count * e.width
         if not 0 < values < MOST_OF_ROWS:
@@ -1083,8 +1091,8 @@ cdef class Calls:
     def rotate(self, x, start, axis, out, Py_ssize_t head_dim, int layout):
         """Do the work of `Rotary.apply` for up to MOST_OF_TOKENS tokens.
 
-        The encoding has the cosines of all pairs, then the sines. x: (batch, heads, tokens, head_dim), or tokens and
-        heads exchanged; axis: that of the tokens.
+        The encoding computes the cosines of all pairs, then the sines. x: (batch, heads, tokens, head_dim), or (batch,
+        tokens, heads, head_dim). axis: axis of the tokens.
         """
         cdef CRotary r = _rotary(&self.one.c, head_dim, layout)
         if not _is_start(start):
@@ -1092,12 +1100,15 @@ cdef class Calls:
         return _rotate_array(&r, NULL, 1, MOST_OF_TOKENS, start, x, axis, out, self.kinds, self.large)
 
     def takes(self, Py_ssize_t tokens, int kind):
-        """Return whether `rotate_memory` rotates so many tokens of a kind."""
+        """Return whether `rotate_memory` supports this number of tokens of a kind."""
         return tokens <= MOST_OF_TOKENS and find_lattice(&self.one.c, type_of_angles(kind)) != NULL
 
     def rotate_memory(self, int64_t start, shape, uintptr_t x, x_strides, uintptr_t out, out_strides, int axis,
                       int kind, int layout):
-        """Do the work of `rotate` at two addresses; strides count values. `takes` must hold, and head_dim must fit."""
+        """Do the work of `rotate` for arrays at two addresses. strides count values, not bytes.
+
+        `takes` must be true, and the last axis must be at least as wide as the encoding.
+        """
         cdef CRotary r = _rotary(&self.one.c, shape[3], layout)
         cdef Tokens t
         cdef Py_ssize_t size = size_of(kind), place
@@ -1117,10 +1128,10 @@ cdef class Calls:
 
 
 def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t head_dim, int layout):
-    """Do the work of `Rotary.apply_tables` for x as of `Calls.rotate`; or return None.
+    """Do the work of `Rotary.apply_tables` for x as in `Calls.rotate`, or return None.
 
-    angles: (1 or batch, tokens, 2 * pairs), cosines, then sines, as of `rotate`; no other thread changes their shape.
-    kinds, large: as of `Calls`.
+    angles: (1 or batch, tokens, 2 * pairs): cosines, then sines, as in `rotate`. Other threads must not change their
+    shape. kinds, large: as in `Calls`.
     """
     cdef Py_buffer view
     cdef CEncoding e
@@ -1139,9 +1150,10 @@ def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t h
 
 cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t groups, Py_ssize_t tokens,
                           int64_t start, object x, object axis, object out, dict kinds, object large):
-    """Return x rotated by angles, or for start, start + 1, .. if angles is NULL; None for all but plain arrays.
+    """Return x rotated by angles, or, if angles is NULL, for the positions start, start + 1, ..
 
-    groups: 1, or as many as x has sequences. tokens: of angles, or the most that are computed.
+    Return None for all but plain arrays. groups: 1, or the number of sequences in x. tokens: number of tokens of
+    angles, or, if angles is NULL, the maximum number.
     """
     cdef Py_buffer source, view
     cdef Tokens t
@@ -1192,7 +1204,7 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
 
 
 cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t) except -1:
-    """Rotate by angles, or for start, start + 1, .. if angles is NULL; return whether it was done."""
+    """Rotate by angles, or, if angles is NULL, for the positions start, start + 1, .. Return whether it succeeded."""
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]
     cdef void* scratch = on_stack

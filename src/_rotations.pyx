@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rotation of pairs, for rotary encodings: compiled once for each instruction-set level, as ``_loops.pyx`` is.
+"""Rotation of pairs, for rotary encodings. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
-The pairs of a row are turned by one angle each and rounded once, in place or on the way to where the row belongs: in
-doubles, those of 16-bit floats in floats. Cosines and sines come from ``_loops.pyx``, for some rows at a time, and
-serve all batches and heads.
+Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
+float64 and float32 are rotated in doubles, the 16-bit types in floats. ``_loops.pyx`` computes cosines and sines of
+several rows at a time. All batches and heads share them.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
@@ -26,7 +26,7 @@ from work cimport LINE_BYTES, RotationWork, lay_out_rotation, row_of_angles, row
 
 cdef extern from *:
     """
-    /* inlined, they would lose what restrict says, and test each row for memory that overlaps */
+    /* not inlined: the compiler would lose restrict, and would test each row for overlap */
     static POSENC_APART void posenc_split_in_place(rbfloat, Py_ssize_t, crfloat, Py_ssize_t, Py_ssize_t, Py_ssize_t);
     static POSENC_APART int posenc_split_elsewhere(rbfloat, Py_ssize_t, rbfloat, Py_ssize_t, crfloat, Py_ssize_t,
                                                    Py_ssize_t, Py_ssize_t);
@@ -56,10 +56,13 @@ ctypedef fused rows_of_angles:
 cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_t spacing, plain* out_first,
                               plain* out_second, Py_ssize_t out_spacing, rows_of_angles cosine, rows_of_angles sine,
                               Py_ssize_t n) noexcept nogil:
-    """From pair to pair: spacing, known where this is inlined: 1 for pairs half a row apart, 2 for those side by side.
+    """Rotate n pairs.
 
-    Computed in the type of the angles, to 2^-52 (doubles) or 2^-23 (floats) of the pair's length, and rounded once to
-    that of the pairs. Products and sums are written out, the same with and without FMA.
+    spacing: distance from one pair to the next: 1 if the two values of a pair are half a row apart, 2 if they are
+    adjacent. It is a constant wherever this function is inlined.
+
+    Products and sums have the type of the angles. Their error is 2^-52 (doubles) or 2^-23 (floats) of the pair's
+    length. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
     """
     cdef Py_ssize_t j
     cdef double a, b
@@ -67,36 +70,39 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     cdef bfloat e, f
     cdef uint32_t both
     for j in range(n):
-        if rows_of_angles is crdouble and plain is not bfloat:
+        if plain is bfloat and rows_of_angles is crdouble:
+            # never called, because bfloat16 has float angles; Cython compiles all combinations of types
+            pass
+        elif rows_of_angles is crdouble:
             a = first[spacing * j]
             b = second[spacing * j]
             out_first[out_spacing * j] = <plain>(a * cosine[j] - b * sine[j])
             out_second[out_spacing * j] = <plain>(b * cosine[j] + a * sine[j])
-        elif rows_of_angles is crfloat:
-            if plain is bfloat:
-                if spacing == 2:
-                    both = two_bfloats(first + 2 * j)
-                    c, d = value_of_bfloat(both), value_of_bfloat(both >> 16)
-                else:
-                    c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
-                e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
-                f = to_nearest_bfloat(d * cosine[j] + c * sine[j])
-                if out_spacing == 2:
-                    set_two_bfloats(out_first + 2 * j, e, f)
-                else:
-                    out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+        elif plain is bfloat:
+            if spacing == 2:
+                both = two_bfloats(first + 2 * j)
+                c, d = value_of_bfloat(both), value_of_bfloat(both >> 16)
             else:
-                c = <float>first[spacing * j]
-                d = <float>second[spacing * j]
-                out_first[out_spacing * j] = c * cosine[j] - d * sine[j]
-                out_second[out_spacing * j] = d * cosine[j] + c * sine[j]
+                c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
+            e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
+            f = to_nearest_bfloat(d * cosine[j] + c * sine[j])
+            if out_spacing == 2:
+                set_two_bfloats(out_first + 2 * j, e, f)
+            else:
+                out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+        else:
+            c = <float>first[spacing * j]
+            d = <float>second[spacing * j]
+            out_first[out_spacing * j] = c * cosine[j] - d * sine[j]
+            out_second[out_spacing * j] = d * cosine[j] + c * sine[j]
 
 
 cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,
                                   const float* angle, Py_ssize_t n, uint32_t* usual) noexcept nogil:
-    """Pairs half a row apart, two at a time, by angles from `split_angles`; usual keeps the `usual_bits` that all have.
+    """Rotate pairs of layout HALF, two at a time, by angles from `split_angles`.
 
-    One at a time, half of the loop would be shuffles between 16 and 32 bits.
+    Clear the bits of usual that some value lacks in its `usual_bits`. A loop over single pairs would spend half of its
+    time on shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j, m = (n + 1) // 2
     cdef uint32_t a, b, all_have = USUAL
@@ -118,8 +124,10 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
 
 
 cdef inline void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept nogil:
-    """A row of n cosines and n sines in four parts of (n + 1) // 2: the cosines of even pairs, of odd ones, and the
-    same of the sines."""
+    """Split a row of n cosines and n sines into four parts of (n + 1) // 2 numbers.
+
+    The parts are the cosines of even pairs, the cosines of odd pairs, the sines of even pairs, the sines of odd pairs.
+    """
     cdef Py_ssize_t j, m = (n + 1) // 2
     for j in range(n // 2):
         out[j] = angle[2 * j]
@@ -130,15 +138,18 @@ cdef inline void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept 
         out[m - 1], out[3 * m - 1] = angle[n - 1], angle[2 * n - 1]
 
 
-# What is the same memory and what is not is said here, and many heads have 128 values: a loop of known length has no
-# ends to look after. A row goes to where it belongs at once: one that was copied there first, and then rotated, would
-# wait for its own stores. Strides from row to row are bytes; a row of angles has n cosines and n sines.
+# These functions tell the compiler which arrays share memory. Heads of 128 values have a loop of constant length, which
+# needs no code for a remainder. Rows are rotated directly into out: after a copy to out, the rotation would wait for
+# the stores of the copy. Strides are bytes from row to row. A row of angles has n cosines and n sines.
 
 
 cdef inline step rotate_loop(const plain* x, Py_ssize_t stride, plain* out, Py_ssize_t out_stride, bint half,
                              bint out_half, rows_of_angles angle, Py_ssize_t angle_stride, Py_ssize_t n,
                              Py_ssize_t rows) noexcept nogil:
-    """half, out_half: whether pairs are half a row apart in x and in out, or side by side; known where inlined."""
+    """Rotate rows. half, out_half: whether the two values of a pair are half a row apart in x and in out, or adjacent.
+
+    Both are constants wherever this function is inlined.
+    """
     cdef Py_ssize_t spacing = 1 if half else 2, out_spacing = 1 if out_half else 2
     cdef Py_ssize_t _i
     for _i in range(rows):
@@ -154,7 +165,7 @@ cdef inline step rotate_loop(const plain* x, Py_ssize_t stride, plain* out, Py_s
 
 cdef inline void rotate_in_place(int layout, rows_of_values x, Py_ssize_t stride, rows_of_angles angle,
                                  Py_ssize_t angle_stride, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
-    """Layouts HALF and INTERLEAVED."""
+    """Rotate rows in place. layout: HALF or INTERLEAVED."""
     if layout == HALF:
         rotate_loop(x, stride, x, stride, True, True, angle, angle_stride, n, rows)
     else:
@@ -175,7 +186,7 @@ cdef inline void rotate_elsewhere(int layout, rows_of_values x, Py_ssize_t strid
 cdef inline step rotate_layout(int layout, rows_of_values x, Py_ssize_t stride, rows_of_values out,
                                Py_ssize_t out_stride, rows_of_angles angle, Py_ssize_t angle_stride, Py_ssize_t n,
                                Py_ssize_t rows) noexcept nogil:
-    """x may be out, but not for pairs that are separated."""
+    """Rotate rows of any layout. x may be out, unless the layout is SEPARATED."""
     if x == out:
         rotate_in_place[rows_of_values, rows_of_angles](layout, x, stride, angle, angle_stride, n, rows)
     else:
@@ -183,12 +194,12 @@ cdef inline step rotate_layout(int layout, rows_of_values x, Py_ssize_t stride, 
                                                          rows)
 
 
-# Nearly all heads have 128 or 64 values.
+# Nearly all heads have 128 or 64 values, so that these lengths are constants below.
 
 
 cdef void split_in_place "posenc_split_in_place"(rbfloat x, Py_ssize_t stride, crfloat angle, Py_ssize_t angle_stride,
                                                  Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
-    cdef uint32_t usual = USUAL  # not asked for here
+    cdef uint32_t usual = USUAL  # result not needed here
     cdef Py_ssize_t _i
     for _i in range(rows):
         if n == 64:
@@ -203,7 +214,10 @@ cdef void split_in_place "posenc_split_in_place"(rbfloat x, Py_ssize_t stride, c
 cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride, rbfloat out, Py_ssize_t out_stride,
                                                    crfloat angle, Py_ssize_t angle_stride, Py_ssize_t n,
                                                    Py_ssize_t rows) noexcept nogil:
-    """Returns whether nothing was far; else out has to be written again. A look before would wait for memory twice."""
+    """Rotate rows into out, and return whether all values are usual (see half.h).
+
+    If False, write out again in a way that handles far values. A check before the rotation would wait for memory twice.
+    """
     cdef uint32_t usual = USUAL
     cdef Py_ssize_t _i
     for _i in range(rows):
@@ -223,8 +237,10 @@ cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride,
 
 cdef inline void rotate_far_pairs(int layout, const bfloat* row, bfloat* out, const float* cosine,
                                   const float* sine, Py_ssize_t n) noexcept nogil:
-    """In doubles where a value of the pair is far from 1, as always elsewhere. row may be out, but not for pairs that
-    are separated."""
+    """Rotate the pairs of a row: in doubles if a value of the pair is far (see half.h), else in floats.
+
+    row may be out, unless the layout is SEPARATED.
+    """
     cdef Py_ssize_t j, spacing = 1 if layout == HALF else 2, apart = n if layout == HALF else 1
     cdef Py_ssize_t out_spacing = 2 if layout == INTERLEAVED else 1, out_apart = 1 if layout == INTERLEAVED else n
     cdef const bfloat* first
@@ -246,7 +262,7 @@ cdef inline void rotate_far_pairs(int layout, const bfloat* row, bfloat* out, co
 
 cdef inline void rotate_row_float16(int layout, const uint16_t* row, uint16_t* out, crfloat angle, Py_ssize_t n,
                                     float* scratch) noexcept nogil:
-    """A row of float16. scratch: 4 * n floats."""
+    """Rotate a row of float16. scratch: 4 * n floats."""
     cdef float* rotated = scratch + 2 * n if layout == SEPARATED else scratch
     from_half(row, scratch, 2 * n)
     rotate_layout[rfloat, crfloat](layout, scratch, 0, rotated, 0, angle, 0, n, 1)
@@ -254,7 +270,7 @@ cdef inline void rotate_row_float16(int layout, const uint16_t* row, uint16_t* o
 
 
 cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexcept nogil:
-    """The values of a row that are no pairs."""
+    """Copy the values behind the pairs of a row."""
     cdef Py_ssize_t size = size_of(r.type), n = r.pairs
     if x != out and r.width > 2 * n:
         memcpy(out + 2 * n * size, x + 2 * n * size, (r.width - 2 * n) * size)
@@ -263,7 +279,7 @@ cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexc
 cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t stride, char* out,
                                    Py_ssize_t out_stride, const char* angle, Py_ssize_t angle_stride,
                                    Py_ssize_t rows) noexcept nogil:
-    """Rows at equal distances that need nothing else. x may be out, but not for pairs that are separated."""
+    """Rotate rows at equal distances, without far values. x may be out, unless the layout is SEPARATED."""
     if r.type == FLOAT64:
         rotate_layout[rdouble, crdouble](r.layout, <double*>x, stride, <double*>out, out_stride, <const double*>angle,
                                          angle_stride, r.pairs, rows)
@@ -276,7 +292,7 @@ cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t
 
 
 cdef inline bint any_row_far(const CRotation* r, const char* x, Py_ssize_t stride, Py_ssize_t rows) noexcept nogil:
-    """Whether a value is far from 1. Rows next to each other are looked through as one."""
+    """Return whether a value is far (see half.h). Adjacent rows are checked as one."""
     cdef Py_ssize_t values = 2 * r.pairs, i
     if stride == 2 * values:
         return any_far(<const bfloat*>x, rows * values)
@@ -289,7 +305,10 @@ cdef inline bint any_row_far(const CRotation* r, const char* x, Py_ssize_t strid
 cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t stride, char* out, Py_ssize_t out_stride,
                              const char* angle, Py_ssize_t angle_stride, const float* split, Py_ssize_t rows,
                              double* scratch) noexcept nogil:
-    """Rows at equal distances, and what follows the pairs in each. split: NULL, or the angles from `split_angles`."""
+    """Rotate rows at equal distances, and copy the values behind their pairs.
+
+    split: NULL, or the angles from `split_angles`.
+    """
     cdef Py_ssize_t rotated = 2 * r.pairs * size_of(r.type), n = r.pairs, i
     cdef Py_ssize_t split_stride = 4 * row_of_split(r) if angle_stride else 0
     cdef const float* single
@@ -316,17 +335,17 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
     elif split != NULL and x == out:
         split_in_place(<bfloat*>out, stride, split, split_stride, n, rows)
     elif split == NULL:
-        # otherwise split_elsewhere has met zeros, which are not usual, and what it wrote stands
+        # else split_elsewhere has written correct rows: it returned False because of zeros, which are not usual
         rotate_plain_rows(r, x, stride, out, out_stride, angle, angle_stride, rows)
 
 
-# ---- rows of several heads together ---------------------------------------------------------------------------------
+# ---- rows of several heads at once ----------------------------------------------------------------------------------
 
-# A row of each of some heads, and count - 1 more of each at equal distances: all of them by the same angles.
+# A row of each of several heads, and count - 1 more rows of each head at equal distances. All heads share the angles.
 cdef struct Rows:
     const char* x[TOGETHER]
     char* out[TOGETHER]
-    uintptr_t next[TOGETHER]  # where the rows begin that come behind the last ones; 0 where none do
+    uintptr_t next[TOGETHER]  # addresses of the rows after the last ones, 0 if there are none
     Py_ssize_t x_step, out_step, angle_step, split_step
     Py_ssize_t count
     const char* angle
@@ -344,9 +363,9 @@ cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angl
 
 
 cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
-    """The pairs of a row from first on, which fill no vector, and what follows the pairs. No bfloat16 is far.
+    """Rotate the pairs of a row from first on, which are fewer than a vector, and copy the values behind the pairs.
 
-    float16 has no such pairs here.
+    No bfloat16 is far (see half.h). float16 has no such pairs here.
     """
     cdef Py_ssize_t n = r.pairs
     copy_behind(r, x, out)
@@ -359,10 +378,11 @@ cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* 
 
 
 cdef void stream_row(char* buffer, char* out, Py_ssize_t bytes, bint is_first, bint is_last) noexcept nogil:
-    """Write a row, whole lines, from where the buffer has it: as far behind a cache line as in out.
+    """Write a row from the buffer to out by non-temporal stores of whole cache lines.
 
-    Before it, the buffer has what the row before left over, and then what this one does; only at the ends of all rows
-    are parts of lines written.
+    The row has the same offset from a cache line in the buffer as in out. The bytes before it in the buffer are the end
+    of the previous row, which shares its last cache line with this row. The end of this row stays in the buffer for the
+    next call. Parts of lines are written only before the first row and after the last one.
     """
     cdef Py_ssize_t before = <uintptr_t>out & (LINE_BYTES - 1), head = 0
     if before and is_first:
@@ -377,7 +397,7 @@ cdef void stream_row(char* buffer, char* out, Py_ssize_t bytes, bint is_first, b
 
 cdef inline step rotate_steps(const stored** x, stored** out, const char* angle, const float* split, Py_ssize_t n,
                               Py_ssize_t* done, int members, bint half) noexcept nogil:
-    """As many pairs of each row as fill vectors."""
+    """Rotate as many pairs of each row as fill vectors. Set done to the number of these pairs."""
     cdef Py_ssize_t j = 0
     if stored is bfloat:
         if half:
@@ -414,7 +434,7 @@ cdef inline step rotate_steps(const stored** x, stored** out, const char* angle,
 
 cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
                                 int members, bint half, Py_ssize_t n) noexcept nogil:
-    """The rows of 1, 2 or 4 heads. members, half and mostly n are known where this is inlined."""
+    """Rotate the rows of 1, 2 or 4 heads. members, half and usually n are constants wherever this is inlined."""
     cdef const stored* x[TOGETHER]
     cdef stored* out[TOGETHER]
     cdef const char* angle
@@ -440,7 +460,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
                 if ahead:
                     prefetch(ahead, bytes)
         if stored is bfloat:
-            # these rows alone: they are still in the first-level cache when they are turned
+            # check only these rows, so that they are still in the first-level cache for the rotation
             usual = usual_rows(x, 2 * n, members)
         if usual:
             rotate_steps(x, out, angle, split, n, &done, members, half)
@@ -457,7 +477,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
 
 cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
                                    int members, bint half) noexcept nogil:
-    # nearly all heads have 128 values: the second half of each row then needs no address of its own
+    # nearly all heads have 128 values: with a constant n, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, t, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
@@ -501,7 +521,10 @@ cdef inline Py_ssize_t place(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t
 
 cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                Py_ssize_t end) noexcept nogil:
-    """Rows of a group whose heads lie closer together than its tokens: all heads of a token, then the next one."""
+    """Rotate the tokens first .. end of a group whose heads are closer in memory than its tokens.
+
+    All heads of a token come first, then the next token.
+    """
     cdef Py_ssize_t b, s, h, row = row_of_angles(r)
     cdef Rows t
     cdef int k, members
@@ -528,7 +551,10 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
 
 cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                      Py_ssize_t end) noexcept nogil:
-    """Rows of a group, of some heads, and then of the next ones. Heads of all batches are one after the other."""
+    """Rotate the tokens first .. end of a group: all tokens of some heads, then of the next heads.
+
+    The heads of all batches are counted as one sequence.
+    """
     cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], one, row = row_of_angles(r)
     cdef Rows t
     cdef int k, members = work.members
@@ -551,9 +577,9 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
 
 
 cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
-    """Every row of (groups, batches, heads, rows), by the angles of its group and row.
+    """Rotate all rows of (groups, batches, heads, rows) by the angles of their group and row.
 
-    scratch: what `lay_out_rotation` says.
+    scratch: as many doubles as `lay_out_rotation` returns.
     """
     cdef Py_ssize_t g, i, first, end
     cdef RotationWork work

@@ -1,6 +1,6 @@
-/* Flags under which sums and products of two doubles, and so every result, would be wrong: no build is better.
+/* Compiler flags that make sums and products of two doubles wrong, and so every result, stop the build.
  *
- * setup.py takes back what CFLAGS say of these; what it cannot take back ends here.
+ * setup.py overrides such flags from CFLAGS. The errors below report flags that it cannot override.
  */
 #ifndef POSENC_ARITHMETIC_H
 #define POSENC_ARITHMETIC_H
@@ -25,7 +25,8 @@
 /* -fsingle-precision-constant */
 typedef char posenc_constants_are_doubles[sizeof(1.0) == sizeof(double) ? 1 : -1];
 
-/* no product is added unrounded but where the source says fma; gcc has no such pragma, but takes the flag */
+/* no contraction: only fma in the source adds an unrounded product; gcc has no such pragma, and gets a flag from
+   setup.py */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(_MSC_VER)

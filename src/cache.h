@@ -1,4 +1,4 @@
-/* Cache lines: non-temporal stores, prefetches, and what is known of a cache and of memory. */
+/* Cache lines: non-temporal stores, prefetches, sizes of caches, and whether memory is mapped. */
 #ifndef POSENC_CACHE_H
 #define POSENC_CACHE_H
 
@@ -15,18 +15,19 @@
 #include <unistd.h>
 #endif
 
-/* vectors as long as a cache line lie across two of them wherever a row does not begin at one, which takes a quarter to two
-   thirds longer on a Sapphire Rapids; with vectors of half a line it is 3 to 7 %, and what a loop for the head takes is more */
+/* If a row does not begin at a cache line, vectors of a whole line cross two lines each, which takes a quarter to
+   two thirds longer on a Sapphire Rapids. Vectors of half a line lose 3 to 7 %, less than a separate loop for the
+   head of a row costs. */
 #if defined(__AVX512F__)
 #define POSENC_LONG_VECTORS 1
 #else
 #define POSENC_LONG_VECTORS 0
 #endif
 
-/* how many values of a size come before the first cache line */
+/* number of values of a size before the first cache line */
 static inline ptrdiff_t posenc_before_line(const void *row, ptrdiff_t size) { return (ptrdiff_t)(-(uintptr_t)row & 63u) / size; }
 
-/* copy whole cache lines by non-temporal stores: right for memory that is mapped already and will not be read soon */
+/* copy whole cache lines by non-temporal stores; faster for memory that is mapped already and will not be read soon */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
 #if defined(POSENC_X86)
@@ -48,7 +49,7 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 #endif
 }
 
-/* x | y, of n 16-bit pieces, a multiple of 32, as whole lines past the cache */
+/* store x | y past the cache, as whole lines; n: 16-bit pieces, a multiple of 32 */
 static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
@@ -69,8 +70,9 @@ static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdi
 #endif
 }
 
-/* rows above and below an anchor, n columns of them, a multiple of 16: whole lines of the one above past the cache, from
-   registers. Here, as there is no other way to say that the inner loop is to become vectors before it is unrolled */
+/* Compute n columns, a multiple of 16, of the rows above and below an anchor. The row above is stored past the cache
+   in whole lines, from registers. In C, because the pragma makes the compiler vectorize the inner loop before it
+   unrolls it. */
 static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, crdouble sine, char *above, rfloat below, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {
@@ -85,8 +87,8 @@ static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, 
     }
 }
 
-/* ask for lines that will be written: hardware foresees a row, but not where the next one lies. An address is a number
-   here, as there need not be anything at it */
+/* Prefetch lines for writing. Hardware prefetches within a row, but cannot predict the address of the next row. The
+   address is an integer, because it may lie outside of any array. */
 static inline void posenc_prefetch(uintptr_t start, ptrdiff_t n)
 {
 #if defined(__GNUC__)
@@ -104,7 +106,7 @@ static inline void posenc_stream_end(void)
 #endif
 }
 
-/* 1: the whole range is mapped (in three samples); 0: not, or nobody can tell */
+/* 1: three samples of the range are mapped; 0: they are not, or the system cannot tell */
 static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 {
 #if defined(__linux__)
@@ -123,7 +125,7 @@ static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 #endif
 }
 
-/* bytes of a core's second-level cache; a usual one where nobody can tell */
+/* bytes of a core's second-level cache, or a usual size if it is unknown */
 static inline ptrdiff_t posenc_second_level(void)
 {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
@@ -134,7 +136,7 @@ static inline ptrdiff_t posenc_second_level(void)
     return posenc_cpu_second_level();
 }
 
-/* bytes of the last-level cache, 0 where unknown */
+/* bytes of the last-level cache, 0 if unknown */
 static inline ptrdiff_t posenc_cache_size(void)
 {
 #if defined(_SC_LEVEL3_CACHE_SIZE)

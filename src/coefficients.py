@@ -2,13 +2,13 @@
 
 ``python src/coefficients.py > src/coefficients.h`` (it needs mpmath).
 
-S and C interpolate, at nodes where the error comes out nearly level, the two functions
+S and C interpolate two functions at nodes that make the largest error nearly minimal:
 
     s(z) = sin(2 pi x) / x,      c(z) = cos(2 pi x),      z = x**2,
 
-for x up to LIMIT turns: an eighth of a turn, and a little more for the part of the angle that is folded
-in after the quadrant was chosen. T are Taylor's coefficients of sine and cosine in radians, the leading
-ones with a low part.
+for x up to LIMIT turns. LIMIT is slightly more than an eighth of a turn, because a low part is added to the
+angle after the choice of the quadrant. T are Taylor coefficients of sine and cosine in radians. The first
+ones also have a low part.
 """
 
 import mpmath as mp
@@ -17,7 +17,7 @@ LIMIT = mp.mpf("0.1255")
 
 
 def interpolate(function, nodes):
-    """Coefficients, constant first, of the polynomial through the function's values at the nodes."""
+    """Return coefficients, constant first, of the polynomial through the function's values at the nodes."""
     powers = mp.matrix(len(nodes), len(nodes))
     for row, node in enumerate(nodes):
         for column in range(len(nodes)):
@@ -26,7 +26,7 @@ def interpolate(function, nodes):
 
 
 def chebyshev(count):
-    """Chebyshev nodes of [-1, 1], ascending."""
+    """Return the Chebyshev nodes of [-1, 1], ascending."""
     return [-mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
 
 
@@ -51,7 +51,7 @@ def main():
     define("TWO_PI", 2 * mp.pi, low=True)
     define("PER_RADIAN", 1 / (2 * mp.pi), low=True)
     sine = interpolate(s, [top * (1 + node) / 2 for node in chebyshev(7)])
-    # the first node lies at 0, so that the constant is exactly 1 and cos 0 with it
+    # the first node is 0, so that the constant and cos 0 are exactly 1
     nodes = chebyshev(7)
     cosine = interpolate(c, [top * (node - nodes[0]) / (1 - nodes[0]) for node in nodes])
     for name, coefficients, function, weight in (("S", sine, s, mp.sqrt), ("C", cosine, c, lambda z: 1)):

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""One row: the angles of its waves, their sines and cosines, and the columns made of these."""
+"""One row: the angles of its waves, their sines and cosines, and its columns."""
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
@@ -10,7 +10,7 @@ from exact cimport PER_RADIAN, PER_RADIAN_LOW, ROUNDER, Pair, product_error, two
 from half cimport roddfloat, rwidebfloat, to_odd, to_wide_bfloat
 from sincos cimport nearest_quarter, sincos, sincos_dd, sincos_product
 
-# rows that are written
+# types of output rows
 ctypedef fused row_out:
     rdouble
     rfloat
@@ -23,12 +23,15 @@ ctypedef fused narrow_row:
     rwidebfloat
 
 
-# ---- argument reduction: angles in turns, whole turns taken off ------------------------------------------------------
+# ---- argument reduction: angles in turns, with whole turns subtracted ------------------------------------------------
 
 
 cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low,
                           Py_ssize_t n) noexcept nogil:
-    """Add p * (high + low) to angles: a product and its exact error, to 2^-105.9 of it. |p * high| <= MOST."""
+    """Add p * (high + low) to angles, as a product and its exact error. |p * high| <= MOST.
+
+    The error is at most 2^-105.9 of the product.
+    """
     cdef Py_ssize_t j
     cdef double t, e, error
     for j in range(n):
@@ -39,7 +42,7 @@ cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, 
 
 
 cdef inline void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
-    """The same in float32: frameworks round frequency and position, then their product and its sum over axes."""
+    """Add products in float32, as frameworks do: they round frequency and position, their product, and the sum."""
     cdef Py_ssize_t j
     for j in range(n):
         radians[j] = <double>(<float>(radians[j] + <double>(<float>(p * single[j]))))
@@ -57,7 +60,7 @@ cdef inline void radians_to_turns(rdouble turns, rdouble turns_low, Py_ssize_t n
 
 cdef inline void angles(const CPlan* plan, const double* position, bint single, double* turns,
                         double* turns_low) noexcept nogil:
-    """Double-double angles of all waves at one position of any number of axes."""
+    """Compute double-double angles of all waves at one position of any number of axes."""
     cdef Py_ssize_t a, n = plan.waves
     memset(turns, 0, n * sizeof(double))
     memset(turns_low, 0, n * sizeof(double))
@@ -70,7 +73,7 @@ cdef inline void angles(const CPlan* plan, const double* position, bint single, 
         radians_to_turns(turns, turns_low, n)
 
 
-# ---- waves: their sines and cosines, apart or side by side. spacing: from sine to sine, known where these are inlined
+# ---- sines and cosines of waves, planar or adjacent. spacing: from sine to sine, a constant where these are inlined
 
 
 cdef inline step sincos_row(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t spacing,
@@ -96,7 +99,7 @@ cdef inline step sincos_dd_row(crdouble turns, crdouble turns_low, rdouble sines
 
 
 cdef inline step store(row_out out, Py_ssize_t c, double value) noexcept nogil:
-    """Round a value once, to what `out` holds: of 16 bits that is what is narrowed without a second rounding."""
+    """Round a value once to the type of `out`. Types for 16 bits are narrowed later without a second rounding."""
     if row_out is roddfloat:
         out[c] = to_odd(value)
     elif row_out is rwidebfloat:
@@ -118,7 +121,7 @@ cdef inline step sincos_products(double p, crdouble high, crdouble low, row_out 
 
 
 cdef inline step sincos_direct_row(const CPlan* plan, double p, row_out row, bint fused) noexcept nogil:
-    """Waves at a position of one axis and at most MOST_DIRECT turns: their angles need no row of their own."""
+    """Compute waves at a position of one axis and at most MOST_DIRECT turns, without a row of angles."""
     cdef Py_ssize_t n = plan.waves
     if plan.planar:
         sincos_products[row_out](p, plan.high, plan.low, row, row + n, 1, n, fused)
@@ -128,7 +131,7 @@ cdef inline step sincos_direct_row(const CPlan* plan, double p, row_out row, bin
 
 cdef inline void sincos_any_row(const CPlan* plan, const double* position, bint single, bint double_double, bint fused,
                                 double* row, double* row_low, double* scratch) noexcept nogil:
-    """Waves at any position, row_low only of double-doubles. scratch: 2 * waves."""
+    """Compute waves at any position. row_low is written only with double_double. scratch: 2 * waves doubles."""
     cdef Py_ssize_t n = plan.waves
     cdef double* turns = scratch
     cdef double* low = scratch + n
@@ -147,7 +150,7 @@ cdef inline void sincos_any_row(const CPlan* plan, const double* position, bint 
         sincos_row(turns, low, row, row + 1, 2, n, False)
 
 
-# ---- columns: amplitude * the column's place in a row of waves -------------------------------------------------------
+# ---- columns: amplitude * value of the column's wave -----------------------------------------------------------------
 
 
 cdef inline void scale_row(crdouble row, crdouble amplitude, row_out out, Py_ssize_t n) noexcept nogil:

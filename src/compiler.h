@@ -1,7 +1,7 @@
-/* Words to the C compiler that Cython does not have: restrict, what is inlined and what is not, debug builds.
+/* Instructions to the C compiler that Cython cannot express: restrict, inlining, debug builds.
  *
- * This and the headers next to it are included once by _kernel.pyx and once for each instruction-set level by the files of
- * loops. Everything in them is static inline, so that each level gets its own code from its own compiler flags.
+ * _kernel.pyx and, for each instruction-set level, the files of loops include this and the other headers. All functions
+ * are static inline, so that each level compiles them with its own flags.
  */
 #ifndef POSENC_COMPILER_H
 #define POSENC_COMPILER_H
@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-/* a constant, so that a usual build has nothing of what is behind it */
+/* a constant, so that the compiler removes debug code from a usual build */
 #if defined(POSENC_FAST_DEBUG)
 #define POSENC_DEBUG 1
 #else
@@ -26,8 +26,8 @@
 #define POSENC_RESTRICT __restrict__
 #endif
 
-/* POSENC_ALWAYS: a step of a loop, which becomes no vectors as long as there is a call in it. POSENC_APART: a function that
-   stays one */
+/* POSENC_ALWAYS: always inlined, for steps of a loop: a loop with a call is not vectorized. POSENC_APART: never
+   inlined */
 #if defined(_MSC_VER)
 #define POSENC_ALWAYS __forceinline
 #define POSENC_APART __declspec(noinline)
@@ -35,10 +35,10 @@
 #define POSENC_ALWAYS __inline__ __attribute__((__always_inline__))
 #define POSENC_APART __attribute__((noinline))
 #endif
-/* what a step that Cython writes returns, as Cython has no other place for it */
+/* return type of an inlined step: the only place where Cython can emit the attribute */
 #define POSENC_STEP POSENC_ALWAYS void
 
-/* rows that do not overlap: const ones are inputs, the others outputs */
+/* rows that do not overlap: const for inputs, others for outputs */
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;

@@ -3,9 +3,9 @@ from libc.stdint cimport int32_t, uint16_t
 
 
 cdef extern from "compiler.h" nogil:
-    # what a function returns that must be inlined wherever it is called
+    # return type of functions that are always inlined
     ctypedef void step "POSENC_STEP"
-    # of other memory than all other arguments
+    # restrict pointers: their memory is not shared with other arguments
     ctypedef double* rdouble
     ctypedef float* rfloat
     ctypedef uint16_t* ruint16

@@ -1,7 +1,7 @@
-/* Which instruction-set levels the CPU has and the operating system lets run, and how large its second-level cache is.
+/* Instruction-set level that CPU and operating system support, and size of the second-level cache.
  *
- * Asked of the CPU itself: not every compiler that knows x86-64-v3 and -v4 can ask for them by name (gcc 11 and clang
- * 14 to 16 cannot). The levels are those of the x86-64 psABI.
+ * Read by the CPUID instruction, because some compilers with x86-64-v3 and -v4 cannot query them by name (gcc 11, clang
+ * 14 to 16). The levels are those of the x86-64 psABI.
  */
 #ifndef POSENC_CPU_H
 #define POSENC_CPU_H
@@ -33,10 +33,10 @@ static inline uint64_t posenc_xcr0(void)
 }
 #endif
 
-/* CPUID: 1.ECX, 7.EBX and 80000001.ECX, as far as the levels name them */
+/* bits of CPUID 1.ECX, 7.EBX and 80000001.ECX that the levels require */
 #define POSENC_BIT(n) ((uint32_t)1 << (n))
 enum {
-    POSENC_XMM_YMM = 0x06, /* of XCR0: their registers are saved when threads take turns */
+    POSENC_XMM_YMM = 0x06, /* bits of XCR0: the operating system saves these registers when it switches threads */
     POSENC_ZMM = 0xe0
 };
 static const uint32_t posenc_v3_1c = /* SSE3, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, OSXSAVE, AVX, F16C */
@@ -62,19 +62,19 @@ static inline int posenc_cpu_level(void)
     if ((one[2] & posenc_v3_1c) != posenc_v3_1c || (seven[1] & posenc_v3_7b) != posenc_v3_7b
         || (extended[2] & posenc_v3_ec) != posenc_v3_ec)
         return 0;
-    saved = posenc_xcr0(); /* an instruction where OSXSAVE is set, which is one of the above */
+    saved = posenc_xcr0(); /* exists, because OSXSAVE is one of the bits above */
     if ((saved & POSENC_XMM_YMM) != POSENC_XMM_YMM)
         return 0;
     if ((seven[1] & posenc_v4_7b) != posenc_v4_7b)
         return 1;
-#if !defined(__APPLE__) /* which sets these bits for a thread when it first uses such a register */
+#if !defined(__APPLE__) /* macOS sets these bits for a thread when it first uses such a register */
     if ((saved & POSENC_ZMM) != POSENC_ZMM)
         return 1;
 #endif
     return 2;
 }
 
-/* bytes of the second-level cache, by the list of caches that Intel has at one leaf and AMD at another */
+/* bytes of the second-level cache, from the list of caches: Intel's CPUID leaf 4, AMD's 8000001D */
 static inline ptrdiff_t posenc_cpu_second_level(void)
 {
     static const uint32_t leaves[2] = {4, 0x8000001du};

@@ -1,4 +1,4 @@
-/* The one entry of the loops: plain structs, filled by _kernel.pyx, read by every level. */
+/* Arguments and functions of the loops: plain structs. _kernel.pyx fills them, and every level reads them. */
 #ifndef POSENC_ENTRY_H
 #define POSENC_ENTRY_H
 
@@ -10,23 +10,23 @@ static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64
 
 typedef struct {
     ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
-    const double *high, *low;     /* (axes, waves): turns per unit, as a sum of two doubles; or radians in float32 */
+    const double *high, *low;     /* (axes, waves): turns per unit, as two doubles; or float32 radians per unit */
     const double *largest;        /* (axes,): largest |turns per unit| */
-    const int32_t *source;        /* (width,): where in a row of sines and cosines the column's value stands */
+    const int32_t *source;        /* (width,): index of the column's value in a row of sines and cosines */
     const double *amplitude;      /* (width,) */
-    const int32_t *runs;          /* (nruns + 1,): first columns of the stretches of consecutive sources */
+    const int32_t *runs;          /* (nruns + 1,): first columns of the runs of consecutive sources, then the width */
     ptrdiff_t nruns;
-    int planar;                   /* sines before cosines, or sine and cosine of each wave side by side */
-    int straight;                 /* the columns are that row, all of it and in its order, with amplitudes of 1 */
+    int planar;                   /* 1: all sines, then all cosines; 0: sine and cosine of each wave are adjacent */
+    int straight;                 /* the columns equal this row: all of it, in its order, with amplitudes of 1 */
 } posenc_plan;
 
 typedef struct {
-    const posenc_plan *plan;      /* axes: multiples of 2^32, the rest, and (with residual phases) 1 */
+    const posenc_plan *plan;      /* axes: multiples of 2^32, the remainder, and (with residual phases) 1 */
     const int32_t *quadrature_source;
     const double *quadrature_amplitude;
-    const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts of 0 .. block/2 steps */
-    const double *coarse;         /* (4, span/block, stride): the same of 0, block, .. */
-    const double *origin;         /* (4, stride): value, quadrature and their low parts at 0 */
+    const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts at offsets 0 .. block/2 */
+    const double *coarse;         /* (4, span/block, stride): the same at offsets 0, block, 2 * block, .. */
+    const double *origin;         /* (4, stride): value, quadrature and their low parts at position 0 */
     ptrdiff_t stride;
     int block_bits, span_bits;    /* block: rows around one anchor; span: rows around one exact evaluation */
 } posenc_lattice;
@@ -39,25 +39,25 @@ typedef struct {
     ptrdiff_t batches;
     double scale;
     int type;                     /* POSENC_FLOAT64 .. */
-    int stream, prefetch;         /* out is written past the cache; what is added to lies beyond it: fetch early */
+    int stream, prefetch;         /* write out past the cache; prefetch x and out, which are not in the cache */
 } posenc_output;
 
 typedef struct {
     char *out;
     const char *x;
-    ptrdiff_t shape[4];           /* groups, batches, heads, rows: the pairs of a group's row turn by the same angles */
+    ptrdiff_t shape[4];           /* groups, batches, heads, rows: all batches and heads of a group share its angles */
     ptrdiff_t out_strides[4], x_strides[4];
-    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles, or floats for 16-bit types */
-    ptrdiff_t pairs, width;       /* values behind the pairs are left as they are */
+    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles; floats for 16-bit types */
+    ptrdiff_t pairs, width;       /* width: values of a row; those behind the pairs are copied */
     int type, layout;
-    int stream;                   /* out, which is other memory than x, is written past the cache */
+    int stream;                   /* write out, which is not x, past the cache */
     ptrdiff_t second_level;       /* bytes of the second-level cache */
 } posenc_rotation;
 
-/* how the two values of a pair lie: half a row apart, side by side, or side by side in x and half a row apart in out */
+/* places of the two values of a pair: half a row apart; adjacent; adjacent in x and half a row apart in out */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
-/* a row of any choice of a plan's columns, as a sum of two doubles */
+/* a row of columns, each from any wave of a plan, as sums of two doubles */
 typedef struct {
     const int32_t *source;        /* (width,) */
     const double *amplitude;

@@ -1,10 +1,10 @@
-"""Checks of what the kernel relies on, in debug builds: each call is behind ``if DEBUG``, a constant of the C compiler.
+"""Checks of the kernel's arguments in debug builds. Each call is behind ``if DEBUG``, a constant of the C compiler.
 
-The wrapper has checked what its caller gave; these find a wrapper that hands the loops something else. They take the
-arguments of the kernel's methods and raise an AssertionError that names the one which is wrong.
+The wrapper checks the arguments of its callers. These checks find faults of the wrapper: they check the arguments of
+the kernel's methods and raise an AssertionError that names the wrong one.
 
-Values are read by ``memoryview(array).tolist()``: to iterate over a memoryview of Cython ends in an IndexError that is
-made and dropped, and with it a KeyboardInterrupt that came in between.
+They read values by ``memoryview(array).tolist()``. A loop over a Cython memoryview ends with an IndexError that is
+dropped, together with a KeyboardInterrupt that may have arrived meanwhile.
 """
 
 
@@ -44,7 +44,7 @@ cdef inline int check_columns(str which, object source, object amplitude, object
 
 
 cdef inline int check_values(str name, object array, object shape, int kind) except -1:
-    """shape: None where any length will do."""
+    """Check an array's shape, item size and last stride. shape: None for lengths that may be any number."""
     cdef object view = memoryview(array), found = view.shape, i
     require(0 <= kind <= 3, "kind", "be 0, 1, 2 or 3", kind)
     require(len(found) == len(shape), name, f"have shape {shape}", found)
@@ -57,7 +57,7 @@ cdef inline int check_values(str name, object array, object shape, int kind) exc
 
 
 cdef inline int check_target(object out, object x, int kind, object rows, object width) except -1:
-    """out: (rows, width), or with x (batch, rows, width)."""
+    """Check out (rows, width), or, with x, both arrays (batch, rows, width)."""
     check_values("out", out, (rows, width) if x is None else (None, rows, width), kind)
     if x is not None:
         check_values("x", x, memoryview(out).shape, kind)
@@ -99,13 +99,13 @@ cdef inline int check_grid(object outer, object inner, object out) except -1:
 
 
 cdef inline int check_rotation(object angles, object x, object out, int kind, int layout) except -1:
-    cdef object shape = memoryview(x).shape, view = memoryview(angles), groups, rows, turned
+    cdef object shape = memoryview(x).shape, view = memoryview(angles), groups, rows, values
     check_values("angles", angles, (None, None, None), 0 if kind < 2 else 1)
     require(view.c_contiguous, "angles", "lie row behind row", view.strides)
-    groups, rows, turned = view.shape
-    require(turned > 0 and turned % 2 == 0, "angles", "be cosines and as many sines", turned)
+    groups, rows, values = view.shape
+    require(values > 0 and values % 2 == 0, "angles", "be cosines and as many sines", values)
     check_values("x", x, (groups, None, None, rows, None), kind)
-    require(turned <= shape[4], "x", f"have rows of {turned} values or more", shape)
+    require(values <= shape[4], "x", f"have rows of {values} values or more", shape)
     check_values("out", out, shape, kind)
     return require(0 <= layout <= 2, "layout", "be 0, 1 or 2", layout)
 

@@ -1,4 +1,4 @@
-/* float16 and bfloat16: rounding doubles and floats to them, and back. */
+/* float16 and bfloat16: conversion from doubles and floats, and back. */
 #ifndef POSENC_HALF_H
 #define POSENC_HALF_H
 
@@ -6,23 +6,24 @@
 #include "exact.h"
 
 #if defined(_MSC_VER) && defined(__AVX2__) && !defined(__F16C__)
-#define __F16C__ 1 /* /arch:AVX2 has it, but does not say so */
+#define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this */
 #endif
 
-/* bits of a float, rounded to odd: a second rounding, to 16 bits, then gives what one rounding of the double gives */
+/* bits of a float, rounded to odd: a second rounding, to 16 bits, then equals a single rounding of the double */
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
-/* bits of a float that is a bfloat16 already: their lower half is zero. Signed, as Cython takes equal types for one */
+/* bits of a float that equals a bfloat16: the lower half is zero. Signed, because Cython cannot distinguish equal
+   types */
 typedef int32_t widebfloat;
 typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 
-/* bits of a bfloat16. Signed for the same reason */
+/* bits of a bfloat16; signed for the same reason */
 typedef int16_t bfloat;
 typedef bfloat *POSENC_RESTRICT rbfloat;
 
-/* double -> float, rounded to odd: drop 29 bits and keep in the last place that some of them were set. What becomes
-   subnormal is rounded once more, but is nothing in a float16 */
+/* double -> float, rounded to odd: drop 29 bits, and set the last place if some of them were set. Subnormal floats are
+   rounded once more, but are zero in a float16 */
 static inline oddfloat posenc_odd(double x)
 {
     const uint64_t low = ((uint64_t)1 << 29) - 1;
@@ -52,13 +53,13 @@ static inline float posenc_half_value(uint16_t h)
     return posenc_float(posenc_bits32(value) | sign);
 }
 
-/* double -> bfloat16, rounded once. A sum with what is 2^45 times as large has its last place where the bfloat16 has it.
-   No stop at float32, which has the same exponents: its subnormals have lost bits that decide */
+/* double -> bfloat16, rounded once: in the sum of x and a number 2^45 times as large, the last place is that of the
+   bfloat16. A conversion by way of float32 would be wrong: its subnormals have lost bits that decide the rounding */
 static inline widebfloat posenc_wide_bfloat(double x)
 {
     double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
-    large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* the last place of a subnormal is that of the least normal number */
-    large = large < 0x1.8p245 ? large : 0x1.8p245; /* x is infinite in any case */
+    large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* subnormals have the last place of the least normal number */
+    large = large < 0x1.8p245 ? large : 0x1.8p245; /* beyond, the result is infinite in any case */
     large = (x + large) - large;
     /* zero keeps its sign */
     return (widebfloat)posenc_bits32((float)posenc_double(posenc_bits(large) | (posenc_bits(x) & ((uint64_t)1 << 63))));
@@ -71,7 +72,7 @@ static inline void posenc_to_half(croddfloat x, ruint16 out, ptrdiff_t n)
     for (; i + 16 <= n; i += 16)
         _mm256_storeu_si256((__m256i *)(out + i), _mm512_cvtps_ph(_mm512_loadu_ps((const void *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)
-    /* a tenth slower, one at a time, wherever the loop happens to lie across two cache lines */
+    /* without unrolling, a tenth slower if the code of the loop crosses a cache line */
 #pragma GCC unroll 4
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
@@ -94,14 +95,15 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_half_value(x[i]);
 }
 
-/* float -> bfloat16, to nearest. The float was rounded itself: where it lies in the middle, either side is as near to what
-   is meant, and the larger one takes a third of the operations that the even one does. A NaN must have zeros in its last
-   15 bits, as those of arithmetic have with numbers: looking for others would double the time of a loop */
+/* float -> bfloat16, to nearest. Ties round away from zero, which takes a third of the operations of ties to even:
+   the float was rounded itself, so that neither neighbour of a midpoint is nearer to the exact value. The last 15
+   bits of a NaN must be zero, as they are in NaNs from arithmetic; a check for others would double the time of a
+   loop */
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
-/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. 1: a float that was rounded from a double may have been
-   rounded to the wrong side by this second rounding, since it lies in the middle of two bfloat16; from widebfloats all is
-   well */
+/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two
+   bfloat16: if it was rounded from a double, the second rounding may be wrong. For widebfloats, all results are
+   right */
 static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
     uint32_t nearest = 0xffffffffu;
@@ -109,7 +111,7 @@ static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, p
         uint32_t u, distance;
         memcpy(&u, (const char *)x + 4 * i, sizeof u);
         out[i] = (uint16_t)posenc_nearest_bfloat(posenc_float(u));
-        distance = (u << 16) ^ 0x80000000u; /* from the middle */
+        distance = (u << 16) ^ 0x80000000u; /* 0 in the middle */
         nearest = distance < nearest ? distance : nearest;
     }
     return nearest == 0;
@@ -123,7 +125,7 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
 
 static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
 
-/* two bfloat16 side by side as one number, the first in its lower half: no shuffles of vectors where they are a pair */
+/* two adjacent bfloat16 as one number, the first in its lower half: adjacent pairs then need no shuffles of vectors */
 static inline uint32_t posenc_two_bfloats(const bfloat *x)
 {
     uint32_t u;
@@ -143,13 +145,15 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
     memcpy(x, &u, sizeof u);
 }
 
-/* of two bfloat16 side by side: the bits of POSENC_USUAL are set where both are from 2^-63 to 2^65. What is added carries
-   the two highest bits of such an exponent, 01 or 10, to 1x, and those of all others to 0x */
+/* A bfloat16 is *usual* if its size is from 2^-63 to 2^65. posenc_usual_bits sets both bits of POSENC_USUAL if two
+   adjacent bfloat16 are usual: the sum changes the two highest bits of their exponents, 01 or 10, to 1x, and all
+   others to 0x */
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
-/* whether a product with a float32 cosine or sine may leave the range of float32: of subnormal bfloat16, and of those
-   from 2^97 on. Zeros are none of them, but are not usual: they are looked at twice */
+/* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32: if it is
+   subnormal, or at least 2^97. Zeros are neither far nor usual, so the second loop checks them. Return whether any
+   value is far */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0, usual = 0xffff;
@@ -159,15 +163,15 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     if (usual & POSENC_USUAL)
         return 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* nothing is less than zero's */
+        uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* 0xffff for zeros */
         least = less < least ? less : least;
         most = size > most ? size : most;
     }
     return least < 0x7f || most >= 0x7000;
 }
 
-/* the first half of a row of 2 * n values of a type, as doubles or floats from out[2 * n * row + first] on; 0 where the
-   second half has others */
+/* copy the first half of a row of 2 * n values of a type to doubles or floats from out[2 * n * row + first] on;
+   return 0 if the second half differs */
 static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
 {
     int alike = 1;

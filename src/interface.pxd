@@ -1,9 +1,8 @@
 # cython: cdivision=True
-"""The C interface: the functions of ``posenc_fast.h``, which check what memory safety needs and call the loops.
+"""The C interface: the functions of ``posenc_fast.h``. They check all that memory safety needs, then call the loops.
 
-They do what Python's calls do, so that the bits are theirs: ``posenc_fast/_core/encoding/rows.py`` has the ways to fill
-rows. Every check is made before anything is written. A caller is trusted with nothing but how much memory there is
-behind a pointer.
+They fill rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so return the same bits as Python.
+All checks precede the first write. The functions trust only the size of the memory at a pointer.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -31,18 +30,18 @@ from work cimport (
 )
 
 cdef enum:
-    CHUNK = 256  # rows whose components, or places in a lattice, are in scratch at a time
-    CHUNK_OF_SUM = 8  # rows that are made at a time for several batches
+    CHUNK = 256  # rows whose components, or spans and offsets, are in scratch at a time
+    CHUNK_OF_SUM = 8  # rows to compute at a time for several batches
 
 
 cdef struct CEncoding:
     const CLevel* level
-    # NULL for those that an encoding does not have, or that Python's calls have not needed yet
+    # NULL if the encoding has none, or if no Python call has needed it yet
     const CPlan* real
-    const CPlan* integer  # of multiples of 2**32 and the rest; not with single
+    const CPlan* integer  # its axes are multiples of 2**32 and remainders; NULL with single
     const CLattice* lattice
     const CLattice* lattice_dd  # for float64
-    const double* least  # by axis, as `Plans.least`; NULL where the largest tell enough
+    const double* least  # for each axis, as `Plans.least`; NULL if the largest frequencies suffice
     Py_ssize_t axes, width
     Py_ssize_t last_level  # bytes of the last-level cache
     size_t scratch
@@ -59,11 +58,11 @@ cdef struct CRotary:
 
 
 cdef inline uintptr_t most_bytes() noexcept nogil:
-    """Of an array: what a stride can count."""
+    """Return the maximum size of an array: the largest number that a stride can have."""
     return ~<uintptr_t>0 >> 1
 
 
-# Where the values of an array lie: between two addresses, rows of so many bytes at multiples of common from the first.
+# Memory of an array: rows of `bytes` bytes between the addresses low and high, at multiples of common from start.
 cdef struct Extent:
     uintptr_t start, low, high, bytes, common
 
@@ -79,10 +78,10 @@ cdef inline uintptr_t common_divisor(uintptr_t a, uintptr_t b) noexcept nogil:
 
 cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* shape, Py_ssize_t* strides, int dims,
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
-    """The extent of rows of so many bytes, of which there is one at least, in up to three dimensions.
+    """Find the extent of at least one row of a number of bytes, in up to three dimensions.
 
-    written: they may not overlap. The stride of a dimension of length 1, which says nothing, becomes that of rows side
-    by side.
+    written: whether the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced by the
+    stride of adjacent rows.
     """
     cdef uintptr_t before = 0, behind = bytes, each, past = bytes
     cdef uintptr_t[3] sizes
@@ -109,7 +108,7 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
         if before > most_bytes() or behind > most_bytes():
             return LENGTH
         to.common = common_divisor(each, to.common)
-        # by size, the smallest first
+        # sort by size, smallest first
         i = used
         while i > 0 and sizes[i - 1] > each:
             sizes[i], counts[i] = sizes[i - 1], counts[i - 1]
@@ -129,13 +128,13 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
 
 cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py_ssize_t bytes,
                              Py_ssize_t align) noexcept nogil:
-    """The extent of count rows side by side."""
+    """Find the extent of count adjacent rows."""
     cdef Py_ssize_t stride = bytes
     return find_extent(to, start, &count, &stride, 1, bytes, align, True)
 
 
 cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
-    """Whether no byte is in both: they lie behind each other, or their rows beside each other at equal distances."""
+    """Return whether two extents share no byte: one follows the other, or their rows at equal distances interleave."""
     cdef uintptr_t common, distance
     if a.high <= b.low or b.high <= a.low:
         return True
@@ -168,7 +167,7 @@ cdef inline int check_scratch(const void* scratch, size_t size, size_t needed, c
 
 cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Extent* out,
                           const Py_ssize_t* out_strides, int dims) noexcept nogil:
-    """x and out are the same rows, or no byte is in both."""
+    """Check that x and out are the same rows, or share no byte."""
     cdef bint same = x.start == out.start
     cdef int k
     for k in range(dims):
@@ -177,7 +176,7 @@ cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Ex
 
 
 cdef inline double* aligned(void* scratch) noexcept nogil:
-    """The first cache line in scratch, of which there is one more than is needed."""
+    """Return the first cache line in scratch, which has 63 bytes more than needed."""
     return <double*>((<uintptr_t>scratch + 63) & ~<uintptr_t>63)
 
 
@@ -188,12 +187,12 @@ cdef inline size_t bytes_of(Py_ssize_t doubles) noexcept nogil:
 # ---- rows of any positions -------------------------------------------------------------------------------------------
 
 
-# Positions as the functions take them: either pointer, or first, first + 1, ..
+# Positions of a call: one of the two pointers, or, if both are NULL, first, first + 1, ..
 cdef struct Positions:
     const double* real
     const int64_t* integers
     int64_t first
-    bint split  # integers beyond 2**53 among them: all are split, as Python splits them
+    bint split  # some integers are beyond 2**53: all are split into two doubles, as in Python
 
 
 cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept nogil:
@@ -206,7 +205,7 @@ cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept
 
 
 cdef inline void split_integer(int64_t value, double* high, double* low) noexcept nogil:
-    """A multiple of 2**32 and the remainder, both with the sign of the value."""
+    """Set high and low: value = high * 2**32 + low, both with the sign of the value."""
     cdef uint64_t size = <uint64_t>value if value >= 0 else <uint64_t>0 - <uint64_t>value
     cdef double sign = 1.0 if value >= 0 else -1.0
     high[0] = sign * <double>(size >> 32)
@@ -214,7 +213,7 @@ cdef inline void split_integer(int64_t value, double* high, double* low) noexcep
 
 
 cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
-    """Whether the loops leave a row of finite components to exact arithmetic: see `find_kind`."""
+    """Return whether the loops leave a row of finite components to exact arithmetic: see `find_kind`."""
     cdef Py_ssize_t a
     cdef double size, turns
     for a in range(plan.axes):
@@ -226,7 +225,7 @@ cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
 
 
 cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noexcept nogil:
-    """Whether an angle is tiny that the largest frequencies do not show."""
+    """Return whether an angle of the smallest frequencies is tiny, which `is_left` cannot find."""
     cdef Py_ssize_t a
     cdef double size
     if e.least == NULL:
@@ -239,7 +238,7 @@ cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noex
 
 
 cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssize_t i, double* to) noexcept nogil:
-    """Write the components of row i; the plan that takes them, or NULL if only exact arithmetic has the row."""
+    """Write the components of row i, and return their plan, or NULL if the row needs exact arithmetic."""
     cdef const CPlan* plan = e.real
     cdef Py_ssize_t a
     cdef bint finite = True
@@ -267,7 +266,7 @@ cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssi
     if not is_left(plan, to):
         return plan
     size = fabs(to[0])
-    # a whole number of so many turns that one double is too few is taken as an integer
+    # a whole number whose turns exceed the accuracy of one double is treated as an integer
     if p.split or e.integer == NULL or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
         return NULL
     split_integer(<int64_t>to[0], to, to + 1)
@@ -283,7 +282,7 @@ cdef inline Py_ssize_t components_of(const CEncoding* e) noexcept nogil:
 
 
 cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t rows) noexcept nogil:
-    """Whether the positions are all components that there are, and each is of few turns."""
+    """Return whether positions are the only components of rows, and all have few turns."""
     cdef Py_ssize_t i
     cdef double size, largest = e.real.largest[0]
     cdef bint direct = True
@@ -296,7 +295,7 @@ cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t r
 
 
 cdef inline int check_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, double* scratch) noexcept nogil:
-    """Whether doubles can hold all rows: else they need exact arithmetic, which is Python's."""
+    """Return BEYOND if a row needs exact arithmetic, which only Python has, else OK."""
     cdef Py_ssize_t i
     if not all_direct(e, p, rows):
         for i in range(rows):
@@ -309,7 +308,7 @@ cdef inline int write_some(const CEncoding* e, const CPlan* plan, const double* 
                            const Output* output, double* scratch) noexcept nogil:
     cdef unsigned char* left = NULL
     cdef bint done = e.level.encode(plan, components, rows, output, e.single, scratch, &left)
-    # only rows whose positions another thread has changed since they were looked at
+    # rows are left only if another thread has changed their positions since the check
     done = done and left == NULL
     free(left)
     return OK if done else BEYOND
@@ -317,7 +316,7 @@ cdef inline int write_some(const CEncoding* e, const CPlan* plan, const double* 
 
 cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
                            double* scratch) noexcept nogil:
-    """Rows of positions that `check_rows` has seen."""
+    """Write rows of positions that passed `check_rows`."""
     cdef double* row = scratch
     cdef double* components = row + components_of(e)
     cdef double* rest = components + CHUNK * components_of(e)
@@ -356,7 +355,7 @@ cdef inline const CLattice* find_lattice(const CEncoding* e, int type) noexcept 
 
 cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, int type, Positions* p,
                                   double* scratch) noexcept nogil:
-    """Whether a lattice has these rows, or doubles the positions, which are written to p."""
+    """Write the positions to p. Return BEYOND if there is no lattice for them and doubles do not suffice, else OK."""
     cdef int64_t most = <int64_t>1 << 53
     memset(p, 0, sizeof(p[0]))
     p.first = start
@@ -383,7 +382,7 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
     if output.x == NULL or output.type != FLOAT64:
         e.level.table(lattice, span, offset, rows, output, scratch)
         return OK
-    # sums of float64 are made row by row
+    # sums of float64 are computed row by row
     while i < rows:
         n = min(chunk, rows - i)
         for k in range(n):
@@ -396,13 +395,13 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
 
 
 cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
-    """The bytes of scratch that every function has enough with."""
+    """Return the bytes of scratch that suffice for every function."""
     cdef Output output
     cdef EncodeWork encode_work
     cdef TableWork table_work
     cdef RowsWork rows_work
     cdef Py_ssize_t most
-    # plans have the same waves and columns, and lattices the same plan
+    # both plans have the same waves and columns, and both lattices have the same plan
     cdef const CPlan* plan = e.real if e.real != NULL else e.integer
     cdef const CLattice* lattice = e.lattice if e.lattice != NULL else e.lattice_dd
     memset(&output, 0, sizeof(output))
@@ -410,7 +409,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     most = (CHUNK + 1) * components_of(e) + lay_out_encode(plan, &output, &encode_work, NULL)
     if lattice != NULL:
         most = max(most, lay_out_table(lattice, &table_work, NULL))
-        # a sum for several batches asks for the most
+        # a sum for several batches needs the most
         output.x, output.batches = <const char*>e, 2
         most = max(most, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
     return bytes_of(most)
@@ -422,7 +421,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
 cdef inline void fill_output(const CEncoding* e, Output* output, void* out, const Py_ssize_t* shape,
                              const Py_ssize_t* strides, int type, const void* x, const Py_ssize_t* x_strides,
                              double scale, bint each) noexcept nogil:
-    """Where rows of (batches, rows) go, and how they are written, as the kernel's `stores` says: for speed alone."""
+    """Fill the Output for rows of (batches, rows). Its stores are chosen as in `stores`, and affect only speed."""
     cdef Result result
     cdef int stores
     memset(output, 0, sizeof(output[0]))
@@ -438,7 +437,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
     result.in_place = x == out
     result.at_once = x != NULL and shape[0] == 1 and type == FLOAT32
     stores = c_stores(&result)
-    # the system is asked where it matters alone
+    # ask the system only if the answer matters
     if stores == PAST and x == NULL:
         result.mapped = strides[1] == result.row and is_warm(out, result.bytes)
         stores = c_stores(&result)
@@ -482,7 +481,7 @@ cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int
 
 cdef inline int encode_of(const CEncoding* e, const double* real, const int64_t* integers, Py_ssize_t rows, int type,
                           void* out, Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
-    """One of the two pointers to positions is NULL."""
+    """Write the rows of positions. One of the two pointers to positions is NULL."""
     cdef Py_ssize_t[2] shape
     cdef Py_ssize_t[2] strides
     cdef Extent[2] extents
@@ -563,12 +562,12 @@ cdef inline Py_ssize_t bytes_of_angles(const CRotary* r, int type) noexcept nogi
 
 
 cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept nogil:
-    """The bytes of scratch for so many tokens: bfloat16 takes the most."""
+    """Return the bytes of scratch for a number of tokens of any type. bfloat16 needs the most."""
     cdef CRotation rotation
     cdef RotationWork work
     memset(&rotation, 0, sizeof(rotation))
     rotation.shape[0] = rotation.shape[1] = 1
-    # as many as any blocks have: products of absurd numbers overflow
+    # at most 2**20, more than a block has: products of larger numbers could overflow
     rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
@@ -591,7 +590,7 @@ cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positi
 cdef inline int rotate_of(const CRotary* r, const void* angles, bint of_each, int type, const Py_ssize_t* shape,
                           const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides,
                           void* scratch, size_t scratch_size) noexcept nogil:
-    """of_each: each sequence has angles of its own."""
+    """Check and rotate arrays. of_each: whether each sequence has its own angles."""
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes

@@ -1,10 +1,10 @@
 # cython: cdivision=True
-"""Rows of integers are rotated, not evaluated: angle addition, from the row of an anchor.
+"""Rows of integers, rotated from the row of an anchor by angle addition.
 
-*Value* and *quadrature* (the derivative by angle) of the anchor's row, times cosine and sine of the offset: the rows
-above and below the anchor by the same offset share both products. Anchors are themselves rotated from one exact
-evaluation for each *span*. Which anchor serves a position depends on the position alone, and so do the bits of its row.
-Errors (``python bench/steps.py``): 2^-50.5 in doubles, 2^-67.0 in double-double (dd).
+A row is the *value* and the *quadrature* (derivative by the angle) of the anchor's row, times cosine and sine of the
+offset. The rows above and below the anchor by the same offset share both products. Anchors are themselves rotated from
+one exact evaluation for each *span*. The anchor of a position depends only on the position, and so do the bits of its
+row. Errors (``python bench/steps.py``): 2^-50.5 in doubles, 2^-67.0 in double-double (dd).
 """
 
 from libc.stdint cimport int64_t
@@ -23,7 +23,7 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    double* memory  # of its own, four rows; what is read may be elsewhere
+    double* memory  # four rows; the pointers below may point to other memory
     const double* value
     const double* quadrature
     const double* value_low
@@ -31,13 +31,13 @@ cdef struct Anchor:
 
 
 cdef inline step set_anchor(Anchor* anchor, const double* rows, Py_ssize_t stride) noexcept nogil:
-    """Let an anchor be these four rows."""
+    """Set the four rows of an anchor."""
     anchor.value, anchor.quadrature = rows, rows + stride
     anchor.value_low, anchor.quadrature_low = rows + 2 * stride, rows + 3 * stride
 
 
 cdef inline step init_anchor(Anchor* anchor, double* memory, Py_ssize_t stride) noexcept nogil:
-    """Make an anchor of no block yet."""
+    """Initialize an anchor that belongs to no block yet."""
     anchor.memory, anchor.block, anchor.span = memory, -1, 0
     set_anchor(anchor, memory, stride)
 
@@ -50,7 +50,7 @@ cdef struct Offset:
 
 
 cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t row, Py_ssize_t stride) noexcept nogil:
-    """One of count rows, each in four parts: (4, count, stride)."""
+    """Return one of count rows of offsets (4, count, stride)."""
     cdef Offset offset
     cdef Py_ssize_t plane = count * stride
     rows += row * stride
@@ -60,14 +60,14 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
-    """Values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
+    """Compute values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
     cdef CRow two[2]
     cdef int shift = 32 - lattice.span_bits
-    # the nearest multiple of 2**32, so that what is left is small where the position is, on both sides of zero
+    # nearest multiple of 2**32, so that the remainder is small for small positions, on both sides of zero
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
     cdef double[3] position
     position[0] = <double>multiple
-    # no shift to the left: of a negative number it has no meaning in C
+    # multiplied, because a left shift of a negative number is undefined in C
     position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
     anchor_rows(lattice, memory, two)
@@ -76,7 +76,7 @@ cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_
 
 cdef inline void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, double sign, rdouble out,
                             Py_ssize_t n) noexcept nogil:
-    """v * cosine + sign * q * sine: the operations of all rows in doubles, so that they have the same bits."""
+    """Compute v * cosine + sign * q * sine. All rows in doubles use these operations, and so have the same bits."""
     cdef Py_ssize_t c
     for c in range(n):
         out[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
@@ -85,7 +85,7 @@ cdef inline void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble si
 cdef inline void rotate_row_dd(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
                                crdouble cosine_low, crdouble sine, crdouble sine_low, double sign, rdouble out,
                                rdouble out_low, Py_ssize_t n) noexcept nogil:
-    """The same in double-double."""
+    """Do the same as `rotate_row` in double-double."""
     cdef Py_ssize_t c
     cdef Pair a, b
     for c in range(n):
@@ -110,7 +110,7 @@ cdef inline void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by
 
 cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
                              bint double_double, double* scratch) noexcept nogil:
-    """The anchor of a block, counted from the start of a span (and perhaps beyond its end)."""
+    """Compute the anchor of a block. block: counted from the start of the span, possibly beyond its end."""
     cdef int bits = lattice.span_bits - lattice.block_bits
     cdef Offset by
     span += block >> bits
@@ -146,7 +146,7 @@ cdef inline void rotate_two(crdouble v, crdouble q, crdouble cosine, crdouble si
 cdef inline void rotate_four(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
                              narrow_row above, narrow_row below, narrow_row above2, narrow_row below2,
                              Py_ssize_t n) noexcept nogil:
-    """In one pass over the offset."""
+    """Compute the rows of two anchors in one pass over the offset."""
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
@@ -162,7 +162,7 @@ cdef inline void rotate_four(crdouble v, crdouble q, crdouble v2, crdouble q2, c
 
 cdef inline void rotate_outer(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
                               narrow_row above, narrow_row below2, Py_ssize_t n) noexcept nogil:
-    """The row above one anchor and the row below another, where a table begins and ends with half a block."""
+    """Compute the row above one anchor and the row below another: a table begins and ends with half a block."""
     cdef Py_ssize_t c
     for c in range(n):
         store[narrow_row](above, c, v[c] * cosine[c] + q[c] * sine[c])
@@ -172,7 +172,7 @@ cdef inline void rotate_outer(crdouble v, crdouble q, crdouble v2, crdouble q2, 
 cdef inline void rotate_two_dd(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
                                crdouble cosine_low, crdouble sine, crdouble sine_low, rdouble above, rdouble below,
                                Py_ssize_t n) noexcept nogil:
-    """In double-double, rounded."""
+    """Compute in double-double, and round."""
     cdef Py_ssize_t c
     cdef Pair a, b
     for c in range(n):
@@ -184,7 +184,7 @@ cdef inline void rotate_two_dd(crdouble v, crdouble v_low, crdouble q, crdouble 
 
 cdef inline void rotate_two_add_in_place(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale,
                                          rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
-    """Added to scale * what is there."""
+    """Replace the values of both rows by scale * value + row."""
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
@@ -196,7 +196,10 @@ cdef inline void rotate_two_add_in_place(crdouble v, crdouble q, crdouble cosine
 
 cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
                                 crfloat x_below, rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
-    """The same, of what is elsewhere: written out, as a body that both inline has to ask at run time what overlaps."""
+    """Write scale * x + row for both rows. x is other memory.
+
+    Not merged with `rotate_two_add_in_place`: a common inlined body would test at run time which arrays overlap.
+    """
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
@@ -206,21 +209,21 @@ cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdoubl
         below[c] = <float>(scale * <double>x_below[c] + (a - b))
 
 
-# ---- which rows those are, counted from the first of a table; `anchor` is the anchor's own ---------------------------
+# ---- indices of these rows in a table; `anchor` is the index of the anchor's row -------------------------------------
 
 
 cdef inline step offset_span(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half, Py_ssize_t* nearest,
                              Py_ssize_t* farthest) noexcept nogil:
-    """Widen the two to how far the rows that a table has of a block are from its anchor."""
+    """Widen nearest and farthest to the distances between a block's anchor and the rows of the block in the table."""
     nearest[0] = min(nearest[0], max(<Py_ssize_t>0, max(-anchor, anchor - rows + 1)))
     farthest[0] = max(farthest[0], min(half, max(anchor, rows - 1 - anchor)))
 
 
 cdef inline bint rows_at_offset(Py_ssize_t anchor, Py_ssize_t j, Py_ssize_t rows, Py_ssize_t half,
                                 Py_ssize_t* index) noexcept nogil:
-    """The rows j above and j below an anchor, -1 where the table has none; whether it has one.
+    """Set index to the rows j above and j below an anchor, -1 if not in the table. Return whether one is in it.
 
-    Each row is written once: the anchor's own from above, the one half a block away from below.
+    Each row is written once: the anchor's row counts as above, the row half a block away as below.
     """
     cdef Py_ssize_t above = anchor + j, below = anchor - j
     index[0] = above if j < half and 0 <= above < rows else -1

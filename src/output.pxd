@@ -1,7 +1,7 @@
 # cython: cdivision=True
-"""Rows of doubles, rounded once, added to scale * x, and written: through the cache or past it.
+"""Output of rows of doubles: rounded once, optionally added to scale * x, written through the cache or past it.
 
-*Past the cache*: by non-temporal stores of whole cache lines, which are put together in a *line buffer*.
+Stores *past the cache* are non-temporal stores of whole cache lines, which are assembled in a *line buffer*.
 """
 
 from libc.math cimport fabs
@@ -17,7 +17,7 @@ from half cimport from_bfloat, from_half, oddfloat, roddfloat, rwidebfloat, to_b
 
 
 cdef inline Py_ssize_t prefetch_rows(const Output* output, Py_ssize_t n) noexcept nogil:
-    """How many rows of n columns ahead of its use a row is asked for."""
+    """Return how many rows of n columns ahead of its use to prefetch a row."""
     return max(1, PREFETCH_DISTANCE // n if output.x == output.out or output.stream else PREFETCH_DISTANCE // (2 * n))
 
 
@@ -34,18 +34,18 @@ cdef inline step add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
 
 
 cdef inline step add_dd(double x, double scale, double high, double low, double beyond, double* out) noexcept nogil:
-    """scale * x + (high + low), whose errors are summed in one double. beyond: of `beyond_of` the scale."""
+    """Compute scale * x + (high + low), with the errors summed in one double. beyond: result of `beyond_of(scale)`."""
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    # no number, with FMA as without, where a factor cannot be split
+    # NaN, with FMA and without, if a factor is too large to split
     e += (product_error(scale, x, p) + low) + x * beyond * 0.0
-    # of a sum that is infinite or enormous there is no error to be had
+    # infinite or enormous sums have no error term
     out[0] = s + (e if e == e else 0.0)
 
 
 cdef inline double beyond_of(double scale) noexcept nogil:
-    """A factor that makes an infinity of an x that is enormous, or is with the scale."""
+    """Return a factor that makes x infinite if x or scale * x is enormous."""
     return BEYOND_HUGE * max(1.0, fabs(scale))
 
 
@@ -77,14 +77,14 @@ cdef inline void round_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept 
 
 
 cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
-    """How many of n values come before the first cache line, where vectors are to begin at one."""
+    """Return how many of n values precede the first cache line, or 0 if vectors need not begin at a cache line."""
     return min(n, before_line(row, size)) if LONG_VECTORS else 0
 
 
 cdef struct LineBuffer:
-    uintptr_t line  # of the cache line that the buffer's first 64 bytes stand for, where the row may not begin yet
+    uintptr_t line  # address of the cache line for the first 64 bytes of the buffer; the row may begin inside of it
     char* buffer
-    Py_ssize_t head, filled  # the row begins at head of its first line; so many bytes of the buffer are filled
+    Py_ssize_t head, filled  # offset of the row in its first line; number of bytes in the buffer
 
 
 cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noexcept nogil:
@@ -95,9 +95,9 @@ cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noe
 
 
 cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
-    """Write the whole lines of a buffer by non-temporal stores. The rest waits for the next stretch of the row.
+    """Write the whole lines of a buffer by non-temporal stores. The rest stays for the next stretch of the row.
 
-    The row's first and last lines may be shared with other rows: these bytes are written in the ordinary way.
+    The first and last lines of the row may be shared with other rows. Their bytes are written by ordinary stores.
     """
     cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
     if to.head and (whole or last):
@@ -116,7 +116,7 @@ cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
 
 cdef inline step add_row_16_bits(const Output* output, const char* x, const double* row, char* out, Py_ssize_t n,
                                  double* scratch) noexcept nogil:
-    """scale * x + doubles, in 16 bits. scratch: n doubles."""
+    """Compute scale * x + doubles for 16-bit types. scratch: n doubles."""
     cdef float* floats = <float*>scratch + n
     if output.type == FLOAT16:
         from_half(<const uint16_t*>x, floats, n)
@@ -132,7 +132,7 @@ cdef inline step add_row_16_bits(const Output* output, const char* x, const doub
 
 cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t next_x, const double* row, char* out,
                                   uintptr_t next_out, Py_ssize_t n, double* scratch) noexcept nogil:
-    """scale * x + doubles, in at most 32 bits, past the cache. scratch: 2 * TILE doubles."""
+    """Write scale * x + doubles past the cache, for types of at most 32 bits. scratch: 2 * TILE doubles."""
     cdef Py_ssize_t c = 0, m, size = size_of(output.type)
     cdef LineBuffer to
     open_line_buffer(&to, out, scratch + TILE)
@@ -155,19 +155,19 @@ cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t
 cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, const double* high,
                           const double* low, Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch,
                           double* scratch) noexcept nogil:
-    """scale * x + doubles (float64: double-doubles), for one row of one batch.
+    """Write scale * x + doubles (float64: double-doubles) for one row of one batch.
 
     scratch: PREFETCH_COLUMNS doubles, 2 * TILE past the cache.
 
-    Stretch by stretch, the row that comes next is fetched: no hardware foresees where it lies. It may lie past the end
-    of x and out, as an address is all that a prefetch takes.
+    The next row is prefetched in stretches, because hardware cannot predict its address. It may lie past the end of x
+    and out: a prefetch of any address is harmless.
     """
     cdef Py_ssize_t size = size_of(output.type), c = 0, m
     cdef char* out = output.out + batch * output.batch + i * output.row
     cdef const char* x = output.x + batch * output.x_batch + i * output.x_row
     cdef uintptr_t next_out = <uintptr_t>output.out + next_batch * output.batch + next_i * output.row
     cdef uintptr_t next_x = <uintptr_t>output.x + next_batch * output.x_batch + next_i * output.x_row
-    # the usual case without questions in between, and loops of a length that the compiler knows
+    # the most common case: no branches between stretches, and loops of constant length
     cdef Py_ssize_t whole = n - n % PREFETCH_COLUMNS if output.type == FLOAT32 else 0
     if output.stream:
         add_row_streamed(output, x, next_x, high, out, next_out, n, scratch)
@@ -214,7 +214,7 @@ cdef inline void round_into(const Output* output, Py_ssize_t i, const double* hi
                             double* scratch) noexcept nogil:
     """Round a row of doubles (float64: of double-doubles), and write it or add it to scale * x.
 
-    scratch: 2 * n doubles, 2 * TILE for a sum. Of rows that are no sums those of float64 alone go past the cache.
+    scratch: 2 * n doubles, 2 * TILE for a sum. Without x, only rows of float64 are written past the cache.
     """
     cdef Py_ssize_t b, distance
     cdef LineBuffer to

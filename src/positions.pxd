@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""Rows of any positions, each evaluated for itself.
+"""Rows of any positions, each evaluated separately.
 
-Columns in doubles are good enough for results of 32 and 16 bits, float64 needs double-double. With FMA a value may
-differ in its last bits from one without; a level that has none makes a row twice, with all values as large and as small
-as FMA could have made them (within REACH). Where the two are rounded to different bits, FMA is emulated.
+Doubles suffice for results of 32 and 16 bits; float64 needs double-double. Values with and without FMA may differ in
+their last bits. So a level without FMA computes a row twice, with the largest and the smallest values that FMA could
+give (within REACH). If their rounded bits differ, the level computes the row again with emulated FMA.
 """
 
 from libc.math cimport INFINITY, NAN, fabs
@@ -24,25 +24,25 @@ cdef enum:
     DIRECT_ROW  # one axis and few turns: `sincos_direct_row`
     REDUCED_ROW  # `sincos_any_row`
     EXACT_ROW  # left to exact arithmetic in Python
-    NAN_ROW  # no position
+    NAN_ROW  # a position that is NaN or infinite
 
 
 cdef inline step find_kind(const CPlan* plan, const double* position, int* kind) noexcept nogil:
-    """Which of these a row is."""
+    """Set kind to the kind of a row."""
     cdef Py_ssize_t a
     cdef double turns
     cdef bint exact = False
     kind[0] = DIRECT_ROW if plan.axes == 1 else REDUCED_ROW
     for a in range(plan.axes):
         turns = fabs(position[a]) * plan.largest[a]
-        # an infinite frequency at a position of zero is no number, and exact too
+        # an infinite frequency at position zero gives NaN turns, which also means EXACT_ROW
         if not turns <= MOST_DIRECT or fabs(position[a]) > HUGE:
             kind[0] = REDUCED_ROW
             if not fabs(position[a]) < INFINITY:
                 kind[0] = NAN_ROW
                 return
             exact = exact or not turns <= MOST or fabs(position[a]) > HUGE
-        # of an axis that no wave reads, nothing is lost
+        # axes that no wave reads do not matter
         exact = exact or (turns < TINY and position[a] != 0 and plan.largest[a] > 0)
     if exact:
         kind[0] = EXACT_ROW
@@ -50,9 +50,9 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """The columns of waves: of those at a position, with FMA, or where there is none (NULL) as they are."""
+    """Round the columns of waves. positions: compute the waves of position k first, with FMA, or NULL if they exist."""
     if positions != NULL and plan.straight:
-        # as they are made
+        # waves are the columns: round them as they are computed
         sincos_direct_row[narrow_row](plan, positions[k], out, True)
         return
     if positions != NULL:
@@ -62,9 +62,9 @@ cdef inline step round_columns(const CPlan* plan, double* waves, const double* p
 
 cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t i, Py_ssize_t rows, double* waves,
                              const double* positions, double* scratch) noexcept nogil:
-    """Write rows of types of at most 32 bits, as `round_columns` makes them; without positions, and of a sum, one.
+    """Write rows of types of at most 32 bits by `round_columns`. Without positions, or for a sum, rows is 1.
 
-    scratch: width doubles, then what `round_into` takes.
+    scratch: width doubles, then the scratch of `round_into`.
     """
     cdef Py_ssize_t k, n = plan.width
     cdef char* out = output.out + i * output.row
@@ -90,7 +90,7 @@ cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t
 
 cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, int kind, bint single, bint fused,
                                    double* row, double* row_low, double* scratch) noexcept nogil:
-    """A row of waves for types of at most 32 bits. row_low and scratch: 2 * waves."""
+    """Compute a row of waves for types of at most 32 bits. row_low and scratch: 2 * waves doubles."""
     if kind == REDUCED_ROW or single:
         sincos_any_row(plan, position, single, False, fused, row, row_low, scratch)
     elif fused:
@@ -100,7 +100,7 @@ cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, in
 
 
 cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more, double* less) noexcept nogil:
-    """Plans whose amplitudes are REACH larger and smaller."""
+    """Set larger and smaller to plans whose amplitudes are larger and smaller by a factor of REACH."""
     cdef Py_ssize_t c
     for c in range(plan.width):
         more[c] = plan.amplitude[c] * (1.0 + REACH)
@@ -112,7 +112,7 @@ cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, doubl
 
 cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
                               const double* waves, double* scratch) noexcept nogil:
-    """Write a row of waves; whether all that lies within REACH is rounded to what was written. scratch: 2 * width."""
+    """Write a row of waves. Return whether all values within REACH have the written bits. scratch: 2 * width."""
     cdef Py_ssize_t n = larger.width
     cdef char* out = output.out + i * output.row
     cdef void* one = scratch
@@ -126,7 +126,7 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
         columns[roddfloat](larger, waves, <oddfloat*>one)
         columns[roddfloat](smaller, waves, <oddfloat*>other)
         to_half(<oddfloat*>one, <uint16_t*>out, n)
-        # these differ when there is a float between them; seldom it is the middle of two float16
+        # the two differ if a float lies between them; this float is seldom the middle of two float16
         if memcmp(one, other, 4 * n) == 0:
             return True
         to_half(<oddfloat*>other, <uint16_t*>one, n)
@@ -145,9 +145,10 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
 
 cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const Output* output, bint single,
                         double* scratch, unsigned char** left) noexcept nogil:
-    """Rows of any positions. left: where EXACT_ROWs are left out, a byte for each row, to be freed: 1 for those.
+    """Write rows of any positions, except EXACT_ROWs.
 
-    False when there is no memory for that.
+    left: NULL if there are none, else an array to free: a byte for each row, 1 for EXACT_ROWs. Return False if memory
+    for left is missing.
     """
     cdef Py_ssize_t i = 0, c, k, width = plan.width
     cdef EncodeWork work
@@ -160,13 +161,13 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef double* blank
     cdef const double* position
     cdef bint double_double = output.type == FLOAT64
-    # sums, of which x is gone once they are written, are made without FMA at every level
+    # sums may overwrite x and so cannot be computed twice: every level computes them without FMA
     cdef bint fused = FUSES and output.x == NULL, doubtful = not FUSES and output.x == NULL and not double_double
     cdef int kind, next_kind
     cdef CPlan larger, smaller
     lay_out_encode(plan, output, &work, scratch)
     row, row_low, high, low = work.evaluate.row, work.evaluate.row_low, work.high, work.low
-    # of double-doubles: waves, where they are the columns
+    # double-double columns, which equal the waves if the plan is straight
     value = row if plan.straight else high
     value_low = row_low if plan.straight else low
     if doubtful:
@@ -217,7 +218,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
 
 
 cdef inline void evaluate(const CPlan* plan, const double* position, const CRow* two, double* scratch) noexcept nogil:
-    """Two rows at a position, of any choices of columns, as double-doubles."""
+    """Compute two rows at a position as double-doubles. Each row has its own sources and amplitudes."""
     cdef EvaluateWork work
     cdef const CRow* row
     cdef int k

@@ -1,9 +1,9 @@
 # cython: cdivision=True
-"""Sine and cosine of an angle in turns: reduction to an eighth of a turn, a polynomial there, the quadrant.
+"""Sine and cosine of an angle in turns: reduction to an eighth of a turn, a polynomial, then the quadrant.
 
-No tables, no branches: a loop over waves becomes vectors. Names and operations are those of
-``posenc_fast/_core/engine/python.py``. ``python bench/steps.py`` measures their errors there. *Double-double* (dd) is a
-number as a sum of two doubles, a high and a low one.
+The functions have no tables and no branches, so that loops over waves are vectorized. Names and operations are those of
+``posenc_fast/_core/engine/python.py``. ``python bench/steps.py`` measures the errors there. *Double-double* (dd) means
+a number as a sum of two doubles, a high and a low one.
 """
 
 from libc.stdint cimport uint64_t
@@ -17,9 +17,9 @@ from exact cimport (
 
 
 cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) noexcept nogil:
-    """Distance to the nearest quarter turn, and which that is, in the last two bits. |turns| <= 2^49.
+    """Set x to the distance to the nearest quarter turn, and quadrant to its number, in the last two bits.
 
-    Exact: turns and what is subtracted are within an eighth of a turn.
+    |turns| <= 2^49. The subtraction is exact, because both numbers are within an eighth of a turn.
     """
     cdef double q = turns + QUARTERS
     quadrant[0] = bits(q)
@@ -27,7 +27,7 @@ cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) no
 
 
 cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine) noexcept nogil:
-    """Sine and cosine a number of quarter turns on: swapped when it is odd, then the signs. Exact."""
+    """Add quarter turns to sine and cosine: swap them if the number is odd, then set the signs. Exact."""
     cdef uint64_t a = bits(sine[0])
     cdef uint64_t b = bits(cosine[0])
     cdef uint64_t swap = (a ^ b) & (0 - (quadrant & 1))
@@ -36,16 +36,16 @@ cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine)
 
 
 cdef inline step sincos(double x, uint64_t quadrant, bint fused, double* sine, double* cosine) noexcept nogil:
-    """Of x turns from a quarter turn, |x| <= 0.1255: to 2^-52.5 with FMA, without to 2^-52.1.
+    """Compute sine and cosine of x turns from a quarter turn, |x| <= 0.1255. Error: 2^-52.5 with FMA, 2^-52.1 without.
 
-    fused: with FMA; known where this is inlined.
+    fused: whether to use FMA; a constant wherever this is inlined.
     """
     cdef double zz, z = x * x
     if fused:
         sine[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
         cosine[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
     else:
-        # by pairs of terms: without FMA a chain of all of them would be twice as long
+        # terms in pairs, because without FMA a chain of all terms would be twice as long
         zz = z * z
         sine[0] = x * ((S0 + z * S1) + zz * ((S2 + z * S3) + zz * ((S4 + z * S5) + zz * S6)))
         cosine[0] = (1.0 + z * C1) + zz * ((C2 + z * C3) + zz * ((C4 + z * C5) + zz * C6))
@@ -54,7 +54,7 @@ cdef inline step sincos(double x, uint64_t quadrant, bint fused, double* sine, d
 
 cdef inline step sincos_product(double p, double high, double low, bint fused, double* sine,
                                 double* cosine) noexcept nogil:
-    """Of p * (high + low) turns, |p * high| <= MOST_DIRECT, with the error of `sincos`."""
+    """Compute sine and cosine of p * (high + low) turns, |p * high| <= MOST_DIRECT, with the error of `sincos`."""
     cdef double x, t = p * high
     cdef double error = product_error(p, high, t)
     cdef uint64_t quadrant
@@ -63,9 +63,9 @@ cdef inline step sincos_product(double p, double high, double low, bint fused, d
 
 
 cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
-    """Of a double-double angle, |turns| <= 2^49, as double-doubles: to 2^-66.9 of the value.
+    """Compute sine and cosine of a double-double angle, |turns| <= 2^49, as double-doubles.
 
-    Taylor's series in radians, the leading terms in double-double.
+    By Taylor series in radians, with the leading terms in double-double. Error: 2^-66.9 of the value.
     """
     cdef Pair x, r, z, value
     cdef double t, zz, first
@@ -74,13 +74,13 @@ cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
     nearest_quarter(two_sum(turns.high, turns.low, &x.low), &x.high, &quadrant)
     r = product(x, Pair(TWO_PI, TWO_PI_LOW))
     z = product(r, r)
-    # the small terms in one double, by pairs, so that no long chain holds up what follows
+    # small terms in one double, in pairs, so that later operations do not wait for a long chain
     t = z.high
     zz = t * t
     value = Pair((T7 + t * T9) + zz * ((T11 + t * T13) + zz * ((T15 + t * T17) + zz * T19)), 0.0)
     value = horner(Pair(T5, T5_LOW), z, value)
     value = horner(Pair(T3, T3_LOW), z, value)
-    # r + r * z * value: the one in front of the series is left out, so that a small angle keeps its own bits
+    # r + r * z * value instead of r * (1 + z * value), so that small angles keep their bits
     value = product(z, value)
     first = r.high * value.high
     value.low = product_error(r.high, value.high, first) + (r.high * value.low + r.low * (1.0 + value.high))
@@ -92,6 +92,6 @@ cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
     value = horner(Pair(T4, T4_LOW), z, value)
     value = horner(Pair(-0.5, 0.0), z, value)
     cosine[0] = horner(Pair(1.0, 0.0), z, value)
-    # both parts are turned alike
+    # high and low parts get the same quadrant
     apply_quadrant(quadrant, &sine.high, &cosine.high)
     apply_quadrant(quadrant, &sine.low, &cosine.low)

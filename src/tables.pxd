@@ -1,13 +1,13 @@
 # cython: cdivision=True
 """Tables, sums with tables, and rows of integers in any order, from the lattice.
 
-A table is a plan of *blocks*, the rows around an anchor, taken two at a time. The rows at each offset from the anchors
-are written in one of these ways:
+A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows at each offset from the
+anchors are written in one of these ways:
 
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
-- `write_streamed`: float32 past the cache, where rows begin at the same place of a cache line;
-- `write_buffered`: all else, a few cache lines at a time: rounded to 16 bits, or past the cache in a line buffer.
+- `write_streamed`: float32 past the cache, if rows have the same offset from a cache line;
+- `write_buffered`: all others, a few cache lines at a time: 16-bit types, or past the cache by a line buffer.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
@@ -33,7 +33,7 @@ from work cimport RowsWork, TableWork, lay_out_rows, lay_out_table
 
 
 cdef struct OffsetRows:
-    Py_ssize_t index[4]  # above and below the first anchor, above and below the second; -1 where there is none
+    Py_ssize_t index[4]  # above and below the first anchor, above and below the second; -1 if not in the table
     void* to[4]
 
 
@@ -54,7 +54,7 @@ cdef inline step rotate_narrow(const Anchor* one, const Anchor* two, const Offse
 
 cdef inline void rotate_columns(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
                                 int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    """Columns first .. first + n of up to four rows, as `store` makes them for the type."""
+    """Compute columns first .. first + n of up to four rows, rounded by `store` for the type."""
     cdef Py_ssize_t k
     cdef const Anchor* anchor
     if type == FLOAT64:
@@ -74,9 +74,9 @@ cdef inline void rotate_columns(const Anchor* one, const Anchor* two, const Offs
 
 cdef inline void write_run(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
                            Py_ssize_t first, Py_ssize_t second) noexcept nogil:
-    """All float32 rows of two blocks that lie less than half a block from the anchors' own rows, `first` and `second`.
+    """Write all float32 rows of two blocks that are less than half a block from the anchors' rows, first and second.
 
-    Of narrow rows, to ask at each offset which there are would take as long as the rows.
+    For narrow rows, a check at each offset which rows are in the table would take as long as the rows.
     """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
     cdef char* above
@@ -108,17 +108,17 @@ cdef inline void write_direct(const Anchor* one, const Anchor* two, const Offset
 
 
 cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept nogil:
-    """Whether there are rows above and below an anchor, which begin at the same place of a cache line."""
+    """Return whether the rows above and below an anchor exist and have the same offset from a cache line."""
     return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
         (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & 63)
 
 
 cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
                                 float* buffer) noexcept nogil:
-    """The rows above and below an anchor: of the one above whole lines by non-temporal stores as they are made.
+    """Write the rows above and below an anchor. Whole lines of the row above are stored past the cache immediately.
 
-    Lines of both in turn would often lie at the same place of a page, which takes some processors twice as long, so the
-    one below waits in the buffer, of TILE columns. What is no whole line is written in the ordinary way.
+    Alternating lines of both rows would often have the same offset in their pages, which takes some processors twice as
+    long. So the row below is collected in the buffer, of TILE columns. Parts of lines are written by ordinary stores.
     """
     cdef Py_ssize_t c = 0, m
     while c < n:
@@ -138,7 +138,7 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
 
 cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, const LineBuffer* to, Py_ssize_t first,
                                Py_ssize_t n) noexcept nogil:
-    """Round columns first .. first + n to 16 bits; whether this second rounding of one of them is in doubt."""
+    """Round columns first .. first + n to 16 bits. Return whether this second rounding may be wrong for a value."""
     cdef bint doubtful = False
     cdef uint16_t* out
     for k in range(4):
@@ -157,20 +157,20 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
 
 cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
                                 const Output* output, Py_ssize_t n, double* tiles) noexcept nogil:
-    """A few cache lines at a time: the work on the next lines overlaps with the memory's on these."""
+    """Write a few cache lines at a time: the next lines are computed while memory stores these."""
     cdef Py_ssize_t k, m, c = 0, size = size_of(output.type)
     cdef OffsetRows tile = rows[0]
     cdef LineBuffer to[4]
     cdef bint narrow = size == 2
     for k in range(4):
         tile.to[k] = tiles + k * TILE
-        # a row that is not in the table goes into a buffer and no further
+        # rows that are not in the table are computed into a buffer, but not written
         open_line_buffer(&to[k], output.out + max(<Py_ssize_t>0, rows.index[k]) * output.row,
                          tiles + 4 * TILE + k * (TILE + 16))
     while c < n:
         m = min(TILE, n - c)
         if output.stream and not narrow and c == 0 and to[0].head:
-            # from the next line on, so that vectors are read from a buffer as they were written to it
+            # continue at the next line, so that vectors are read from the buffer as they were written
             m = min(n, (64 - to[0].head) // size)
         if not narrow:
             for k in range(4):
@@ -193,9 +193,9 @@ cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offs
 cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Output* output, Py_ssize_t above,
                               Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below, Py_ssize_t n,
                               float* discard) noexcept nogil:
-    """Add two rows to one batch of float32, without storing them first; of a negative `above` or `below`, none.
+    """Add two rows to one batch of float32, without storing them first. Skip a row whose index is negative.
 
-    Beyond the cache, the next ones are fetched meanwhile.
+    Prefetch the next rows if the arrays are larger than the cache.
     """
     cdef Py_ssize_t c = 0, m, stretch = PREFETCH_COLUMNS if output.prefetch else n
     cdef bint elsewhere = output.x != output.out
@@ -231,7 +231,7 @@ cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Outp
 
 cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows,
                            const Output* output, double* scratch) noexcept nogil:
-    """scale * x + rows of consecutive integers, in types of at most 32 bits."""
+    """Write scale * x + rows of consecutive integers, for types of at most 32 bits."""
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride
     cdef Py_ssize_t size = 1 << lattice.block_bits
     cdef Py_ssize_t half = size >> 1
@@ -249,7 +249,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
     init_anchor(&anchor, work.anchor, stride)
     init_anchor(&exact, work.exact, stride)
     if size * output.batches * n <= (PREFETCH_BLOCK if output.x == output.out else PREFETCH_BLOCK // 4):
-        # what is fetched is then a row of the next block: up and down from its middle, too
+        # blocks are small: prefetch the rows of the next block, in the same order
         distance = size * output.batches
         down = 1
     for block in range(block, last + 1):
@@ -268,7 +268,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
                 continue
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
-                # the batches of a row come one after the other
+                # all batches of a row, then the next row
                 batch = (b + distance) % output.batches
                 ahead = (b + distance) // output.batches
                 if above >= 0:
@@ -285,7 +285,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
 cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
                               Py_ssize_t rows, Py_ssize_t row, Py_ssize_t other_row, bint both,
                               const TableWork* work) noexcept nogil:
-    """The rows of one or of both blocks that a table has; `row` and `other_row`: the anchors' own."""
+    """Write the rows of one or of both blocks that are in the table. row, other_row: indices of the anchors' rows."""
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, by_rows = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
@@ -296,7 +296,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const 
         offset_span(other_row, rows, half, &nearest, &farthest)
     if direct and output.type == FLOAT32 and both and half <= row and other_row + half <= rows:
         write_run(lattice, one, two, output, row, other_row)
-        # what is left are the anchors' own rows, and those half a block away
+        # only the anchors' rows and the rows half a block away remain
         by_rows = half
     j = nearest - by_rows
     while j < farthest:
@@ -310,7 +310,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const 
         for k in range(4):
             at.to[k] = output.out + at.index[k] * output.row if at.index[k] >= 0 else <char*>work.discard[k]
         if output.stream:
-            # a store to a line that two rows share, and that is not in the cache yet, stalls the store buffer
+            # prefetch lines that two rows share: a store to such a line outside of the cache stalls the store buffer
             for k in range(4):
                 if at.index[k] >= 0:
                     prefetch(<uintptr_t>output.out + (at.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
@@ -327,7 +327,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const 
 
 cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const Output* output,
                        double* scratch) noexcept nogil:
-    """Rows of consecutive integers, the first of them offset rows behind the start of a span."""
+    """Write rows of consecutive integers. The first is offset rows after the start of a span."""
     if output.x != NULL:
         add_table(lattice, span, offset, rows, output, scratch)
         return
@@ -343,7 +343,7 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
     init_anchor(&one, work.one, stride)
     init_anchor(&two, work.two, stride)
     init_anchor(&exact, work.exact, stride)
-    # pairs of blocks; the first and the last together when each of them is half a block
+    # blocks in pairs; the first and the last form a pair if each is half a block
     if both and offset >= block * size and offset + rows <= last * size:
         other = last
         last -= 1
@@ -365,7 +365,7 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
 
 cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans, const int32_t* offsets,
                                    Py_ssize_t rows, const Output* output, double* scratch) noexcept nogil:
-    """Rows of integers, each a span and an offset in it."""
+    """Write rows of integers, each given by a span and an offset in the span."""
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, first = 0
     cdef Py_ssize_t pass_rows, next_k, batch
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1

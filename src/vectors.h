@@ -1,11 +1,12 @@
-/* Vectors of pairs: a step of rotation, of one row of each of several heads by the same angles.
+/* Vectors of pairs: rotation of one row of each of several heads by the same angles.
  *
- * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored: heads lie at
- * distances of whole pages, and a load behind a store at such a distance waits for it. A vector has as many pairs as numbers
- * fit in a register, doubles for float64 and float32, floats for 16-bit types, which are converted as they are loaded: of
- * loops over floats and doubles a compiler takes twice as many floats, takes them apart and puts them together again.
+ * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored: heads are
+ * whole pages apart, and a load after a store at such a distance waits for the store. A vector contains as many pairs
+ * as numbers fit into a register: doubles for float64 and float32, floats for 16-bit types. Values are converted when
+ * they are loaded: compilers vectorize a loop over both floats and doubles with twice as many floats, which they split
+ * and join again.
  *
- * Other levels have no such vectors, and go row by row (_rotations.pyx).
+ * Other levels have no such vectors, and rotate row by row (_rotations.pyx).
  */
 #ifndef POSENC_VECTORS_H
 #define POSENC_VECTORS_H
@@ -15,7 +16,7 @@
 
 #include <stddef.h>
 
-/* rows in a step, at most */
+/* maximum number of rows in a step */
 enum { POSENC_TOGETHER = 4 };
 
 #if defined(__AVX512F__) || (defined(__AVX2__) && defined(__F16C__))
@@ -35,9 +36,10 @@ typedef __m256i posenc_halves;
 #define POSENC_AS_WORDS(v) _mm512_castps_si512(v)
 #define POSENC_AND(a, b) _mm512_and_si512(a, b)
 #define POSENC_HAS_ALL(v, bits) (_mm512_cmpneq_epi32_mask(_mm512_and_si512(v, bits), bits) == 0)
-/* the odd pieces of 16 bits from b */
+/* 16-bit pieces: even ones from a, odd ones from b */
 #define POSENC_BLEND(a, b) _mm512_mask_blend_epi16(0xaaaaaaaau, a, b)
-/* each number of a vector's first half twice, and of its second; neighbours exchanged; the signs of even numbers */
+/* FIRST, SECOND: each number of a vector's first or second half twice; SWAP: exchange neighbours; SIGNS: minus at
+   even ones */
 #define POSENC_FIRST_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v)
 #define POSENC_SECOND_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), v)
 #define POSENC_FIRST_PS(v) _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), v)
@@ -67,7 +69,7 @@ typedef __m128i posenc_halves;
 #define POSENC_SWAP_PD(v) _mm256_permute_pd(v, 0x5)
 #define POSENC_SIGNS_PD _mm256_setr_pd(-0.0, 0.0, -0.0, 0.0)
 #endif
-/* pairs in a vector: of doubles, and of floats */
+/* pairs in a vector of doubles, and of floats */
 enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = sizeof(posenc_ps) / sizeof(float) };
 #define POSENC_SWAP_PS(v) POSENC_WIDE(permute_ps)(v, 0xb1)
 #define POSENC_SIGNS_PS POSENC_WIDE(castpd_ps)(POSENC_WIDE(set1_pd)(posenc_double(0x80000000u)))
@@ -79,9 +81,9 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Pairs from j on, of n, by a row of angles: those half a row apart, and those side by side, whose sines have the sign
-   that makes each of their values a sum of its own product and its neighbour's: exactly the differences and sums of the
-   others. */
+/* Rotate a vector of pairs from j on, of n, by a row of angles. step_half: the two values of a pair are half a row
+   apart. step_interleaved: they are adjacent. There, sines have alternating signs, so that each value is the sum of
+   two products: exactly the differences and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \
@@ -95,7 +97,7 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
             STORE(out[k] + n + j, POSENC_WIDE(add_##p)(POSENC_WIDE(mul_##p)(b[k], c), POSENC_WIDE(mul_##p)(a[k], s)));        \
         }                                                                                                                     \
     }                                                                                                                         \
-    static POSENC_ALWAYS posenc_##p posenc_turned_##type(posenc_##p v, posenc_##p c, posenc_##p s)                            \
+    static POSENC_ALWAYS posenc_##p posenc_rotated_##type(posenc_##p v, posenc_##p c, posenc_##p s)                           \
     {                                                                                                                         \
         return POSENC_WIDE(add_##p)(POSENC_WIDE(mul_##p)(v, c), POSENC_WIDE(mul_##p)(POSENC_SWAP_##P(v), s));                 \
     }                                                                                                                         \
@@ -110,15 +112,15 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
         for (int k = 0; k < rows; k++)                                                                                        \
             a[k] = LOAD(x[k] + 2 * j), b[k] = LOAD(x[k] + 2 * j + sizeof c / sizeof *angle);                                  \
         for (int k = 0; k < rows; k++) {                                                                                      \
-            STORE(out[k] + 2 * j, posenc_turned_##type(a[k], c0, s0));                                                        \
-            STORE(out[k] + 2 * j + sizeof c / sizeof *angle, posenc_turned_##type(b[k], c1, s1));                             \
+            STORE(out[k] + 2 * j, posenc_rotated_##type(a[k], c0, s0));                                                       \
+            STORE(out[k] + 2 * j + sizeof c / sizeof *angle, posenc_rotated_##type(b[k], c1, s1));                            \
         }                                                                                                                     \
     }
 POSENC_STEPS(float64, double, double, pd, PD, POSENC_LOAD_FLOAT64, POSENC_STORE_FLOAT64)
 POSENC_STEPS(float32, float, double, pd, PD, POSENC_LOAD_FLOAT32, POSENC_STORE_FLOAT32)
 POSENC_STEPS(float16, uint16_t, float, ps, PS, POSENC_LOAD_FLOAT16, POSENC_STORE_FLOAT16)
 
-/* ---- bfloat16: two neighbours are read as one number, and no bit goes from one such number to another --------------- */
+/* ---- bfloat16: two neighbours are loaded as one number; all operations stay within such numbers --------------------- */
 
 static POSENC_ALWAYS posenc_ps posenc_even(posenc_words v) { return POSENC_AS_PS(POSENC_WIDE(slli_epi32)(v, 16)); }
 static POSENC_ALWAYS posenc_ps posenc_odd_ones(posenc_words v)
@@ -126,7 +128,7 @@ static POSENC_ALWAYS posenc_ps posenc_odd_ones(posenc_words v)
     return POSENC_AS_PS(POSENC_AND(v, POSENC_WIDE(set1_epi32)((int)0xffff0000u)));
 }
 
-/* each by posenc_nearest_bfloat */
+/* round both as posenc_nearest_bfloat does */
 static POSENC_ALWAYS posenc_words posenc_two_nearest(posenc_ps even, posenc_ps odd)
 {
     posenc_words half = POSENC_WIDE(set1_epi32)(0x8000);
@@ -144,7 +146,7 @@ static POSENC_ALWAYS posenc_ps posenc_more(posenc_ps x, posenc_ps c, posenc_ps y
     return POSENC_WIDE(add_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
 }
 
-/* whether n values of each row all have the bits of POSENC_USUAL; n is even */
+/* whether n values of each row are usual (see half.h); n is even */
 static POSENC_ALWAYS int posenc_usual_rows(const bfloat *const *x, ptrdiff_t n, int rows)
 {
     posenc_words bits = POSENC_WIDE(set1_epi32)(POSENC_USUAL), added = POSENC_WIDE(set1_epi32)((int)posenc_usual_bits(0));
@@ -173,7 +175,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     }
 }
 
-/* Twice as many pairs. split: the row of angles in four parts: cosines of even pairs, of odd ones, and sines. */
+/* Rotate 2 * POSENC_FLOATS pairs. split: row of angles in four parts: cosines of even pairs, of odd pairs, and
+   sines. */
 static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bfloat *const *out, const float *split,
                                                     ptrdiff_t n, ptrdiff_t j, int rows)
 {

@@ -1,7 +1,8 @@
 # cython: cdivision=True
-"""Work space of the loops: one function lays out an entry's memory, and without any measures how much it takes.
+"""Work space of the loops: each function places the arrays of one entry in its memory, and measures the memory.
 
-Each function gives the doubles that an entry needs, and the places of its arrays from base on, which may be NULL.
+The functions return the number of doubles that an entry needs. If base is not NULL, they also set the pointers to the
+arrays, from base on.
 """
 
 from libc.stdint cimport uint16_t
@@ -23,7 +24,7 @@ cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noe
 cdef struct EvaluateWork:
     double* row
     double* row_low
-    double* angles  # and their low parts
+    double* angles  # with their low parts behind them
 
 
 cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, double* base) noexcept nogil:
@@ -35,7 +36,7 @@ cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, doub
 
 
 cdef inline void anchor_rows(const CLattice* lattice, double* rows, CRow* two) noexcept nogil:
-    """An anchor's four rows: value and quadrature, and then their low parts."""
+    """Set the places of an anchor's four rows: value and quadrature, then their low parts."""
     two[0].source, two[0].amplitude = lattice.plan.source, lattice.plan.amplitude
     two[1].source, two[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
     two[0].high, two[0].low = rows, rows + 2 * lattice.stride
@@ -46,7 +47,7 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rounding  # two rows, or a row and a stretch of a sum; past the cache its tiles, too
+    double* rounding  # two rows, or a row and a stretch of a sum; past the cache also two tiles
 
 
 cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
@@ -60,13 +61,13 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, E
 
 
 cdef struct TableWork:
-    double* one  # an anchor: four rows
+    double* one  # four rows of an anchor
     double* two
     double* exact
     double* discard[4]
-    # the same memory, as anchors are there before rows are
+    # the same memory, because anchors are complete before rows begin
     double* evaluation
-    double* tiles  # of four rows, and buffers for what goes past the cache
+    double* tiles  # of four rows, then their line buffers for stores past the cache
 
 
 cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, double* base) noexcept nogil:
@@ -86,15 +87,15 @@ cdef struct RowsWork:
     double* anchor
     double* exact
     double* rows  # pass_rows pairs of rows
-    # the same memory, as anchors are there before rows are
+    # the same memory, because anchors are complete before rows begin
     double* evaluation
-    double* rounding  # two rows, or a tile and its buffer
+    double* rounding  # two rows, or a tile and its line buffer
     Py_ssize_t pass_rows
 
 
 cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* output, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
-    """Some rows are made, then added to each batch in turn, so that x is read in order."""
+    """Lay out the memory of `rows`. It computes pass_rows rows, then adds them to each batch: x is read in order."""
     cdef Py_ssize_t used = 0
     cdef EvaluateWork inner
     to.pass_rows = 1
@@ -115,29 +116,29 @@ cdef enum:
 
 cdef struct RotationWork:
     double* row
-    bint heads_inside  # a token's heads lie closer together than tokens do: whichever do come one after the other
-    bint vectors  # several rows are turned together
-    int members  # so many
-    int rows_ahead  # rows that are asked for so many before they are turned; 0: none are
-    char* buffer  # of what goes past the cache, a row for each of the members; or NULL
-    Py_ssize_t buffer_row
-    Py_ssize_t pass_rows  # of angles, by which all batches and heads are turned, one after the other
-    bint splits  # whether they are split first: worth it where several batches or heads have the same ones
+    bint heads_inside  # loop over heads inside the loop over tokens: heads are closer in memory than tokens
+    bint vectors  # rotate rows of several heads at once
+    int members  # number of these heads
+    int rows_ahead  # prefetch rows this number of rows before their rotation; 0: no prefetch
+    char* buffer  # a row for each of the members, for stores past the cache, or NULL
+    Py_ssize_t buffer_row  # bytes from row to row of the buffer
+    Py_ssize_t pass_rows  # rows of angles that are applied to all batches and heads before the next ones
+    bint splits  # split angles first (`split_angles`): worth it if several batches or heads share them
     float* split
 
 
 cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
-    """Bytes of the cosines and sines of a row: doubles, but for 16-bit floats floats."""
+    """Return the bytes of a row of cosines and sines: doubles, or floats for 16-bit types."""
     return 2 * r.pairs * (4 if size_of(r.type) == 2 else 8)
 
 
 cdef inline Py_ssize_t row_of_split(const CRotation* r) noexcept nogil:
-    """Floats of a row of angles that are split: four parts, of which those of odd pairs may be shorter."""
+    """Return the floats of a row of split angles: four parts. The parts of odd pairs may have one unused float."""
     return 4 * ((r.pairs + 1) // 2)
 
 
 cdef inline bint lines_apart(const CRotation* r) noexcept nogil:
-    """Whether each row of the result begins at a cache line."""
+    """Return whether each row of the result begins at a cache line."""
     cdef Py_ssize_t offsets = <Py_ssize_t>r.out
     cdef int k
     for k in range(4):
@@ -147,13 +148,16 @@ cdef inline bint lines_apart(const CRotation* r) noexcept nogil:
 
 
 cdef inline bint rows_touch(const CRotation* r, const RotationWork* work, Py_ssize_t row) noexcept nogil:
-    """Whether each row of the result ends where the next one begins that is made."""
+    """Return whether each row of the result ends where the next computed row begins."""
     return not work.heads_inside and r.out_strides[3] == row
 
 
 cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, RotationWork* to,
                                         double* base) noexcept nogil:
-    """floats: in a vector of the level that turns, 0 without; for all levels 1, which takes no less memory."""
+    """Lay out the memory of a rotation.
+
+    floats: floats in a vector of the level, 0 if it has none. 1 gives a size that suffices for all levels.
+    """
     cdef Py_ssize_t used = 0, size = size_of(r.type), row = r.width * size, bytes = row, k
     cdef Py_ssize_t angles = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
                                  <Py_ssize_t>ANGLES_MOST)
@@ -166,13 +170,13 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
-    # one head alone gains nothing but for float16, whose pairs behind the last vector would be converted one by one
+    # a single head gains only for float16; there, pairs behind the last vector would be converted one by one
     if r.type == FLOAT16:
         to.vectors = to.vectors and r.pairs % floats == 0
     else:
         to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
-        # row by row into other memory they are looked at while they are turned: as fast as heads together
+        # single rows into other memory are checked for far values during the rotation: as fast as several heads at once
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = take(base, &used, 2 * r.pairs)
@@ -184,16 +188,16 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
 
 
 cdef struct GridWork:
-    Py_ssize_t stretch  # so many rows lie side by side, and are merged as if they were one
-    Py_ssize_t period
-    uint16_t* row  # of one table, again and again, period pieces and a line more
+    Py_ssize_t stretch  # number of adjacent rows that are merged as one
+    Py_ssize_t period  # pieces after which the row below repeats
+    uint16_t* row  # one row of a table, repeated: period pieces, and a cache line more
 
 
 cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const Output* output, GridWork* to,
                                     double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
     to.stretch = rows if output.row == width * <Py_ssize_t>sizeof(uint16_t) else 1
-    # narrow rows several times, so that a loop over them has some way to go
+    # repeat narrow rows, so that loops over them are long
     to.period = width * min(to.stretch, 1 + (MERGED - 1) // width)
     to.row = <uint16_t*>take(base, &used, (to.period + LINE + 3) // 4)
     return used

@@ -1,12 +1,12 @@
 """The hashes of `posenc_fast/_selfcheck/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
 
-``python tests/bits.py --write`` puts into the repository what the engines agree on: after every change of a frequency, of
-another value, or of what is asked for. ``--long --write`` does it for 2^27 values of a type in place of 2^20 (minutes, for
-Python), which a change of `calls` asks for.
+``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run it after a change of a
+frequency, of another value, or of the list of calls. After a change of `calls`, also run ``--long --write``: it hashes
+2^27 values of a type instead of 2^20, which takes minutes in Python.
 
-``python tests/bits.py FILE`` compares them with those that another machine or compiler has printed, ``--check`` with
-those in the repository; ``--engines baseline,python`` takes not all engines. No compiler, flag or architecture may
-change them.
+``python tests/bits.py FILE`` compares the hashes with the output of another machine or compiler. ``--check`` compares
+them with the hashes in the repository. ``--engines baseline,python`` selects engines. No compiler, flag or architecture
+may change the hashes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from posenc_fast._selfcheck.accuracy import engines
 
 
 def made(long: bool, loops: bool) -> dict[str, dict[str, str]]:
-    """Parts of the file, each with its hashes by name, of the engine in use."""
+    """Return the parts of the file, each with the hashes by name, for the active engine."""
     if long:
         return {str(bits.LONG): dict(bits.hashes(bits.LONG))}
     parts = {str(bits.SHORT): dict(bits.hashes(bits.SHORT)), "frequencies": dict(bits.hashes_of_frequencies())}
@@ -45,7 +45,7 @@ def main() -> int:
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            # Python has no loops: what NumPy's are is asked where the kernel's are to be the same
+            # the Python engine hashes its loops only with --write, to compare them with the kernel's
             each = made(arguments.long, arguments.write or engine != "python")
         found[engine], parts = joined(each), parts | each
         print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)

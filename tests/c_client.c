@@ -1,10 +1,10 @@
-/* A client of posenc_fast.h, in C99 and in C++11: an extension module of one function for each of the interface. Arrays
- * come as addresses and lengths; an error is a ValueError with its text. */
+/* A client of posenc_fast.h, in C99 and in C++11: an extension module with one function for each of the interface. Its
+ * arguments are addresses and lengths of arrays. It raises errors as ValueError with their text. */
 #include <posenc_fast.h>
 
 static const posenc_fast_api *pf;
 
-/* without the GIL */
+/* called without the GIL */
 typedef int (*work)(const void *value, void *memory, const long long *numbers, void *scratch, size_t size);
 
 static int table(const void *value, void *memory, const long long *n, void *scratch, size_t size)

@@ -1,4 +1,4 @@
-"""Every test that takes ``backend`` runs once for pure Python and once for each instruction-set level of the machine."""
+"""Tests with the argument ``backend`` run for pure Python and for each instruction-set level of the machine."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import posenc_fast as pf
 from support.engines import ENGINES, NAMES
 from support.seeds import SEED
 
-# no tests: some need optional packages, some are wrong by intent
+# not tests: some need optional packages, some contain planted errors
 collect_ignore = ["support", "typed"]
-# folders whose tests take long, or look at other packages; elsewhere a file says so of itself, by `pytestmark`.
-# ``pytest`` leaves them out, ``pytest -m ""`` runs all
+# folders of long tests, or of tests of other packages; other files declare this by `pytestmark`.
+# ``pytest`` omits these tests, ``pytest -m ""`` runs them too
 SLOW = {"cli", "frameworks", "identify"}
 
 
@@ -37,14 +37,14 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory of the test's own, in which it runs."""
+    """Run the test in its own directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Seed of all random draws."""
+    """Return the seed of all random draws."""
     return SEED
 
 
@@ -61,18 +61,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if config.option.markexpr == "not slow" and terminalreporter.stats.get("deselected"):
         count = len(terminalreporter.stats["deselected"])
         terminalreporter.write_line(
-            f"left out: {count} tests that take longer, or look at other packages; pytest -m '' runs all"
+            f"omitted: {count} tests that take long, or need other packages; pytest -m '' runs all"
         )
-    # a quiet run has no header, and must be repeated all the more
+    # a quiet run prints no header, but must be repeatable
     terminalreporter.write_line(f"POSENC_FAST_SEED={SEED}")
 
 
 def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, Counter[str]]:
-    """How many tests, or whole files, were skipped for each reason."""
+    """Return the number of skipped tests, or whole files, for each reason."""
     found: dict[str, Counter[str]] = {}
     for report in reports:
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
-        # in the words of `optional`, where pytest.importorskip has its own
+        # replace the text of pytest.importorskip by the text of `optional`
         reason = re.sub(r"^could not import '(\w+).*", r"\1 is not installed", reason.removeprefix("Skipped: "))
         kind = "file" if isinstance(report, pytest.CollectReport) else "test"
         found.setdefault(reason, Counter())[kind] += 1
@@ -81,5 +81,5 @@ def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, 
 
 @pytest.fixture
 def rng(seed: int, request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers that depend on the seed and the test's name alone."""
+    """Return random numbers that depend only on the seed and the test's name."""
     return np.random.default_rng([seed, *request.node.name.encode()])

@@ -1,6 +1,6 @@
-/* The compiled loops without Python: prints a hash of what each level of the CPU makes.
+/* The compiled loops without Python: prints a hash of the results of each level of the CPU.
  *
- * For systems that have no Python here. The same program, compiled for this one, says what they must print.
+ * For systems without Python. The same program, compiled for this machine, prints the expected hashes.
  */
 #include "cpu.h"
 #include "entry.h"
@@ -55,7 +55,7 @@ static void offsets(const posenc_level *level, double *to, int rows, int step)
 
 static void run(const char *name, const posenc_level *level)
 {
-    const double *zero = positions + 2 * (ROWS - 1); /* holds zeros still */
+    const double *zero = positions + 2 * (ROWS - 1); /* still contains zeros */
     const ptrdiff_t sizes[4] = {8, 4, 2, 2};
     for (int i = 0; i < ROWS - 1; i++) {
         evaluate(level, positions + 2 * i, source, amplitude, quadrature_source, quadrature_amplitude, origin, STRIDE);
@@ -86,7 +86,7 @@ static void run(const char *name, const posenc_level *level)
             r.x = (const char *)values;
             r.out = (char *)rest;
             r.shape[0] = r.shape[1] = 1;
-            r.shape[2] = 2; /* several heads may take their angles in another order */
+            r.shape[2] = 2; /* several heads at once may load angles in another order */
             r.shape[3] = TURNED / 2;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = (k == 2 ? TURNED / 2 : 1) * WIDTH * sizes[type];
@@ -105,7 +105,7 @@ int main(void)
 {
     posenc_level level;
     for (int k = 0; k < WAVES; k++) {
-        /* exact multiples of 2^-40, and what they come to in 2^32 steps, less whole turns */
+        /* exact multiples of 2^-40, and 2^32 times these, without whole turns */
         int64_t turns = 987654321987 / (k * k + 3) | 1;
         high[WAVES + k] = (double)turns / 1099511627776.0;
         low[WAVES + k] = high[WAVES + k] * 0x1p-55;

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 
 from .._core.encoding.value import Encoding
+from .._core.rotary.pairs import source_and_target
 from .._core.rotary.value import Rotary
 from ..typing import Precision, RotaryLayout
 from . import _tensors as tensors
@@ -88,7 +89,7 @@ def rotated(
     if transposed:
         sin = -sin
     dim = 2 * cos.shape[-1]
-    source, target = _source_and_target(layout, transposed)
+    source, target = source_and_target(layout, transposed)
     first, second = _split(x[..., :dim].to(work), source)
     parts = first * cos - second * sin, second * cos + first * sin
     turned = torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2)
@@ -110,20 +111,13 @@ def gradients_of_tables(
     (x1, x2), (y1, y2) = (
         # not values[..., :dim], which torch cannot do for a batch of gradients where it takes all columns
         _split(values.narrow(-1, 0, dim).movedim(seq_axis, -2).to(work), order)
-        for values, order in zip((x, gradient), _source_and_target(layout, transposed), strict=True)
+        for values, order in zip((x, gradient), source_and_target(layout, transposed), strict=True)
     )
     of_cos, of_sin = x1 * y1 + x2 * y2, x1 * y2 - x2 * y1
     shared = list(range(groups, x.dim() - 2))
     if shared:
         of_cos, of_sin = of_cos.sum(shared), of_sin.sum(shared)
     return of_cos.to(cos.dtype), (-of_sin if transposed else of_sin).to(sin.dtype)
-
-
-def _source_and_target(layout: RotaryLayout, transposed: bool) -> tuple[RotaryLayout, RotaryLayout]:
-    """Return the order of pairs in x and in the result."""
-    if layout != "interleaved_to_half":
-        return layout, layout
-    return ("half", "interleaved") if transposed else ("interleaved", "half")
 
 
 def _split(values: torch.Tensor, order: RotaryLayout) -> tuple[torch.Tensor, torch.Tensor]:

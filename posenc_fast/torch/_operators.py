@@ -19,9 +19,9 @@ import torch
 from .._core.encoding.value import Encoding
 from .._core.engine import backend
 from .._core.engine.blocks import WORTH_A_THREAD
-from .._core.rotary.pairs import LAYOUTS
-from .._core.rotary.turning import ANGLES, angles_type
-from .._core.rotary.value import Rotary, turner_of
+from .._core.rotary.pairs import LAYOUTS, source_and_target
+from .._core.rotary.rotator import ANGLES, angles_type
+from .._core.rotary.value import Rotary, rotator_of
 from ..typing import Precision, RotaryLayout, TableLayout
 from . import _derivatives as derivatives
 from . import _devices as devices
@@ -499,8 +499,8 @@ def _rotated_array(
     transposed: bool,
     workers: int | None,
 ) -> npt.NDArray[Any]:
-    # the transposed matrix of this layout takes pairs from halves: its result's halves are then put side by side
-    spread = transposed and layout == "interleaved_to_half"
+    # apply_tables has no layout from half to interleaved: rotate in halves, then interleave the result
+    spread = source_and_target(layout, transposed) == ("half", "interleaved")
     rotary = _rotary_for_tables(x.shape[-1], 2 * cos.shape[-1], "half" if spread else layout)
     result = rotary.apply_tables(x, cos, -sin if transposed else sin, seq_axis=seq_axis, out=out, workers=workers)
     if spread:
@@ -531,7 +531,7 @@ def rotate_few(
     """Return queries and keys rotated for consecutive positions; None, with nothing written, for all but plain calls."""
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
-    axis, turner, head_dim = _TOKENS[seq_axis], turner_of(rotary), rotary.head_dim
+    axis, rotator, head_dim = _TOKENS[seq_axis], rotator_of(rotary), rotary.head_dim
     made: dict[tuple[int, int], _Rotation] = {}
 
     def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
@@ -541,11 +541,11 @@ def rotate_few(
         rotation = made.get((length, kind))
         if rotation is None:
             # only here, in eager calls: a compiler must not follow how cosines and sines are made
-            calls = turner.calls()
+            calls = rotator.calls()
             if calls is not None and calls.takes(length, kind):
                 rotation = functools.partial(calls.rotate_memory, start)
             else:
-                rotation = _rotation_by(turner.rows(length, start, False, False, angles_type(kind))[np.newaxis])
+                rotation = _rotation_by(rotator.rows(length, start, False, False, angles_type(kind))[np.newaxis])
             made[length, kind] = rotation
         return rotation
 

@@ -10,7 +10,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._core.encoding.plans import Plans
 from posenc_fast._core.numbers import formats
-from posenc_fast._core.rotary.turning import Turner
+from posenc_fast._core.rotary.rotator import Rotator
 from support.optional import optional
 
 pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
@@ -68,8 +68,8 @@ def general(monkeypatch):
     def general(call, *arguments, **options):
         with monkeypatch.context() as patch:
             patch.setattr(Plans, "calls", lambda plans: None)
-            patch.setattr(Turner, "few_by_positions", lambda *arguments: None)
-            patch.setattr(Turner, "few_by_tables", lambda *arguments: None)
+            patch.setattr(Rotator, "few_by_positions", lambda *arguments: None)
+            patch.setattr(Rotator, "few_by_tables", lambda *arguments: None)
             return outcome(call, *arguments, **options)
 
     return general
@@ -219,8 +219,8 @@ def test_plain_calls_are_compiled(monkeypatch):
 
     for module, name in (("value", "wanted_type"), ("value", "base_array"), ("value", "convert")):
         monkeypatch.setattr(f"posenc_fast._core.encoding.{module}.{name}", shut)
-    monkeypatch.setattr(Turner, "by_positions", shut)
-    monkeypatch.setattr(Turner, "by_tables", shut)
+    monkeypatch.setattr(Rotator, "by_positions", shut)
+    monkeypatch.setattr(Rotator, "by_tables", shut)
     for dtype, workers in itertools.product(TYPES, (None, 1, 8)):
         out, form = rows.astype(dtype), {"dtype": dtype, "workers": workers}
         for start in (0, -(2**40), 2.0, 0.5):

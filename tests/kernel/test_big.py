@@ -1,4 +1,4 @@
-"""More than 2^31 values in an array, and more than 2^31 rows; a disk that fills up while a table is written."""
+"""Arrays with more than 2^31 values or rows, and a disk that fills up while a table is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 WIDTH = 512
-# one block of rows and a little more than what 32 bits can count, in float16
+# in float16, a block of rows more than 32 bits can count
 ROWS = 2**31 // WIDTH + 5000
 
 
@@ -30,7 +30,7 @@ def available():
 
 @pytest.fixture
 def large():
-    """4.3 GB, or as much of it as a call touches."""
+    """Return 4.3 GB of memory, of which only the touched part is allocated."""
     if available() < 7 * 2**30:
         pytest.skip("less than 7 GiB of memory are free")
     with pf.use_backend("cython"):
@@ -39,7 +39,7 @@ def large():
 
 @needs_kernel
 def test_more_than_32_bits_count(large):
-    """Values, and rows of one value each; written, evaluated one by one, and added to in place."""
+    """Write many values, or many rows of one value: as a table, by positions, and as a sum in place."""
     encoding, narrow = pf.sinusoidal(WIDTH), pf.Encoding([1e-9])
     assert large.size > 2**31
     rows = large.reshape(-1, 1)
@@ -58,13 +58,13 @@ def test_more_than_32_bits_count(large):
 
 @needs_kernel
 def test_rows_far_apart():
-    """More than 2^32 bytes from row to row, in memory of which only what is written is there."""
+    """More than 2^32 bytes from row to row, in memory that is allocated only where it is written."""
     if available() < 2 * 2**30:
         pytest.skip("less than 2 GiB of memory are free")
     try:
         memory = np.zeros(3 * (2**32 + 64) // 4, np.float32)
     except MemoryError:
-        pytest.skip("so much address space is not to be had")
+        pytest.skip("this address space is too small")
     out = np.lib.stride_tricks.as_strided(memory, (3, 16), (2**32 + 64, 4), writeable=True)
     encoding = pf.sinusoidal(16)
     encoding.table(3, start=5, out=out)
@@ -76,13 +76,14 @@ def test_rows_far_apart():
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0, reason="mounts a disk, as root"
+    sys.platform != "linux" or not hasattr(os, "geteuid") or os.geteuid() != 0,
+    reason="needs root on Linux to mount a disk",
 )
 @pytest.mark.parametrize(
     "command", [["table", "40000", "64"], ["encode", "p.npy", "--d-model", "64"]], ids=["table", "encode"]
 )
 def test_full_disk(command, tmp_path):
-    """The error is passed on and nothing half-written stays, on a disk of 4 MB."""
+    """On a disk of 4 MB, the error is raised and no partial file remains."""
     disk = tmp_path / "disk"
     disk.mkdir()
     np.save(tmp_path / "p.npy", np.arange(40000.0))
@@ -90,7 +91,7 @@ def test_full_disk(command, tmp_path):
         ["mount", "-t", "tmpfs", "-o", "size=4m", "posenc_fast", str(disk)], capture_output=True, text=True, check=False
     )
     if mount.returncode:
-        pytest.skip(f"no disk can be mounted here: {mount.stderr.strip()}")
+        pytest.skip(f"mounting a disk failed: {mount.stderr.strip()}")
     try:
         (disk / "before.npy").write_bytes(b"before")
         for target in ("new.npy", "before.npy"):

@@ -1,4 +1,4 @@
-"""The same bits from every engine: stored hashes, and results in the middle of two numbers, where the levels part."""
+"""The same bits from every engine: stored hashes, and results near rounding midpoints, where levels could differ."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_stored_hashes_at_all_widths_without_the_kernel():
 
 
 def test_rows_in_the_middle_of_two_anchors(backend):
-    """Every engine rotates them from the same one: from the other, some twenty of these million values differ."""
+    """All engines rotate a row from the same anchor. From another anchor, about 20 of these million values differ."""
     rows = pf.sinusoidal(512).table(2048, start=2**33 + 32, step=64, dtype=np.float64)
     digest = hashlib.sha256(rows.astype("<f8", copy=False)).hexdigest()
     assert digest == "c4134c343efa177362151757399c4469d19cd64671aa35d794e6d93cfb3eea44"
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """Widths of every remainder, below and above those that have loops of their own."""
+    """Widths with every remainder, below and above the widths that have special loops."""
     for lanes in (4, 8, 16, 32):
         assert {width % lanes for width in bits.WIDTHS} == set(range(lanes))
         assert {width % lanes for width in bits.WIDTHS if width > 100} >= {0, 1, lanes - 1}
@@ -64,7 +64,7 @@ def test_the_loops_meet_the_ends_of_vectors():
 
 @pytest.mark.parametrize("frequency", [1.0, 0.37])
 def test_every_magnitude(frequency, rng):
-    # the fences between the ways of argument reduction are at the same numbers of turns in all engines
+    # all engines change the method of argument reduction at the same numbers of turns
     positions = np.ldexp(rng.uniform(1, 2, (200, 91)), np.arange(-30, 61)).ravel()
     encoding, rows = pf.fourier_features([frequency]), []
     for which in ENGINES:
@@ -81,7 +81,7 @@ def test_stored_hashes_of_frequencies():
 
 
 def test_the_stored_frequencies_are_of_every_kind():
-    """All presets, each kind of scaling, each rule of a config that is more than a scaling, and exact periods."""
+    """All presets, all scalings, all rules of configs beyond scalings, and exact periods."""
     names = frequencies.sets().keys()
     assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
     assert frequencies.SCALINGS.keys() == SCALINGS.keys()
@@ -105,10 +105,10 @@ def test_the_calls_have_as_many_values_as_promised():
 
 
 def test_fma_is_rounded_once(rng):
-    # products that cancel against the third number but for their last places, and others
+    # products that cancel against the third number except for the last places, and others
     a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
     c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
-    # products of 54 bits, in the middle of two doubles: a number far below them decides
+    # products of 54 bits, in the middle of two doubles: a far smaller number decides the rounding
     middle = rng.integers(2**26 + 2**25, 2**27, (2, 300)) | 1
     a, b = np.concatenate([[a, b], middle], axis=1)
     c = np.concatenate([c, rng.choice([-1, 1], 300) * 2.0 ** rng.integers(-120, -60, 300)])
@@ -117,8 +117,8 @@ def test_fma_is_rounded_once(rng):
         assert got == float(x * y + z), numbers
 
 
-def test_reach_holds_what_fma_changes(rng):
-    """At most 2^-50.8 by the sum of the roundings' bounds, relative to sine and cosine."""
+def test_reach_bounds_changes_by_fma(rng):
+    """The bounds of all roundings add up to 2^-50.8, relative to sine and cosine."""
     x = np.concatenate(
         [rng.uniform(-0.1255, 0.1255, 200000), rng.normal(size=1000) * 10.0 ** rng.integers(-200, -1, 1000)]
     )
@@ -128,7 +128,7 @@ def test_reach_holds_what_fma_changes(rng):
 
 
 def middles(name, subnormal, values, rng):
-    """Amplitudes with which values come to lie in the middle of two numbers of a type, as nearly as a double can."""
+    """Return amplitudes that move values to rounding midpoints of a type, as near as doubles allow."""
     places, least = {"float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
     if subnormal:
         return (rng.integers(0, 2 ** (places - 1), values.shape) + 0.5) * 2.0**least / values
@@ -139,7 +139,7 @@ def middles(name, subnormal, values, rng):
 @pytest.mark.parametrize("name", NARROW)
 @pytest.mark.parametrize("count", [3, 100], ids=["several rows at a time", "row by row"])
 def test_the_middle_of_two_numbers(name, subnormal, count, rng, monkeypatch):
-    """Where levels without FMA must find out what it would give: plain products and sums are often on the other side."""
+    """Values for which levels without FMA must emulate it: plain products and sums often round to the other side."""
     results = {which: [] for which in [*ENGINES, "plain"]}
     for _ in range(300 // count + 10):
         frequencies = np.repeat(rng.uniform(0.1, 1, count), 2)
@@ -164,7 +164,7 @@ def test_one_polynomial_in_two_files():
 
 
 def test_one_set_of_limits_in_two_files():
-    """From where on a row is left to exact arithmetic, or looked at twice: no value shows that it is done too late."""
+    """The limits for exact arithmetic and for a second evaluation. Values do not show a limit that is too high."""
     defined = dict(
         re.findall(r"^ *#define (\w+) (\S+)$", (checkout() / "src" / "constants.h").read_text(), re.MULTILINE)
     )
@@ -187,7 +187,7 @@ def test_no_position_is_one_nan(dtype, backend):
 
 @pytest.mark.parametrize("dtype", [np.float64, *NARROW.values()], ids=["float64", *NARROW])
 def test_infinite_angle_is_one_nan(dtype, backend):
-    # products that float32 cannot hold, and between them a column of those that it can
+    # products beyond the range of float32, and between them a column of products in the range
     encoding = pf.Encoding([1e30, 1e-30, 1e30, 1e30], [0.0, 0.0, 0.25, 0.1])
     rows, nan = (
         of(encoding.encode([1e30, -1e30, 1e20], dtype=dtype, precision="float32")),
@@ -198,7 +198,7 @@ def test_infinite_angle_is_one_nan(dtype, backend):
 
 
 def test_enormous_sums(rng):
-    """Products whose error FMA has, and splitting into halves has not."""
+    """Products whose error FMA computes, but splitting into halves does not."""
     encoding, found = pf.sinusoidal(64), []
     x = rng.uniform(-1, 1, (2, 200, 64)) * 2.0 ** rng.integers(-20, 1023, (2, 200, 64))
     for which in ENGINES:

@@ -1,5 +1,4 @@
-"""The C interface: the bits of Python's calls, an error code for what memory safety forbids, and capsules that keep what
-they need."""
+"""The C interface: bits of Python's calls, error codes for unsafe memory, and capsules that keep their memory."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ ENCODINGS = {
     "phases": pf.Encoding([1.0, 0.25, 3.0], [0.1, 0.7, 0.25], [2.0, -1.0, 0.0]),
     "wide": pf.sinusoidal(770),
     "float32 products": pf.fourier_features(pf.float32_frequencies(pf.geometric(8))),
-    # one so small beside another that products may underflow
+    # a frequency that is so small, compared with another, that products may underflow
     "far apart": pf.fourier_features([1.0, 1e-200]),
 }
 by_encoding = pytest.mark.parametrize("encoding", list(ENCODINGS.values()), ids=list(ENCODINGS))
@@ -81,7 +80,7 @@ def test_encode(encoding, dtype, rng):
         ]
     )
     if encoding is ENCODINGS["float32 products"]:
-        # whose largest angles are exact arithmetic's
+        # the largest angles need exact arithmetic
         positions = positions[:-1]
     out = np.empty((len(positions), encoding.d_model), dtype)
     same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype))
@@ -110,7 +109,7 @@ def test_encode_of_several_axes(axes, kind, dtype, rng):
 
 
 def views(shape, dtype):
-    """Arrays of a shape in memory of several layouts, all of whose other values are 7."""
+    """Return arrays of a shape in several memory layouts, filled with 7, as all values around them."""
     wide = np.full((*shape[:-1], shape[-1] + 5), 7, dtype)
     backwards = np.full(shape, 7, dtype)[:, ::-1]
     transposed = np.full((shape[1], shape[0], shape[2]), 7, dtype).swapaxes(0, 1)
@@ -132,10 +131,10 @@ def test_add(encoding, dtype, rng):
     same_bits(c.add(handle, start, 0.75, x[:1], out[:1]), expected[:1])
 
 
-def test_add_leaves_the_columns_beside_it(dtype, rng):
+def test_add_does_not_change_neighbouring_columns(dtype, rng):
     memory = rng.standard_normal((2, 50, 40)).astype(dtype)
     encoding, before = pf.sinusoidal(12), memory.copy()
-    # rows of x and of the result lie beside each other
+    # rows of x and of the result alternate in memory
     c.add(c.encoding_of(encoding), 5, 1.0, memory[..., 3:15], memory[..., 20:32])
     same_bits(memory[..., 20:32], encoding.add_to(before[..., 3:15], start=5))
     before[..., 20:32] = memory[..., 20:32]
@@ -162,7 +161,7 @@ def test_rotate(rotary, dtype, rng):
         same_bits(c.rotate(handle, 1000, x, np.empty_like(x)), expected)
         turned = x.copy()
         same_bits(c.rotate(handle, 1000, turned, turned), expected)
-        # tokens before heads, in a wider row
+        # tokens before heads, and rows that are part of wider rows
         wide = np.zeros((shape[0], shape[2], shape[1], rotary.head_dim + 8), dtype)
         inner = wide[..., : rotary.head_dim].swapaxes(1, 2)
         same_bits(c.rotate(handle, 1000, x, inner), expected)
@@ -171,7 +170,7 @@ def test_rotate(rotary, dtype, rng):
         same_bits(c.rotate(handle, positions, x, np.empty_like(x)), rotary.apply(x, positions=positions))
 
 
-def test_lengths_of_nothing():
+def test_lengths_of_zero():
     encoding = c.encoding_of(pf.sinusoidal(8))
     scratch = c.scratch_of(c.api().scratch(encoding.pointer))
     assert c.api().table(encoding.pointer, 0, 0, 1, None, 0, None, 0) == 0
@@ -216,8 +215,10 @@ def test_eight_threads_have_the_bits_of_one():
 
 
 class Calls:
-    """Calls of every function with right arguments but for some that a test names; out keeps its pattern where there is
-    an error."""
+    """Calls of every function with right arguments, except those that a test names.
+
+    After an error, out must be unchanged.
+    """
 
     def __init__(self):
         self.encoding, self.rotary = c.encoding_of(pf.sinusoidal(6)), c.rotary_of(pf.Rotary(6))
@@ -304,7 +305,7 @@ def test_too_little_scratch(calls, function):
     else:
         needed = functions.rotary_scratch(calls.rotary.pointer, 10)
     if function.startswith("angles"):
-        # for many tokens it may take more
+        # many tokens may need more
         needed = functions.scratch(c.encoding_of(pf.sinusoidal(6)).pointer)
     assert calls(function, scratch_size=0) == "scratch"
     assert calls(function, scratch_size=100) == "scratch"
@@ -369,11 +370,11 @@ def test_rows_of_the_result_that_overlap(calls):
     assert calls("rotate") == "overlap"
     calls.lengths["out_strides"][:] = 720, 24, 24
     assert calls("rotate") == "overlap"
-    # of x, rows may be the same
+    # rows of x may overlap
     assert calls("add", x_batch=0, x_row=0) == "ok"
 
 
-def test_strides_of_one_row_say_nothing(calls):
+def test_strides_of_one_row_are_ignored(calls):
     assert calls("table", rows=1, out_row=3) == "ok"
     assert calls("add", rows=1, batches=1, x_row=MOST, out_row=-MOST, x_batch=1, out_batch=1) == "ok"
 
@@ -416,7 +417,7 @@ def test_several_axes_have_no_table(calls):
 
 
 def test_positions_that_need_exact_arithmetic(calls):
-    """All others before and behind them are checked first: nothing is written."""
+    """All rows around such rows are checked first, so nothing is written."""
     calls.positions[7] = 1e200
     assert calls("encode") == "beyond"
     calls.positions[7] = 1e-290
@@ -432,8 +433,8 @@ def test_positions_that_need_exact_arithmetic(calls):
 # ---- memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_beyond_what_is_named(dtype, rng):
-    """Results and scratch end where no memory is."""
+def test_no_access_beyond_the_arrays(dtype, rng):
+    """Results and scratch end at a page without access."""
     arenas = [Arena(1 << 19) for _ in range(4)]
     for encoding in (ENCODINGS["padded"], ENCODINGS["phases"], ENCODINGS["wide"]):
         handle, rows = c.encoding_of(encoding), 3 if encoding.d_model > 700 else 70
@@ -458,7 +459,7 @@ def test_nothing_beyond_what_is_named(dtype, rng):
             assert all(arena.untouched() for arena in arenas)
 
 
-def test_scratch_of_rotations_ends_where_no_memory_is(dtype, rng):
+def test_rotations_do_not_exceed_their_scratch(dtype, rng):
     arena = Arena(1 << 19)
     for rotary in ROTARIES.values():
         handle = c.rotary_of(rotary)
@@ -478,7 +479,7 @@ def test_scratch_of_rotations_ends_where_no_memory_is(dtype, rng):
             assert arena.untouched()
 
 
-def test_capsules_keep_what_they_need(rng):
+def test_capsules_keep_their_memory_alive(rng):
     expected = pf.sinusoidal(20, base=77.0).table(50, start=9)
     x = rng.standard_normal((1, 2, 5, 8))
     turned = pf.Rotary(8, base=77.0).apply(x)
@@ -488,8 +489,8 @@ def test_capsules_keep_what_they_need(rng):
     same_bits(c.rotate(rotary, 0, x, x), turned)
 
 
-def test_capsules_keep_nothing_else():
-    """The Encoding goes, and with the last capsule all that it was made of."""
+def test_capsules_free_their_memory():
+    """The Encoding is freed first. Its memory is freed with the last capsule."""
     encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
     expected, gone = encoding.table(3), weakref.ref(encoding)
     capsule = encoding.__posenc_encoding__()
@@ -504,15 +505,15 @@ def test_capsules_keep_nothing_else():
 
 
 def owners():
-    """How many structs there are behind capsules."""
+    """Return the number of structs that capsules keep alive."""
     gc.collect()
     return sum(type(each).__name__ == "_Encoding" for each in gc.get_objects())
 
 
-# ---- what has no capsule --------------------------------------------------------------------------------------------
+# ---- encodings without a capsule ------------------------------------------------------------------------------------
 
 
-def test_what_only_python_computes():
+def test_encodings_without_a_capsule():
     with pytest.raises(ValueError, match="periods"):
         pf.fourier_features(pf.periodic(["1D"])).__posenc_encoding__()
     with pytest.raises(ValueError, match="2 axes"):
@@ -522,7 +523,7 @@ def test_what_only_python_computes():
 
 
 def test_pure_python_has_the_same_bits():
-    """The capsule is of the kernel, whatever computes elsewhere."""
+    """The capsule always uses the kernel, also if another backend is active."""
     with pf.use_backend("python"):
         handle = c.encoding_of(pf.sinusoidal(8))
         expected = pf.sinusoidal(8).table(20)

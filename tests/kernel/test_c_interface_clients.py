@@ -1,5 +1,7 @@
-"""Programs compiled with posenc_fast.h: in C and C++ without a warning, with the bits of Python's calls, and an error that
-says what is missing where a package is too old, too new, or has no kernel."""
+"""Programs compiled with posenc_fast.h: no warnings in C and C++, the bits of Python's calls, and errors with a reason.
+
+The errors occur if the package is too old, too new, or has no kernel.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,13 @@ from support.processes import python
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel"),
-    pytest.mark.skipif(os.name != "posix", reason="a compiler with the options of gcc"),
+    pytest.mark.skipif(os.name != "posix", reason="needs a compiler with the options of gcc"),
 ]
 
 SOURCE = Path(__file__).parents[1] / "c_client.c"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wstrict-prototypes"]
 LIMITED = ["-DPy_LIMITED_API=0x030B0000"]
-# in both languages: what the interpreter's headers have, and the limited API alone
+# in both languages: with the full API of the interpreter, and with the limited API
 CLIENTS = {
     "C99": ["cc", "-std=c99", *WARNINGS],
     "C99, limited API": ["cc", "-std=c99", *WARNINGS, *LIMITED],
@@ -37,11 +39,11 @@ def compiled(folder, command):
     """Build the module c_client in a folder."""
     headers = Path(sysconfig.get_path("include"))
     if not shutil.which(command[0]) or not (headers / "Python.h").is_file():
-        pytest.skip(f"{command[0]} or Python.h is not here")
+        pytest.skip(f"{command[0]} or Python.h is not installed")
     if "-DPy_LIMITED_API=0x030B0000" in command and sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("no limited API without the GIL")
     target = folder / f"c_client{sysconfig.get_config_var('EXT_SUFFIX')}"
-    # Python's own headers are not what is tried here
+    # no warnings from Python's own headers
     paths = [f"-I{pf.get_include()}", "-isystem", str(headers)]
     link = ["-undefined", "dynamic_lookup"] if sysconfig.get_platform().startswith("macosx") else []
     done = subprocess.run(
@@ -56,12 +58,12 @@ def compiled(folder, command):
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    """A folder with the module c_client."""
+    """Return a folder with the module c_client."""
     return compiled(tmp_path_factory.mktemp("client"), CLIENTS["C99"])
 
 
 def run(folder, code):
-    """What code prints that may import c_client from a folder."""
+    """Return the output of code that can import c_client from a folder."""
     return python(f"import sys\nsys.path.insert(0, {str(folder)!r})\n" + code)
 
 
@@ -112,7 +114,7 @@ def test_client(command, tmp_path):
     assert "periods" in periods
 
 
-# a capsule with another struct, whose first members are those of every version
+# a capsule with another struct; the first members are the same in all versions
 OTHER = """
 import ctypes
 import posenc_fast
@@ -185,6 +187,6 @@ def test_no_package(client):
     assert_fails(run(client, "sys.modules['posenc_fast'] = None\nimport c_client"), "import of posenc_fast halted")
 
 
-def test_header_is_where_get_include_says():
+def test_get_include_contains_the_header():
     assert (Path(pf.get_include()) / "posenc_fast.h").is_file()
     assert (Path(pf.__file__).parent / "c_api.pxd").is_file()

@@ -1,4 +1,4 @@
-"""Random calls in memory between forbidden pages, random arguments and texts: POSENC_FAST_FUZZ=n asks for n of each."""
+"""Random calls in memory between pages without access, random arguments and texts. POSENC_FAST_FUZZ=n runs n each."""
 
 from __future__ import annotations
 

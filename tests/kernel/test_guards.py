@@ -1,6 +1,6 @@
-"""Debug builds look at what the loops are handed, and say what is wrong; usual ones have nothing of it.
+"""Debug builds check the arguments of the loops, and name the wrong one. Usual builds contain no such checks.
 
-The debug kernel is built here, from the sources, in a folder of its own.
+These tests build the debug kernel from the sources in a separate folder.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not pf.isa_levels(), reason="
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
-    """A kernel with the guards: the one of this build, or one that is built for this test."""
+    """A kernel with guards: the kernel of this build, or one that is built for this test."""
     if _backend.kernel.DEBUG:
         return _backend.kernel
     checkout()
@@ -59,11 +59,11 @@ def engine(kernel, monkeypatch):
 
 
 def fresh(width=6):
-    """Not that which the builder keeps: later tests would find plans of the debug kernel there."""
+    """Return a new Encoding. In a cached one, later tests would find plans of the debug kernel."""
     return pf.Encoding._of(pf.sinusoidal(width)._sinusoids)
 
 
-def test_what_is_right_passes(engine):
+def test_right_arguments_pass(engine):
     assert engine.module.DEBUG
     x = np.ones((2, 40, 6), np.float16)
     for width in (6, 200):
@@ -72,7 +72,7 @@ def test_what_is_right_passes(engine):
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(100, start=-5, step=3, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
-            # compiled calls, now that plans and lattices are there
+            # compiled calls, after plans and lattices exist
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(3, start=0.5, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
@@ -92,7 +92,7 @@ def test_what_is_right_passes(engine):
 
 
 def calls(engine):
-    """Each argument of each method made wrong, and what the message is to name."""
+    """Calls with one wrong argument each, and the name that the message must contain."""
     plan = fresh()._plans.plan(engine, "real")[0]
     lattice, _ = fresh()._plans.lattice(engine, False)
     ints = np.zeros(3, np.int64), np.zeros(3, np.int32)
@@ -148,7 +148,7 @@ def calls(engine):
     }
 
 
-def test_what_is_wrong_is_named(engine):
+def test_errors_name_the_wrong_argument(engine):
     said = {}
     for case, (call, _) in calls(engine).items():
         try:
@@ -174,6 +174,6 @@ def test_debug_builds_have_guards(kernel):
 @needs_nm
 @pytest.mark.skipif(getattr(_backend.kernel, "DEBUG", False), reason="this is a debug build")
 def test_usual_builds_have_none():
-    """What stands behind a constant that is false is not compiled, so it takes no time."""
+    """Code behind a false constant is not compiled, so it takes no time."""
     assert "__pyx_f" in symbols(_backend.kernel)
     assert "guards" not in symbols(_backend.kernel)

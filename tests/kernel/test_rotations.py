@@ -1,4 +1,4 @@
-"""Rotation by the kernel: heads that are turned together give the bits of the NumPy engine, whatever their number, memory and width."""
+"""Rotation by the kernel has the bits of the NumPy engine, for any number, memory and width of heads."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import posenc_fast as pf
 from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import blocks as _blocks
 from posenc_fast._core.engine import python as _python
-from posenc_fast._core.rotary import turning as _turning
+from posenc_fast._core.rotary import rotator as _rotator
 from support.guarded import Arena
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
@@ -20,7 +20,7 @@ layouts = pytest.mark.parametrize("layout", [HALF, INTERLEAVED], ids=["half", "i
 
 
 def stored(values, kind):
-    """Values as the engines take them, rounded towards zero to bfloat16; the 16-bit types as their bits."""
+    """Return values as the engines read them: 16-bit types as bits, bfloat16 rounded towards zero."""
     number, dtype = KINDS[kind]
     if number == 3:
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -43,7 +43,7 @@ def past(stores):
 
 
 def check(level, angles, x, kind, layout, distance=0, tokens_first=False, **options):
-    """In place and into other memory, each against a page that cannot be touched; x: what is turned."""
+    """Rotate x in place and into other memory. Both arrays end or begin at a page without access."""
     true = expected(angles, x, kind, layout)
     order = (0, 1, 3, 2, 4) if tokens_first else (0, 1, 2, 3, 4)
     shape = tuple(x.shape[axis] for axis in order)
@@ -75,7 +75,7 @@ def test_any_number_of_heads(level, kind, layout, tokens_first, rng):
 @kinds
 @layouts
 def test_any_number_of_pairs(level, kind, layout, rng):
-    """Less than a vector, whole ones, and some behind them; and values that are no pairs."""
+    """Fewer pairs than a vector, whole vectors, and a remainder. Some rows have values behind the pairs."""
     size = KINDS[kind][1]().itemsize
     for pairs in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65):
         for behind in (0, 3):
@@ -89,7 +89,7 @@ def test_any_number_of_pairs(level, kind, layout, rng):
 @layouts
 @pytest.mark.parametrize("tokens_first", [False, True], ids=["heads first", "tokens first"])
 def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
-    """Rows begin anywhere in a line, and are whole lines or not."""
+    """Rows begin at any offset in a cache line, and may end inside of a line."""
     size = KINDS[kind][1]().itemsize
     for width, rows in ((64, 5), (96, 5), (128, 5), (128, 1), (136, 5)):
         for first in range(0, 64 // size, 5):
@@ -103,9 +103,9 @@ def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
 @pytest.mark.parametrize(("width", "pairs"), [(64, 32), (72, 36), (130, 64)])
 @pytest.mark.parametrize("number", [0.0, 5 * 2.0**-133, 3e38, np.inf, np.nan])
 def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, rng):
-    """Zeros, and those whose products leave the range of float32, anywhere in a row of any head.
+    """Zeros, and values whose products leave the range of float32, anywhere in a row of any head.
 
-    Half of an odd subnormal number lies in the middle of two, of which the nearest in float32 is not the even one.
+    Half of an odd subnormal number is a midpoint, where rounding in float32 would not choose the even neighbour.
     """
     angles = np.tile(np.repeat(np.float32([0.5, 0.0]), pairs), (1, 2, 1))
     for stores in (0, past(True)):
@@ -118,16 +118,15 @@ def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, r
 @levels
 @kinds
 @layouts
-@pytest.mark.parametrize("second_level", [0, 1, 3 << 19, 1 << 22])
-def test_any_second_level_cache(level, kind, layout, second_level, rng):
-    """Blocks of angles and requests for memory follow its size, and no bit does."""
+def test_more_rows_than_one_pass(level, kind, layout, rng):
+    """Angles that exceed the block that the kernel applies to all heads before the next block."""
     x = stored(rng.standard_normal((1, 1, 6, 1100, 128)), kind)
     angles = angles_of(rng, 1, 1100, 64, kind)
     true = expected(angles, x, kind, layout)
     swapped = np.ascontiguousarray(x.swapaxes(2, 3)).swapaxes(2, 3)
     for source in (x, swapped):
         out = np.empty_like(source)
-        _backend.kernel.rotate(level, angles, source, out, KINDS[kind][0], layout, 0, second_level)
+        _backend.kernel.rotate(level, angles, source, out, KINDS[kind][0], layout)
         np.testing.assert_array_equal(out, true, strict=True)
 
 
@@ -135,7 +134,7 @@ def test_any_second_level_cache(level, kind, layout, second_level, rng):
 @kinds
 @layouts
 def test_rows_at_any_distance(level, kind, layout, rng):
-    """Heads and tokens that are parts of larger arrays, and whose order is turned round."""
+    """Heads and tokens that are parts of larger arrays, in reversed order."""
     x = stored(rng.standard_normal((1, 2, 11, 9, 200)), kind)[:, :, ::-2, 1::2, 3:131]
     out = np.empty((1, 2, 6, 4, 150), x.dtype)[..., 5:133]
     angles = angles_of(rng, 1, 4, 64, kind)
@@ -145,7 +144,7 @@ def test_rows_at_any_distance(level, kind, layout, rng):
 
 
 class Rotating:
-    """The kernel, which keeps what `rotate` is told about stores."""
+    """The kernel, which records the stores of each call of `rotate`."""
 
     def __init__(self):
         self.stores = []
@@ -161,34 +160,34 @@ class Rotating:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_stores_of_rotary(workers, monkeypatch, rng):
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
-    monkeypatch.setattr(_turning, "WORTH_THREADS", 1)
+    monkeypatch.setattr(_rotator, "WORTH_THREADS", 1)
     rotary, rotating = pf.Rotary(128), Rotating()
     x = rng.standard_normal((3, 50, 128), np.float32)
     out = np.ones_like(x)
     with pf.use_backend("cython"):
-        turned = rotary.apply(x)
+        rotated = rotary.apply(x)
         _backend._chosen.set(_backend.current()._replace(module=rotating))
         rotary.apply(x, out=out, workers=workers)
-        np.testing.assert_array_equal(out, turned)
+        np.testing.assert_array_equal(out, rotated)
         assert "may still" not in " ".join(rotating.stores)
         del rotating.stores[:]
         rotary.apply(x, out=x, workers=workers)
-        np.testing.assert_array_equal(x, turned)
+        np.testing.assert_array_equal(x, rotated)
         assert all("may still be there" in each for each in rotating.stores)
         assert rotating.stores
 
 
 @pytest.mark.parametrize("start", [0, -7, 2**61])
-def test_threads_make_the_rows_that_are_kept(start, monkeypatch, rng):
-    """Each its own part of one array, at the second call; the next ones take it, of one thread or of several."""
-    monkeypatch.setattr(_turning, "WORTH_THREADS", 1)
-    monkeypatch.setattr(_turning, "ANGLES", 100)
+def test_threads_fill_the_cache(start, monkeypatch, rng):
+    """The second call fills one cached array in several threads. Later calls use it, in one thread or several."""
+    monkeypatch.setattr(_rotator, "WORTH_THREADS", 1)
+    monkeypatch.setattr(_rotator, "ANGLES", 100)
     x = rng.standard_normal((2, 3, 101, 32), np.float32)
     true = pf.Rotary(32).apply(x, start=start)
     rotary = pf.Rotary(32)
     for _ in range(2):
         np.testing.assert_array_equal(rotary.apply(x, start=start, workers=2), true)
-    entries = list(rotary._turner._kept.values())
+    entries = list(rotary._rotator._cache.values())
     assert [(first, len(rows)) for first, rows in entries] == [(start, 101)]
     np.testing.assert_array_equal(rotary.apply(x[:, :, 5:], start=start + 5), true[:, :, 5:])
-    assert next(rows for _, rows in rotary._turner._kept.values()) is entries[0][1]
+    assert next(rows for _, rows in rotary._rotator._cache.values()) is entries[0][1]

@@ -1,4 +1,4 @@
-"""When results are written past the cache: what the kernel answers, and that tables and sums are written so."""
+"""Stores past the cache: the decision of the kernel, and the stores of tables and sums."""
 
 import inspect
 import mmap
@@ -18,7 +18,7 @@ from posenc_fast._core.engine import python as _python
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 MIB = 1 << 20
-linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="nobody else says which memory is mapped")
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells which memory is mapped")
 FLOAT64, FLOAT32, FLOAT16 = 0, 1, 2
 
 
@@ -41,14 +41,14 @@ def test_large_results_go_past_the_cache(last_level, least):
     assert "may still be there" in answer(out[1:], last_level=last_level)
 
 
-def test_of_an_unknown_cache_nothing_goes_past_it():
+def test_no_stores_past_an_unknown_cache():
     assert "may still be there" in answer(written(1 << 15, 256), last_level=0)
 
 
 def test_new_memory_goes_through_the_cache():
     out = written(1 << 15, 256)
     assert "cleared" in answer(out, given=False)
-    # of an output array that was given, the system is asked
+    # for an array of the caller, ask the system
     with mmap.mmap(-1, 32 * MIB) as area:
         never = np.frombuffer(area, np.float32).reshape(-1, 256)
         assert "cleared" in answer(never)
@@ -62,7 +62,7 @@ def test_narrow_rows_go_through_the_cache():
     assert "shared by two rows" in answer(written(1 << 19, 64, np.uint16), kind=FLOAT16)
 
 
-def test_sums_go_past_the_cache_where_they_do_not_read_what_they_write():
+def test_sums_go_past_the_cache_unless_in_place():
     x, out = np.ones((2, 1 << 14, 256), np.float32), np.ones((2, 1 << 14, 256), np.float32)
     assert answer(out, x) == answer(out, x, given=False) == "past the cache"
     assert "added to" in answer(x, x)
@@ -86,7 +86,7 @@ def test_of_rows_of_any_positions_sums_and_float64_alone_go_past_the_cache():
 
 
 class Seen:
-    """A plan or a lattice that keeps what it is told about stores."""
+    """A plan or a lattice that records the stores of each call."""
 
     def __init__(self, seen, stores):
         self.seen, self.stores = seen, stores
@@ -104,7 +104,7 @@ class Seen:
 
 @pytest.fixture
 def seen(monkeypatch):
-    """An encoding of 256 columns whose engine is watched, with a cache of 3 bytes and blocks of 4000 values."""
+    """An encoding of 256 columns with a recording engine, a cache of 3 bytes, and blocks of 4000 values."""
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
     monkeypatch.setattr(_blocks, "BLOCK", 4000)
     monkeypatch.setattr(_blocks, "WORTH_A_THREAD", 1)
@@ -165,7 +165,7 @@ def test_rows_of_any_positions_are_written_so(seen):
 
 
 class Merging:
-    """The kernel, which keeps what `merge` is told about stores."""
+    """The kernel, which records the stores of each call of `merge`."""
 
     def __init__(self):
         self.stores = []
@@ -191,7 +191,7 @@ def test_grids_are_written_so(monkeypatch):
         assert merging.stores.pop() == "past the cache"
         pf.grid([5, 7], encoding)
         assert "cleared" in merging.stores.pop()
-        # the columns that read both axes are written to what was merged
+        # columns that read both axes are written into the merged array
         pf.grid([5, 7], mixed, out=out)
         assert "may still be there" in merging.stores.pop()
     assert not merging.stores
@@ -205,7 +205,7 @@ def test_grids_are_written_so(monkeypatch):
     [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
 )
 def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rng):
-    """Whatever is around them stays."""
+    """Values around the rows are unchanged."""
     stores = 0 if way == "through the cache" else _backend.kernel.STORES.index(way)
     outer, inner = (rng.integers(0, 1 << 16, (n, width), np.uint16) for n in (batches, rows))
     for first in range(33):
@@ -223,7 +223,7 @@ def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rn
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(("width", "around"), [(256, 0), (256, 5), (515, 5)])
 def test_the_values_do_not_depend_on_stores(level, kind, width, around):
-    """Rows that begin anywhere in a line, with what is around them."""
+    """Rows that begin at any offset in a cache line, with values around them."""
     engine_kind = _backend.kernel.KINDS[kind]
     stored = {"float64": np.float64, "float32": np.float32}.get(kind, np.uint16)
     encoding, rows = pf.sinusoidal(width), 9
@@ -251,15 +251,15 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
                 assert made[0] == made[1], (name, first)
 
 
-# ---- fences: without one another thread may read what is not there yet, which no test of values sees -----------------
+# ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------
 
 
-# the entries of the loops, of which a compiler makes parts
+# entries of the loops; compilers may split them into parts
 ENTRY = re.compile(r"_(table|rows_in_any_order|encode|merge)(\.[\w.]+)?$")
 
 
 def open_ends(listing):
-    """Functions that write past the cache; and the entries that do, themselves or by what they call, without a fence."""
+    """Return functions that write past the cache, and entries that do so, directly or by calls, without a fence."""
     code = {}
     for line in listing.splitlines():
         if found := re.fullmatch(r"([0-9a-f]+) <(.*)>:", line):
@@ -288,7 +288,7 @@ def open_ends(listing):
 @pytest.fixture(scope="module")
 def listing():
     if platform.machine() not in ("x86_64", "AMD64"):
-        pytest.skip("stores past the cache are those of x86-64")
+        pytest.skip("only x86-64 has stores past the cache")
     if shutil.which("objdump") is None:
         pytest.skip("objdump is not installed")
     command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
@@ -298,16 +298,16 @@ def listing():
     return found
 
 
-def test_what_goes_past_the_cache_is_fenced(listing):
+def test_stores_past_the_cache_are_fenced(listing):
     past, unfenced = open_ends(listing)
-    # of every level: tables, sums, rows of any positions, and grids
+    # at every level: tables, sums, rows of any positions, and grids
     assert len(past) >= 2 * len(pf.isa_levels())
     assert not unfenced
 
 
 def test_a_missing_fence_is_found(listing):
     assert open_ends(re.sub(r"\tsfence.*", "\tnop", listing))[1]
-    # and one of one function, at one level
+    # and a fault in one function at one level
     functions = re.findall(r"^[0-9a-f]+ <.*>:\n(?:.+\n)*", listing, re.MULTILINE)
     function = next(function for function in functions if "\tsfence" in function)
     found = open_ends(listing.replace(function, re.sub(r"\tsfence.*", "\tnop", function)))[1]

@@ -1,4 +1,4 @@
-"""Threads, forks, interrupts, interpreters in an interpreter, and no memory: right values, or an error, and nothing left."""
+"""Threads, forks, interrupts, subinterpreters and missing memory: right values, or an error and no running threads."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.slow
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
-needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux to limit the address space")
 
 # ---- threads ----------------------------------------------------------------------------------------------------
 
 
 def test_threads_fill_parts_of_one_array(backend):
-    """Slices of rows and of columns, all at once, of one encoding."""
+    """Threads write slices of rows and of columns of one encoding at the same time."""
     encoding, n = pf.sinusoidal(48), 8
     out = np.full((n * 100, 48 + 7), 7, np.float32)
     choice = backend, pf.isa()
@@ -65,7 +65,7 @@ def test_calls_with_workers_from_many_threads():
 
 
 def blocks_done(workers, fail):
-    """Numbers of blocks that were worked on, of 1000, and the error; ``fail(i)`` may raise in block i."""
+    """Return the numbers of the blocks that ran, of 1000, and the error. ``fail(i)`` may raise in block i."""
     done = []
 
     def task(i):
@@ -77,7 +77,7 @@ def blocks_done(workers, fail):
     except BaseException as error:  # noqa: BLE001
         seen = len(done)
         time.sleep(0.05)
-        # nothing goes on behind the caller's back
+        # no thread continues after the call
         assert len(done) == seen
         return done, error
     return done, None
@@ -146,10 +146,10 @@ def test_interrupt_while_threads_are_started(monkeypatch):
     assert len(done) < 500
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are of another kind here")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 def test_interrupt_that_another_thread_hears():
-    """The system gives a process's signals to any of its threads, and the one that waits for the others sleeps on."""
+    """The system may deliver a signal to any thread, and the thread that waits for the others must notice."""
 
     def hear(i):
         time.sleep(5e-3)
@@ -163,7 +163,7 @@ def test_interrupt_that_another_thread_hears():
 
 @pytest.mark.parametrize("possible", [0, 1])
 def test_fewer_threads_than_asked_for(possible, monkeypatch):
-    """No more threads are to be had: those that are do the work, or the caller does."""
+    """If no more threads can start, the existing threads or the caller do the work."""
     started, start = [], threading.Thread.start
 
     def limited(self):
@@ -182,7 +182,7 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
 
 
 def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
-    """A pool queues what it starts no thread for, and a thread that is busy elsewhere takes it: the call waits for it too."""
+    """A pool queues tasks without a new thread. A thread of another call takes the task, and the call waits for it."""
     started, start = [], threading.Thread.start
     busy, go, done = threading.Event(), threading.Event(), []
 
@@ -202,7 +202,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
         if threading.current_thread() in started:
             time.sleep(0.3)
         elif block == 0:
-            # by the next block the thread of the other call has begun one of these
+            # before the next block, the thread of the other call begins one of these
             go.set()
             time.sleep(0.1)
         done.append(block)
@@ -218,7 +218,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
 
 
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
-@pytest.mark.skipif(os.name == "nt", reason="interrupts are of another kind there")
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 def test_no_thread_writes_after_a_second_interrupt():
     ended, main = [], threading.current_thread()
 
@@ -240,7 +240,7 @@ def test_no_thread_writes_after_a_second_interrupt():
 
 @pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
 def test_workers_while_the_interpreter_ends(workers):
-    """The first call with two workers too, which imports what makes threads."""
+    """This includes the first call with two workers, which imports the thread pool."""
     code = f"""if True:
     import atexit
     import posenc_fast as pf
@@ -268,10 +268,10 @@ def test_end_of_the_interpreter_while_a_thread_computes():
     assert (result.returncode, result.stderr) == (0, "")
 
 
-@pytest.mark.skipif(not FREE_THREADED, reason="this is no free-threaded build")
+@pytest.mark.skipif(not FREE_THREADED, reason="needs a free-threaded build")
 @needs_kernel
 def test_free_threaded_stays_free_threaded():
-    """The kernel says that it is safe without the GIL; were it not to say so, importing it would bring the GIL back."""
+    """The kernel declares that it is safe without the GIL. Otherwise its import would enable the GIL."""
     code = "import sys, numpy; import posenc_fast as pf; pf.positional_encoding(2, 2); print(sys._is_gil_enabled())"
     result = python(code)
     assert (result.stdout, result.stderr) == ("False\n", "")
@@ -281,10 +281,10 @@ def test_free_threaded_stays_free_threaded():
 
 
 @needs_fork
-@pytest.mark.skipif(FREE_THREADED, reason="not promised without the GIL: the child may find a dict locked for ever")
+@pytest.mark.skipif(FREE_THREADED, reason="unsupported without the GIL: in the child, a dict may stay locked")
 @pytest.mark.parametrize("name", ["cython", "python"])
 def test_fork_while_threads_work(name):
-    """Children of a process whose threads are at work compute with threads of their own, and end."""
+    """Forked children of a process with busy threads compute with their own threads, and end."""
     if name == "cython" and not pf.isa_levels():
         pytest.skip("this build has no compiled kernel")
     code = """if True:
@@ -323,7 +323,7 @@ def test_fork_while_threads_work(name):
 
 # ---- interrupts -------------------------------------------------------------------------------------------------
 
-# rows that all lie at one place: a call as long as one likes that takes no memory
+# all rows have the same address: a call of any duration that needs no memory
 ENDLESS = """if True:
     import _thread, os, signal, sys, threading, time
     import numpy as np
@@ -350,15 +350,15 @@ ENDLESS = """if True:
             encoding.add_to(x, out=x, workers=workers)
     except KeyboardInterrupt:
         print(time.monotonic() - sent[0])
-    # whoever still writes, writes here
+    # a thread that still runs would write here
     out[0] = 7
     time.sleep(0.1)
     print((out[0] == 7).all())
-    # all that is left are threads that wait for work, and they end with the interpreter
+    # only idle threads remain, and they end with the interpreter
 """
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals are of another kind here")
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("call", ["table", "steps", "encode", "add_to"])
@@ -368,13 +368,13 @@ def test_interrupt(name, call, workers):
         pytest.skip("this build has no compiled kernel")
     result = python(ENDLESS, call, workers, POSENC_FAST_BACKEND=name)
     seconds, nothing_left = result.stdout.split()
-    # a block takes a few hundredths of a second, in pure Python half a second, and there are others on the machine
+    # a block takes a few hundredths of a second, half a second in pure Python, and more on a busy machine
     assert float(seconds) < (1.0 if name == "cython" else 10.0)
     assert nothing_left == "True", result.stderr
     assert (result.returncode, result.stderr) == (0, "")
 
 
-# ---- interpreters in an interpreter -----------------------------------------------------------------------------
+# ---- subinterpreters --------------------------------------------------------------------------------------------
 
 INSIDE = """
 import warnings
@@ -394,7 +394,7 @@ else:
 
 @pytest.mark.parametrize("first", ["import numpy", "import posenc_fast"], ids=["after-numpy", "after-the-package"])
 def test_interpreter_in_an_interpreter(first):
-    """It works or it is refused in words, by numpy or by the kernel; and the first interpreter goes on as before."""
+    """It works, or numpy or the kernel raises an error with a reason. The first interpreter continues as before."""
     pytest.importorskip("_testcapi")
     code = f"""if True:
     {first}
@@ -418,7 +418,7 @@ def test_interpreter_in_an_interpreter(first):
 @needs_linux
 @pytest.mark.parametrize("name", ["cython", "python"])
 def test_out_of_memory(name):
-    """A MemoryError, and later calls are right."""
+    """Calls raise MemoryError, and later calls are right."""
     if name == "cython" and not pf.isa_levels():
         pytest.skip("this build has no compiled kernel")
     code = """if True:
@@ -447,7 +447,7 @@ def test_out_of_memory(name):
 
 @needs_linux
 def test_out_of_memory_of_matrix_products():
-    """OpenBLAS takes its work space at the first product, and would end the process where it finds none."""
+    """OpenBLAS allocates work space at the first product, and would end the process if that fails."""
     code = """if True:
     import os, resource
     import numpy as np
@@ -475,7 +475,7 @@ def test_out_of_memory_of_matrix_products():
 @needs_linux
 @needs_kernel
 def test_work_space_of_the_kernel_may_be_refused():
-    """In an address space that ends a little later each time, so that one allocation after another finds no room."""
+    """The address space grows a little with each call, so that one allocation after another fails."""
     code = """if True:
     import resource, types
     import numpy as np

@@ -1,4 +1,4 @@
-"""Rotary encodings: exact values, layouts and shapes, what undoes what, and every bad argument."""
+"""Rotary encodings: exact values, layouts and shapes, inverses, and all invalid arguments."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ DTYPES = [np.float64, np.float32, np.float16]
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
 
 
-def turned(x, angles, layout, rotary_dim):
-    """float64 rotation by NumPy: angles (..., rotary_dim/2) that broadcast against the rows of x."""
+def rotated(x, angles, layout, rotary_dim):
+    """Rotate in float64 by NumPy. angles (..., rotary_dim/2) broadcast against the rows of x."""
     x, half = x.astype(np.float64), rotary_dim // 2
     part = x[..., :rotary_dim]
     if layout == "half":
@@ -32,7 +32,7 @@ def turned(x, angles, layout, rotary_dim):
 
 
 def tolerance(x, dtype):
-    """Half a unit of the largest results, and what NumPy's own cosines may be off by."""
+    """Return half a unit of the largest results, plus the error of NumPy's cosines."""
     return np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
 
 
@@ -48,7 +48,7 @@ def test_formula(layout, rotary_dim, dtype, rng):
     got = rotary.apply(x, start=5)
     assert (got.dtype, got.shape) == (x.dtype, x.shape)
     np.testing.assert_array_equal(x, before)
-    np.testing.assert_allclose(got, turned(x, angles, layout, rotary_dim), rtol=0, atol=tolerance(x, dtype))
+    np.testing.assert_allclose(got, rotated(x, angles, layout, rotary_dim), rtol=0, atol=tolerance(x, dtype))
     np.testing.assert_array_equal(got[..., rotary_dim:], x[..., rotary_dim:])
     assert rotary.apply(x, start=5, out=x) is x
     np.testing.assert_array_equal(x, got)
@@ -61,7 +61,7 @@ def test_widths(layout, head_dim, rng):
     x = rng.normal(size=(1, 2, 5, head_dim)).astype(np.float32)
     angles = np.outer(np.arange(5), 10000.0 ** (-np.arange(0, head_dim, 2) / head_dim))
     got = pf.Rotary(head_dim, layout=layout).apply(x)
-    np.testing.assert_allclose(got, turned(x, angles, layout, head_dim), rtol=0, atol=tolerance(x, np.float32))
+    np.testing.assert_allclose(got, rotated(x, angles, layout, head_dim), rtol=0, atol=tolerance(x, np.float32))
 
 
 @pytest.mark.usefixtures("backend")
@@ -71,7 +71,7 @@ def test_bfloat16(layout, rng):
     rotary = pf.Rotary(32, layout=layout)
     x = rng.normal(size=(3, 7, 32)).astype(ml_dtypes.bfloat16)
     got = rotary.apply(x, start=1000)
-    # half a unit of eight bits; ml_dtypes' own conversion of float64 would round twice
+    # half a unit of eight bits; ml_dtypes would round float64 twice
     exact_result = rotary.apply(x.astype(np.float64), start=1000)
     half = np.ldexp(1.0, np.frexp(exact_result)[1] - 9)
     assert (np.abs(got.astype(np.float64) - exact_result) <= half + 2.0**-20 * np.abs(x.astype(float)).max()).all()
@@ -84,7 +84,7 @@ def test_bfloat16(layout, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("start", [0, 10**6, 2**40 + 1, -(2**62)], ids=["0", "1e6", "2^40", "-2^62"])
 def test_exact_rotation(start, dtype, rng):
-    """Half a unit in the last place, and 2^-51 of the pair's length; float64: 2^-51 of it in all; float16: 2^-20."""
+    """Errors: half a unit in the last place + 2^-51 of the pair's length (float16: 2^-20); float64: 2^-51 of it."""
     rotary, more = pf.Rotary(16), mpmath.mpf(2) ** (-20 if dtype is np.float16 else -51)
     x = rng.normal(size=(4, 5, 16)).astype(dtype)
     got = rotary.apply(x, start=start)
@@ -97,7 +97,7 @@ def test_exact_rotation(start, dtype, rng):
                     length = mpmath.sqrt(a**2 + b**2)
                     results = a * cosine - b * sine, b * cosine + a * sine
                 for k, true in zip((j, j + 8), results, strict=True):
-                    # the two products may cancel, but neither is larger than the pair is long
+                    # the two products may cancel, but neither exceeds the length of the pair
                     with mpmath.workprec(300):
                         error = abs(mpmath.mpf(float(got[h, i, k])) - true)
                         if dtype is np.float64:
@@ -108,7 +108,7 @@ def test_exact_rotation(start, dtype, rng):
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
-def test_tables_are_those_of_the_encoding(dtype):
+def test_tables_equal_the_encoding(dtype):
     rotary = pf.Rotary(16, base=100.0)
     cos, sin = rotary.tables(50, start=10**9, dtype=dtype)
     both = pf.sinusoidal(16, base=100.0, layout="concatenated").table(50, start=10**9, dtype=dtype)
@@ -144,7 +144,7 @@ def test_inverse(scaling, dtype, layout, rng):
     back = rotary.apply(rotary.apply(x, start=700), start=700, inverse=True)
     np.testing.assert_allclose(back, x, rtol=0, atol=3 * np.finfo(dtype).eps * np.abs(x).max())
     if scaling is None:
-        # keys of a cache that move to other positions
+        # cached keys that move to other positions
         moved = rotary.apply(rotary.apply(x, start=700), positions=np.full(6, -100), inverse=False)
         if layout != "interleaved_to_half":
             np.testing.assert_allclose(moved, rotary.apply(x, start=600), rtol=0, atol=1e-5)
@@ -159,14 +159,14 @@ def test_norms_and_scores(start, layout, rng):
     there = [rotary.apply(x, start=start) for x in (queries, keys)]
     np.testing.assert_allclose(np.linalg.norm(there[0], axis=1), np.linalg.norm(queries, axis=1), rtol=1e-15 * 8)
     here = [rotary.apply(x) for x in (queries, keys)]
-    # scores depend on the difference of positions alone, as well at 2^50 as at 0
+    # scores depend only on the difference of positions, at 2^50 as at 0
     np.testing.assert_allclose(there[0] @ there[1].T, here[0] @ here[1].T, rtol=0, atol=2e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("rotary_dim", [128, 126, 10, 6, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_engine_turns_by_tables_to_the_same_bits(layout, rotary_dim, dtype, rng):
+def test_every_engine_rotates_by_tables_to_the_same_bits(layout, rotary_dim, dtype, rng):
     rotary, x = pf.Rotary(128, rotary_dim=rotary_dim, layout=layout), rng.normal(size=(1, 4, 9, 128)).astype(dtype)
     tables = rng.normal(size=(2, 9, rotary_dim // 2))
     with pf.use_backend("python"):
@@ -190,7 +190,7 @@ def test_batched_positions(layout, dtype, rng):
     positions = rng.integers(-5, 10**6, (3, 7))
     got = rotary.apply(x, positions=positions)
     for b in range(3):
-        # packed, left-padded or speculative: each sequence as if it were alone
+        # packed, left-padded or speculative: each sequence equals a separate call
         np.testing.assert_array_equal(got[b], rotary.apply(x[b], positions=positions[b]))
     swapped = np.ascontiguousarray(x.swapaxes(1, 2))
     np.testing.assert_array_equal(rotary.apply(swapped, positions=positions, seq_axis=1).swapaxes(1, 2), got)
@@ -233,7 +233,7 @@ def test_strides(rng):
 
 
 @pytest.mark.usefixtures("backend")
-def test_a_token_is_turned_as_in_its_prompt(rng):
+def test_a_token_is_rotated_as_in_its_prompt(rng):
     rotary, x = pf.Rotary(64), rng.normal(size=(1, 4, 200, 64)).astype(np.float32)
     expected = rotary.apply(x, start=10)
     for i in (0, 1, 31, 32, 33, 150):
@@ -245,7 +245,7 @@ def test_a_token_is_turned_as_in_its_prompt(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("workers", [2, -1])
 def test_workers_give_the_same(workers, rng):
-    # 16 MiB, from which on threads are taken
+    # 16 MiB, the smallest size for threads
     rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 4200, 128)).astype(np.float32)
     np.testing.assert_array_equal(rotary.apply(x, workers=workers), rotary.apply(x))
 
@@ -270,7 +270,7 @@ def test_positions_of_every_type(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_float32_precision():
-    """The angles of frameworks: float32 frequencies, positions and products."""
+    """Angles of frameworks: float32 frequencies, positions and products."""
     rotary = pf.Rotary(64)
     cos, _ = rotary.tables(8, start=10**6, precision="float32", dtype=np.float64)
     angles = np.float32(10**6 + np.arange(8))[:, np.newaxis] * rotary.frequencies.astype(np.float32)
@@ -291,7 +291,7 @@ def test_sections(rng):
     positions, x = rng.integers(0, 500, (2, 5, 3)), rng.normal(size=(2, 4, 5, 16))
     angles = positions[..., np.repeat([0, 1, 2], [2, 3, 3])] * pf.Rotary(16).frequencies
     np.testing.assert_allclose(
-        rotary.apply(x, positions=positions), turned(x, angles[:, np.newaxis], "half", 16), rtol=0, atol=1e-11
+        rotary.apply(x, positions=positions), rotated(x, angles[:, np.newaxis], "half", 16), rtol=0, atol=1e-11
     )
     # a token of a text has the same position on every axis
     np.testing.assert_allclose(rotary.apply(x, start=7), pf.Rotary(16).apply(x, start=7), rtol=0, atol=1e-14)
@@ -306,17 +306,17 @@ def test_any_frequencies(layout, rng):
     x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 30
     given = rng.normal(size=(6, 3))
     one = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0])
-    expected = turned(x, np.outer(points[:, 0], given[:, 0]), layout, 12)
+    expected = rotated(x, np.outer(points[:, 0], given[:, 0]), layout, 12)
     np.testing.assert_allclose(one.apply(x, positions=points[:, 0]), expected, rtol=0, atol=1e-13)
     axes = [2, 0, 1, 0, 0, 2]
     by_pair = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0], sections=axes)
-    expected = turned(x, points[:, axes] * given[:, 0], layout, 12)
+    expected = rotated(x, points[:, axes] * given[:, 0], layout, 12)
     np.testing.assert_allclose(by_pair.apply(x, positions=points), expected, rtol=0, atol=1e-13)
     np.testing.assert_array_equal(by_pair.frequencies, given[:, 0])
     dense = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given)
     assert dense.ndim == 3
     np.testing.assert_array_equal(dense.frequencies, given)
-    expected = turned(x, points @ given.T, layout, 12)
+    expected = rotated(x, points @ given.T, layout, 12)
     np.testing.assert_allclose(dense.apply(x, positions=points), expected, rtol=0, atol=1e-13)
     backwards = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=-given)
     back = dense.apply(x, positions=points, inverse=True)
@@ -358,12 +358,12 @@ def test_axial(rng):
     np.testing.assert_allclose(rotary.frequencies, np.tile(frequencies, 2), rtol=1e-15)
     points, x = rng.uniform(-1, 1, (6, 2)), rng.normal(size=(6, 16))
     angles = np.concatenate([points[:, :1] * frequencies, points[:, 1:] * frequencies], axis=1)
-    np.testing.assert_allclose(rotary.apply(x, positions=points), turned(x, angles, "interleaved", 16), atol=1e-14)
+    np.testing.assert_allclose(rotary.apply(x, positions=points), rotated(x, angles, "interleaved", 16), atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"], ids=lambda t: getattr(t, "__name__", t))
 def test_xpos_is_infinite_far_away(dtype):
-    # and no warning says so
+    # without a warning
     dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     cos, _ = pf.Rotary(8, scaling={"rope_type": "xpos"}).tables(np.array([-(10**6), 10**6]), dtype=dtype)
     values = cos.astype(np.float64)
@@ -380,12 +380,12 @@ def test_xpos(rng):
     zeta = (np.arange(4) / 4 + 0.4) / 1.4
     x = rng.normal(size=(5, 8))
     angles, factors = np.outer(np.arange(5), query.frequencies), np.tile(zeta ** ((np.arange(5)[:, None] - 3) / 64), 2)
-    np.testing.assert_allclose(query.apply(x), turned(x, angles, "half", 8) * factors, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(key.apply(x), turned(x, angles, "half", 8) / factors, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(query.apply(x), rotated(x, angles, "half", 8) * factors, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(key.apply(x), rotated(x, angles, "half", 8) / factors, rtol=0, atol=1e-14)
     np.testing.assert_allclose(query.tables(5)[0], np.cos(angles) * factors[:, :4], rtol=0, atol=1e-7)
 
 
-# ---- tables that are there --------------------------------------------------------------------------------------
+# ---- given tables -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("backend")
@@ -407,7 +407,7 @@ def test_apply_tables(table_dtype, rng):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seq_axis", [-2, 2])
 @pytest.mark.parametrize("shape", [(1, 8, 1, 16), (2, 3, 5, 16), (5, 1, 5, 16)], ids=str)
-def test_few_tokens_are_turned_as_many_are(shape, seq_axis, layout, rng):
+def test_few_tokens_are_rotated_as_many_are(shape, seq_axis, layout, rng):
     rotary, x = pf.Rotary(16, rotary_dim=12, layout=layout), rng.normal(size=shape).astype(np.float32)
     angles = rng.uniform(-3, 3, (shape[0], shape[2], 6))
     calls = [{"start": start, "inverse": inverse} for start in (0, -7, 10**15) for inverse in (False, True)]
@@ -418,7 +418,7 @@ def test_few_tokens_are_turned_as_many_are(shape, seq_axis, layout, rng):
     ]
     ways = [(rotary.apply, (), options) for options in calls] + [(rotary.apply_tables, rows, {}) for rows in tables]
     for way, rows, options in ways:
-        # a negative number of workers leads past the short way
+        # a negative number of workers avoids the fast path
         expected = way(x, *rows, seq_axis=seq_axis, workers=-1, **options)
         np.testing.assert_array_equal(way(x, *rows, seq_axis=seq_axis, **options), expected)
         y = x.copy()
@@ -714,7 +714,7 @@ def test_bad_permutations(weight, options, error, words):
 @pytest.mark.parametrize("which", ["cos", "sin", "both"])
 @pytest.mark.usefixtures("backend")
 def test_tables_in_the_memory_of_out(which):
-    """They are read before anything is written over them, however many blocks that takes."""
+    """They are read before the first block is written."""
     rotary, length = pf.Rotary(64), 4000
     cos, sin = rotary.tables(length, dtype="f8")
     x = np.ones((1, 1, length, 64))
@@ -727,14 +727,14 @@ def test_tables_in_the_memory_of_out(which):
 
 
 def test_one_start_for_each_sequence():
-    """The error says what to give; and what it says is right."""
+    """The error suggests an argument, and this argument works."""
     rotary, x = pf.Rotary(8), np.ones((2, 3, 5, 8), np.float32)
     with pytest.raises(
         TypeError, match=r"start must be one number, not \[5, 9\].*numpy.add.outer\(start, range\(5\)\)"
     ):
         rotary.apply(x, start=[5, 9])
-    turned = rotary.apply(x, positions=np.add.outer([5, 9], range(5)))
-    np.testing.assert_array_equal(turned[1], rotary.apply(x[1], start=9))
+    rotated = rotary.apply(x, positions=np.add.outer([5, 9], range(5)))
+    np.testing.assert_array_equal(rotated[1], rotary.apply(x[1], start=9))
 
 
 def test_names_of_other_libraries():

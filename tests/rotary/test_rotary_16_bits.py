@@ -1,4 +1,4 @@
-"""Rotation of float16 and bfloat16 in float32: within its bound of the exact value, and the same bits in every engine."""
+"""Rotation of float16 and bfloat16 in float32: within the error bound, with the same bits in every engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.optional import optional
 ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
-# what is subnormal in float32 when it is multiplied by a cosine, and what a sum takes beyond it
+# values whose products with a cosine are subnormal in float32, or whose sums exceed its range
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 
 
@@ -24,25 +24,25 @@ def dtype(request):
 
 
 def any_finite(rng, shape, dtype):
-    """All finite bit patterns, subnormals included."""
+    """Return all finite bit patterns, including subnormals."""
     bits, exponent = rng.integers(0, 1 << 16, shape).astype(np.uint16), 0x7F80 if dtype.name == "bfloat16" else 0x7C00
     return np.where(bits & exponent == exponent, np.uint16(0), bits).view(dtype)
 
 
 def far_pairs(dtype):
-    """(n, 2): each with each, in all signs."""
+    """Return all pairs (n, 2) of values, with all signs."""
     numbers = np.array([sign | size for size in FAR for sign in (0, 0x8000)], np.uint16)
     return np.array([(a, b) for a in numbers for b in numbers], np.uint16).view(dtype)
 
 
 def cancelling(rng, count, dtype, cosines, sines):
-    """(count, pairs, 2): one of the results is as near to zero as the type allows."""
+    """Return pairs (count, pairs, 2) with one result as near to zero as the type allows."""
     length = np.exp2(rng.uniform(-10, 10, (count, len(cosines))))
     return np.stack([length * sines, length * cosines], -1).astype(np.float32).astype(dtype)
 
 
 def near_ties(rng, count, dtype, cosines, sines):
-    """(count, pairs, 2): the first result lies near the middle of two numbers of the type."""
+    """Return pairs (count, pairs, 2) whose first result lies near a rounding midpoint of the type."""
     bits = 8 if dtype.name == "bfloat16" else 11
     middle = (2 * rng.integers(1 << (bits - 1), 1 << bits, (count, len(cosines))) + 1) * 2.0**-bits
     best = np.zeros((count, len(cosines), 2), dtype)
@@ -58,7 +58,7 @@ def near_ties(rng, count, dtype, cosines, sines):
 
 
 def in_layout(pairs, layout):
-    """(.., pairs, 2) as rows of x."""
+    """Return pairs (.., pairs, 2) as rows of x."""
     return (
         np.concatenate([pairs[..., 0], pairs[..., 1]], -1) if layout == "half" else pairs.reshape(*pairs.shape[:-2], -1)
     )
@@ -71,7 +71,7 @@ def from_layout(rows, layout):
 
 
 def check(rotary, pairs, start):
-    """Pairs (heads, pairs, 2) turned for a position: half an ulp and 2^-20 of the pair's length. The worst, in parts of both."""
+    """Return the largest error of pairs (heads, pairs, 2), relative to half an ulp + 2^-20 of their length."""
     dtype, layout = pairs.dtype, rotary.layout
     got = from_layout(rotary.apply(in_layout(pairs, layout)[:, np.newaxis], start=start)[:, 0], layout)
     largest = mpmath.mpf(float(ml_dtypes.finfo(dtype).max))
@@ -118,7 +118,7 @@ def test_subnormal_and_large_pairs(layout, dtype):
     check(pf.Rotary(4, layout=layout), pairs, 7)
 
 
-@pytest.mark.parametrize("inverse", [False, True], ids=["turned", "turned-back"])
+@pytest.mark.parametrize("inverse", [False, True], ids=["rotated", "rotated-back"])
 @pytest.mark.parametrize("rotary_dim", [128, 96, 64, 34, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rng):
@@ -135,11 +135,11 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
     results = []
     for name, isa in ENGINES:
         with pf.use_backend(name, isa):
-            turned = rotary.apply(x, start=1000, inverse=inverse)
+            rotated = rotary.apply(x, start=1000, inverse=inverse)
             inside = x.copy()
             assert rotary.apply(inside, start=1000, inverse=inverse, out=inside) is inside
-        # of NaNs only that they are
-        values = [np.where(np.isnan(y.astype(np.float32)), 0x7FFF, y.view(np.uint16)) for y in (turned, inside)]
+        # for NaNs, compare only their places
+        values = [np.where(np.isnan(y.astype(np.float32)), 0x7FFF, y.view(np.uint16)) for y in (rotated, inside)]
         np.testing.assert_array_equal(*values)
         results.append(values[0])
     for one in results[1:]:
@@ -148,8 +148,8 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
-    # one result in 40000 tells a row that was taken for a usual one; more rows than are turned at a time, and heads
-    # that lie one behind the other, or tokens
+    # if a large row is treated as usual, one result in 40000 is wrong. More rows than one pass; heads first or tokens
+    # first
     x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
     least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
     rows = rng.integers(300, size=200)
@@ -160,16 +160,16 @@ def test_large_rows_among_others(head_dim, dtype, rng):
         with pf.use_backend(name, isa):
             for seq_axis in (2, 1):
                 given = x if seq_axis == 2 else np.ascontiguousarray(x.swapaxes(1, 2))
-                turned, inside = rotary.apply(given, seq_axis=seq_axis), given.copy()
-                assert rotary.apply(inside, seq_axis=seq_axis, out=inside).tobytes() == turned.tobytes()
-                results.append(turned.view(np.uint16) if seq_axis == 2 else turned.view(np.uint16).swapaxes(1, 2))
+                rotated, inside = rotary.apply(given, seq_axis=seq_axis), given.copy()
+                assert rotary.apply(inside, seq_axis=seq_axis, out=inside).tobytes() == rotated.tobytes()
+                results.append(rotated.view(np.uint16) if seq_axis == 2 else rotated.view(np.uint16).swapaxes(1, 2))
     for one in results[1:]:
         np.testing.assert_array_equal(one, results[0])
 
 
 @pytest.mark.parametrize("n", [1, 33], ids=["alone", "behind-usual-pairs"])
 def test_largest_subnormals_near_ties(n):
-    # in float32 their products are subnormal, which shows within 2^-16 of the middle of two results alone
+    # their products are subnormal in float32, which matters only within 2^-16 of a rounding midpoint
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
     for a in (0x007F, 0x0080, 0x0081):
@@ -192,8 +192,8 @@ def test_largest_subnormals_near_ties(n):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_head_alone_turns_as_among_others(layout, head_dim, dtype, rng):
-    # several heads may take their angles in another order
+def test_a_single_head_rotates_as_among_others(layout, head_dim, dtype, rng):
+    # several heads at once may load angles in another order
     x, rotary = rng.normal(size=(2, 3, 5, head_dim)).astype(dtype), pf.Rotary(head_dim, layout=layout)
     x[0, 1, 2, 0] = 1e-40
     together = rotary.apply(x, start=77).view(np.uint16)
@@ -209,7 +209,7 @@ def test_special_values(dtype):
         with np.errstate(invalid="ignore"):
             expected = rotary.apply(x.astype(np.float64), start=1).astype(np.float32).astype(dtype)
         np.testing.assert_array_equal(rotary.apply(x, start=1).astype(float), expected.astype(float))
-    # zeros stay zeros with their signs, at position 0
+    # at position 0, zeros keep their signs
     x = np.array([[0.0, -0.0, 0.0, -0.0]], dtype)
     np.testing.assert_array_equal(np.signbit(rotary.apply(x)), np.signbit(rotary.apply(x.astype(np.float32))))
 

@@ -1,4 +1,4 @@
-"""Rotary presets against the rotary classes of diffusers: queries turned by both, at the positions of presets.positions."""
+"""Rotary presets against the rotary classes of diffusers: both rotate queries at positions of presets.positions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.optional import optional
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-# class, or function: what makes its Rotary, positions and turned queries
+# for each class or function: a function that returns its Rotary, positions and rotated queries
 CASES: dict[str, Any] = {}
 F, H, W, TEXT = 3, 4, 6, 5
 
@@ -42,7 +42,7 @@ def embeddings():
 
 
 class Source:
-    """A class of diffusers, and the operators that turn by what it makes."""
+    """A class of diffusers, and the operators that rotate by its tables."""
 
     def __init__(self, name: str, torch: Any, embeddings: Any) -> None:
         where, self.name = name.split(":")
@@ -67,7 +67,7 @@ class Source:
         ).transpose(1, 2)
 
     def matrices(self, rope: Any) -> Any:
-        """Matrices of two by two beside each pair, as several files of diffusers multiply them."""
+        """Multiply each pair by a matrix of two by two, as several files of diffusers do."""
         parts = rope.reshape(-1, rope.shape[-3], 2, 2).float()
         return lambda q: (parts * q.reshape(*q.shape[:-1], -1, 1, 2)).sum(-1).reshape(q.shape)
 
@@ -289,7 +289,7 @@ def mochi(source):
     cos, sin = source.made()(weights, F, H, W, dtype=source.torch.float32)
 
     def turn(q):
-        # as MochiAttnProcessor2_0 does, whose function is inside another
+        # as in MochiAttnProcessor2_0, whose function is local
         heads = q.reshape(*q.shape[:-1], 4, 32)
         even, odd = heads[..., 0::2], heads[..., 1::2]
         return source.torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(q.shape)
@@ -394,8 +394,8 @@ def stable_audio(source):
     tables = source.made(32, 9, use_real=True, repeat_interleave_real=False)
 
     def turn(q):
-        turned = source.embeddings.apply_rotary_emb(q[..., :32], tables, use_real_unbind_dim=-2)
-        return source.torch.cat([turned, q[..., 32:]], -1)
+        rotated = source.embeddings.apply_rotary_emb(q[..., :32], tables, use_real_unbind_dim=-2)
+        return source.torch.cat([rotated, q[..., 32:]], -1)
 
     return pf.presets.stable_audio(), np.arange(9), turn
 
@@ -404,7 +404,7 @@ def stable_audio(source):
 
 
 def pairs(x, rotary):
-    """(..., pairs) complex numbers."""
+    """Return pairs as complex numbers (..., pairs)."""
     turning = np.asarray(x, np.float64)[..., : rotary.rotary_dim]
     if rotary._settings.layout == "interleaved":
         return turning[..., 0::2] + 1j * turning[..., 1::2]
@@ -412,7 +412,7 @@ def pairs(x, rotary):
 
 
 def alike(rotary, where, q, theirs):
-    """But for the rounding of float32 angles, which are a sum of rounded products of rounded frequencies."""
+    """Compare up to the rounding of float32 angles: sums of rounded products of rounded frequencies."""
     ours = rotary.apply(q, positions=where)
     np.testing.assert_array_equal(ours[..., rotary.rotary_dim :], theirs[..., rotary.rotary_dim :])
     angles = (
@@ -431,7 +431,7 @@ def test_class(name, torch, embeddings, rng):
 
 
 def test_heads_of_ltx2(torch, embeddings, rng):
-    """Split pairs: each head has its part of the frequencies."""
+    """Split pairs: each head has a part of the frequencies."""
     source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
     made = source.made(256, rope_type="split", num_attention_heads=4)
     cos, sin = made(made.prepare_video_coords(1, F, H, W, torch.device("cpu")))
@@ -452,7 +452,7 @@ def test_audio_of_ltx2(torch, embeddings, rng):
 
 
 def test_positions_of_pipelines(torch, embeddings):
-    """Where a class takes coordinates, those of the pipeline or the model that makes them."""
+    """Coordinates of classes, from the pipeline or the model that computes them."""
     flux = importlib.import_module("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
     ids = flux._prepare_latent_image_ids(1, H, W, torch.device("cpu"), torch.int64)
     np.testing.assert_array_equal(positions.flux(H, W), ids.numpy())
@@ -467,13 +467,13 @@ def test_positions_of_pipelines(torch, embeddings):
     model = made.__new__(made)
     torch.nn.Module.__init__(model)
     found = model.patchify_and_embed([torch.zeros(4, 1, 2 * H, 2 * W)], [torch.zeros(TEXT, 8)], 2, 1)
-    # as many as there are tokens: the source's list for text is longer
+    # cut to the number of tokens: the source's list for text is longer
     image, text = found[3][0], found[4][0][: len(found[1][0])]
     np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
 
 
-def test_what_is_no_rotation(torch, embeddings):
-    """ERNIE-Image turns the two values of a pair by two angles."""
+def test_no_rotation(torch, embeddings):
+    """ERNIE-Image rotates the two values of a pair by two angles."""
     source = Source("ernie_image:ErnieImageEmbedND3", torch, embeddings)
     angles = source.made(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))
     first, second = angles.flatten()[:64], angles.flatten()[64:]

@@ -1,4 +1,4 @@
-"""Frequencies of scaled rotary encodings are real numbers: against the formulas in mpmath, at any position."""
+"""Frequencies of scaled rotary encodings are exact real numbers: compared with formulas in mpmath, at any position."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def clip(x):
 
 
 def ramp(dim, base, original, fast=32, slow=1, truncate=True):
-    """Peng et al. 2023, section 3.2: by how often a pair turns over the original length."""
+    """Peng et al. 2023, section 3.2: by the number of turns of a pair over the original length."""
     low, high = (
         dim * mpmath.log(mpf(original) / (turns * 2 * mpmath.pi)) / (2 * mpmath.log(base)) for turns in (fast, slow)
     )
@@ -117,7 +117,7 @@ CASES = {
         lambda d, b: yarn(d, b, 32, 4096, truncate=False),
         lambda: mpmath.log(32) / 10 + 1,
     ),
-    # the last pair that stays is beyond those there are
+    # the last unscaled pair is beyond the existing pairs
     "yarn-small-base": (
         16,
         10.0,
@@ -167,7 +167,7 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request):
-    """A Rotary, its frequencies as mpmath numbers, its attention factor as one."""
+    """Return a Rotary, its frequencies and its attention factor as mpmath numbers."""
     dim, base, scaling, formula, factor = CASES[request.param]
     with exact._working(BITS):
         values = [mpmath.mpf(value) for value in formula(dim, base)]
@@ -190,7 +190,7 @@ def test_rounded_once(case):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("position", [1000, 131071, 10**6 + 1, 1700000000, 2**53 - 1])
 def test_the_bound_at_any_position(case, position):
-    """Half a unit and 2^-50 in float32; in float64 a unit and 2^-60 for angles up to 2^31, else 2^-50."""
+    """Errors: half a unit + 2^-50 in float32; in float64 a unit + 2^-60 for angles up to 2^31, else 2^-50."""
     rotary, values, _ = case
     factor = rotary.attention_factor
     for dtype in (np.float32, np.float64):
@@ -219,7 +219,7 @@ def test_pickled(case):
 
 
 def test_axial_is_exact():
-    """The frequencies of each section begin anew: a section of 12 pairs has those of 12 pairs, not of 32."""
+    """Each section has its own frequencies: a section of 12 pairs has the frequencies of 12 pairs, not of 32."""
     rotary = pf.Rotary(64, base=100.0, scaling={"rope_type": "axial"}, sections=[12, 20])
     with exact._working(BITS):
         values = [float(value) for count in (12, 20) for value in plain(2 * count, 100.0)]

@@ -1,4 +1,4 @@
-"""Rotary presets against formulas written out anew: frequencies, axes, layouts and widths, without their sources."""
+"""Rotary presets against independent formulas: frequencies, axes, layouts and widths, without their sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def several(base, dims, layout="interleaved", head=None, factor=1.0):
 
 
 def shared(base, head, axes, dim=None, layout="half"):
-    """One list of frequencies, whose pairs read different axes."""
+    """One list of frequencies, with pairs that read different axes."""
     return head, dim or head, layout, powers(base, dim or head), axes
 
 
@@ -38,7 +38,7 @@ def thirds(pairs, h, w):
 
 
 def yarn(base, dim, factor, original, truncate=True):
-    """Peng et al.: pairs with more than 32 turns over the original length stay, those with less than one are divided."""
+    """Peng et al.: keep pairs with more than 32 turns over the original length, and divide pairs with less than one."""
     plain = powers(base, dim)
     low, high = (dim * np.log(original / (turns * 2 * PI)) / (2 * np.log(base)) for turns in (32, 1))
     if truncate:
@@ -176,7 +176,7 @@ def test_kinds_of_layers():
 
 
 def test_learned_frequencies(rng):
-    """Rows of a checkpoint's arrays are pairs; heads are side by side."""
+    """Rows of a checkpoint's arrays are pairs. Heads are adjacent."""
     weights = rng.normal(size=(5, 2))
     np.testing.assert_array_equal(pf.presets.lightglue(weights).frequencies, weights)
     given = rng.normal(size=(3, 4, 6))

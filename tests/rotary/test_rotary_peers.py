@@ -1,4 +1,4 @@
-"""Rotary encodings against the code of other packages, where these are installed (dependency group ``test-extras``)."""
+"""Rotary encodings against the code of other packages, if installed (dependency group ``test-extras``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def random(rng, *shape):
 
 
 def close(got, expected, positions):
-    """Theirs are float32 angles, multiplied and added in float32."""
+    """Compare with float32 angles, multiplied and added in float32."""
     atol = 2e-6 + 2.4e-7 * float(np.abs(positions).max()) * 4
     np.testing.assert_allclose(got, expected.numpy(), rtol=0, atol=atol)
 
@@ -104,12 +104,12 @@ def test_llama(torch, transformers, rng):
 
 
 def test_llama_at_any_position_in_float32(torch, transformers, rng):
-    """The compatibility mode has their angles where theirs are far from the exact ones."""
+    """The compatibility mode has the angles of these packages, also if they are far from the exact angles."""
     module, q = modeling("llama"), random(rng, 1, 4, 6, 64)
     config = transformers.LlamaConfig(hidden_size=256, num_attention_heads=4)
     embedding = module.LlamaRotaryEmbedding(config)
     cos, sin = embedding(torch.from_numpy(q), torch.arange(10**6, 10**6 + 6)[None])
-    # a frequency of theirs may differ by a unit in the last place, which a million positions make large
+    # a frequency may differ by a unit in the last place, which position one million makes large
     theirs = embedding.inv_freq.numpy().astype(np.float64)
     angles = (np.float32(10**6 + np.arange(6))[:, np.newaxis] * theirs.astype(np.float32)).astype(np.float64)
     rotary = pf.Rotary(64)

@@ -1,4 +1,4 @@
-"""Rotary presets of language, speech and vision against the classes of transformers: queries turned by both."""
+"""Rotary presets of language, speech and vision against the classes of transformers: queries rotated by both."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def transformers():
 
 
 def pairs(x, rotary):
-    """(..., pairs) complex numbers."""
+    """Return pairs as complex numbers (..., pairs)."""
     turning, layout = np.asarray(x, np.float64)[..., : rotary.rotary_dim], rotary._settings.layout
     if layout == "interleaved":
         return turning[..., 0::2] + 1j * turning[..., 1::2]
@@ -49,7 +49,7 @@ def pairs(x, rotary):
 
 
 def alike(rotary, where, q, theirs):
-    """But for the rounding of float32 angles, and of products."""
+    """Compare up to the rounding of float32 angles and products."""
     ours = rotary.apply(q, positions=where)
     np.testing.assert_array_equal(ours[..., rotary.rotary_dim :], theirs[..., rotary.rotary_dim :])
     frequencies = rotary._angles_of("cos").frequencies.reshape(rotary.rotary_dim // 2, -1)
@@ -68,10 +68,10 @@ class Model:
         configs = importlib.import_module(f"transformers.models.{model}.configuration_{model}")
         self.config = getattr(configs, config)(**settings)
 
-    def turned(
+    def rotated(
         self, name: str, q: np.ndarray, where: np.ndarray, layer_type: str | None = None, apply="apply_rotary_pos_emb"
     ) -> np.ndarray:
-        """By the class of a name and the function beside it; positions of several axes come first."""
+        """Rotate by a class and the function of its module. Positions have the axes first."""
         x = self.torch.from_numpy(q)
         ids = self.torch.from_numpy(np.asarray(where))
         ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
@@ -206,7 +206,7 @@ def compare(torch, transformers, rng, entry, where, preset):
     rotary = pf.presets.get(preset.partition(" ")[0])(**options)
     q = rng.standard_normal((1, 2, len(where), rotary.head_dim), np.float32)
     made = Model(torch, transformers, model, config, **settings)
-    theirs = made.turned(name, q, where, options.get("layer_type"))
+    theirs = made.rotated(name, q, where, options.get("layer_type"))
     alike(rotary, where, q, theirs)
 
 
@@ -223,7 +223,7 @@ def test_multimodal(preset, torch, transformers, rng):
 
 
 def test_positions_of_images_in_text(torch, transformers):
-    """As Qwen2-VL counts them, merged patches and all."""
+    """Positions equal those of Qwen2-VL, also for merged patches."""
     module = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl")
     config = transformers.Qwen2VLConfig(image_token_id=7, video_token_id=8, vision_start_token_id=6)
     ids = torch.tensor([[1, 1, 6] + [7] * 12 + [9, 9, 6] + [7] * 4 + [9]])
@@ -237,7 +237,7 @@ def test_positions_of_images_in_text(torch, transformers):
     np.testing.assert_array_equal(theirs[:, 0].T.numpy(), ours)
 
 
-# ---- classes with functions of their own ----------------------------------------------------------------------------
+# ---- classes with their own functions -------------------------------------------------------------------------------
 
 
 def test_llama4(torch, transformers, rng):
@@ -252,8 +252,8 @@ def test_llama4(torch, transformers, rng):
 def test_phi(torch, transformers, rng):
     model = Model(torch, transformers, "phi", "PhiConfig")
     q, where = rng.standard_normal((1, 2, 9, 64), np.float32), np.arange(9)
-    # the attention layer takes the rest of a head off before
-    theirs = np.concatenate([model.turned("PhiRotaryEmbedding", q[..., :32], where), q[..., 32:]], -1)
+    # the attention layer removes the rest of a head first
+    theirs = np.concatenate([model.rotated("PhiRotaryEmbedding", q[..., :32], where), q[..., 32:]], -1)
     alike(pf.presets.phi(), where, q, theirs)
 
 
@@ -262,8 +262,8 @@ def test_gptj(torch, transformers, rng):
     q = rng.standard_normal((1, 2, 9, 256), np.float32)
     x = torch.from_numpy(q).transpose(1, 2)
     sin, cos = torch.split(module.create_sinusoidal_positions(9, 64), 32, dim=-1)
-    turned = module.apply_rotary_pos_emb(x[..., :64], sin[None], cos[None])
-    theirs = torch.cat([turned, x[..., 64:]], -1).transpose(1, 2)
+    rotated = module.apply_rotary_pos_emb(x[..., :64], sin[None], cos[None])
+    theirs = torch.cat([rotated, x[..., 64:]], -1).transpose(1, 2)
     alike(pf.presets.gptj(), np.arange(9), q, theirs.numpy())
 
 
@@ -295,7 +295,7 @@ def test_deepseek_v3(torch, transformers, rng):
     model = Model(torch, transformers, "deepseek_v3", "DeepseekV3Config", rope_parameters=parameters)
     q = rng.standard_normal((1, 2, 9, 64), np.float32)
     where = np.array([0, 1, 2, 3, 17, 100, 1000, 2000, 3000])
-    theirs = model.turned("DeepseekV3RotaryEmbedding", q, where, apply="apply_rotary_pos_emb_interleave")
+    theirs = model.rotated("DeepseekV3RotaryEmbedding", q, where, apply="apply_rotary_pos_emb_interleave")
     alike(pf.presets.deepseek_v3(), where, q, theirs)
 
 
@@ -329,7 +329,7 @@ def test_wav2vec2_conformer(torch, transformers, rng):
 
 
 def vision(model, name, q, where, apply="apply_rotary_pos_emb_vision"):
-    """Tokens first, as towers have them."""
+    """Rotate with tokens first, as in vision towers."""
     x = model.torch.from_numpy(q[0]).transpose(0, 1)
     cos, sin = getattr(model.module, name)(model.config)(x, model.torch.from_numpy(where))
     return getattr(model.module, apply)(x, x, cos, sin)[0].transpose(0, 1)[None].numpy()
@@ -431,7 +431,7 @@ def test_lightglue(torch, transformers, rng):
     alike(rotary, where.astype(np.float64), q, theirs)
 
 
-# ---- of all presets -------------------------------------------------------------------------------------------------
+# ---- all presets ----------------------------------------------------------------------------------------------------
 
 
 def test_every_preset_is_compared_with_its_source():
@@ -447,7 +447,7 @@ def test_every_preset_is_compared_with_its_source():
     "name", [name for name in ROTARY if "frequencies" in inspect.signature(pf.presets.get(name)).parameters]
 )
 def test_float32_frequencies(name):
-    """Those of float32 frameworks: near the exact ones, and float32 numbers."""
+    """Frequencies of float32 frameworks are float32 numbers near the exact ones."""
     exact, single = pf.presets.get(name)(), pf.presets.get(name)(frequencies="float32")
     assert exact != single
     np.testing.assert_array_equal(single.frequencies, single.frequencies.astype(np.float32))
@@ -458,7 +458,7 @@ def test_float32_frequencies(name):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_tables_of_the_source_are_identified(dtype, torch, transformers):
-    """In the shapes and with the rounding that models have them."""
+    """Tables have the shapes and the rounding of the models."""
     number_type = getattr(torch, dtype)
     for model, config, name, preset, where in (
         ("llama", "LlamaConfig", "LlamaRotaryEmbedding", "llama", np.arange(16)),
@@ -487,7 +487,7 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
     np.testing.assert_allclose(ours, theirs, rtol=1.3e-7)
 
 
-# functions of grids, and the sizes that they take but for the number of columns
+# functions of grids, and their size arguments, except the number of columns
 SIZED = {
     positions.flux: {"rows": 2},
     positions.flux2: {"rows": 2},

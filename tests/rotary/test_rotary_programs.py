@@ -1,4 +1,4 @@
-"""Rotary presets and configs against the programs that they are of: files of their packages, run as they are.
+"""Rotary presets and configs against their original programs: files of the packages, run unchanged.
 
 howto-weights.md counts the models of torchtune and litgpt."""
 
@@ -23,7 +23,7 @@ LENGTH = 40
 
 
 def turned_alike(rotary, q, theirs, positions=None, name=""):
-    """Equal but for float32: angles up to the last position, whose frequencies are off by units of their last places."""
+    """Compare up to float32: frequencies may be off by units in their last places, times the last position."""
     positions = np.arange(q.shape[-2]) if positions is None else positions
     ours = rotary.apply(q, positions=positions)
     theirs = np.asarray(theirs)
@@ -45,15 +45,15 @@ def queries(rng, head_dim, length=LENGTH):
 
 
 def test_moirai(torch, rng):
-    """With the part of a head that its modules have."""
+    """Test with the partial rotary of its modules."""
     module = program("uni2ts", "uni2ts/module/position/attn_projection.py", "jaxtyping")
     half = {"partial_factor": (0.0, 0.5)}
     theirs = module.QueryKeyProjection(128, 2, 1, module.RotaryProjection, **half)
     q, time_id = queries(rng, 64), rng.integers(0, 500, size=LENGTH)
     x = torch.from_numpy(q)[:, None]
     ids = torch.from_numpy(time_id)[None, None, None]
-    turned, _ = theirs(x, x, ids, ids)
-    turned_alike(pf.presets.moirai(), q, turned[:, 0], time_id)
+    rotated, _ = theirs(x, x, ids, ids)
+    turned_alike(pf.presets.moirai(), q, rotated[:, 0], time_id)
 
 
 @pytest.mark.parametrize("file", ["timesfm/torch/transformer.py", "timesfm3/torch/transformer.py"], ids=["2.5", "3"])
@@ -61,8 +61,8 @@ def test_timesfm(file, torch, rng):
     """The config of TimesFM 2.5."""
     module = program("timesfm", file)
     q = queries(rng, 80)
-    turned = module.RotaryPositionalEmbedding(80)(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2)
-    turned_alike(read({"model_type": "timesfm2_5", "head_dim": 80}), q, turned)
+    rotated = module.RotaryPositionalEmbedding(80)(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2)
+    turned_alike(read({"model_type": "timesfm2_5", "head_dim": 80}), q, rotated)
 
 
 def test_esmc(torch, rng):
@@ -70,9 +70,9 @@ def test_esmc(torch, rng):
     theirs = program("esm", "esm/layers/rotary.py").RotaryEmbedding(64)
     q = queries(rng, 64)
     x = torch.from_numpy(q).transpose(1, 2)
-    turned, _ = theirs(x, x.clone())
+    rotated, _ = theirs(x, x.clone())
     config = {"model_type": "esmc", "hidden_size": 960, "num_attention_heads": 15}
-    turned_alike(read(config), q, turned.transpose(1, 2))
+    turned_alike(read(config), q, rotated.transpose(1, 2))
 
 
 # ---- params.json --------------------------------------------------------------------------------------------------------
@@ -95,8 +95,8 @@ def test_params_json_of_meta(config, scaled, torch, rng):
     q = queries(rng, 128)
     factors = module.precompute_freqs_cis(128, LENGTH, config.get("rope_theta", 10000.0), scaled)
     x = torch.from_numpy(q).transpose(1, 2)
-    turned, _ = module.apply_rotary_emb(x, x, factors)
-    turned_alike(read({**LLAMA, **config}), q, turned.transpose(1, 2))
+    rotated, _ = module.apply_rotary_emb(x, x, factors)
+    turned_alike(read({**LLAMA, **config}), q, rotated.transpose(1, 2))
 
 
 @pytest.mark.parametrize("theta", [1e4, 1e6])
@@ -104,21 +104,21 @@ def test_params_json_of_mistral(theta, torch, rng):
     module = program("mistral_inference", "mistral_inference/rope.py")
     q = queries(rng, 128)
     x = torch.from_numpy(q)[0].transpose(0, 1)
-    turned, _ = module.apply_rotary_emb(x, x, module.precompute_freqs_cis(128, LENGTH, theta))
+    rotated, _ = module.apply_rotary_emb(x, x, module.precompute_freqs_cis(128, LENGTH, theta))
     config = {"dim": 512, "head_dim": 128, "hidden_dim": 1024, "n_heads": 4, "n_layers": 2, "rope_theta": theta}
-    turned_alike(read(config), q, turned.transpose(0, 1)[None])
+    turned_alike(read(config), q, rotated.transpose(0, 1)[None])
 
 
 # ---- torchtune ----------------------------------------------------------------------------------------------------------
 
-# families: a model that was published, and the family whose parts it is made of
+# families: a published model, and the family of its parts
 TORCHTUNE = {
     "llama2": ("llama2_7b", "llama2"),
     "code_llama2": ("code_llama2_7b", "llama2"),
     "llama3": ("llama3_8b", "llama3"),
     "llama3_1": ("llama3_1_8b", "llama3_1"),
     "llama3_2": ("llama3_2_1b", "llama3_2"),
-    # whose model is one of Llama 3.1
+    # based on Llama 3.1
     "llama3_3": ("llama3_1_70b", "llama3_1"),
     "mistral": ("mistral_7b", "mistral"),
     "gemma": ("gemma_2b", "gemma"),
@@ -134,7 +134,7 @@ PARTS = ("FeedForward", "RMSNorm", "TransformerDecoder", "TransformerSelfAttenti
 
 
 def torchtune_model(family, monkeypatch):
-    """The arguments of a published model, with the defaults of its builder, and the rotary module that this makes."""
+    """Return the arguments of a published model, with the defaults of its builder, and its rotary module."""
     name, parts = TORCHTUNE[family]
     root = "torchtune/models"
     builders = f"torchtune.models.{parts}._component_builders"
@@ -179,7 +179,7 @@ def test_all_families_of_torchtune():
 
 
 def test_litgpt(torch, rng):
-    """All of its configs, and of those with two bases a layer of each, turned as by its model."""
+    """All configs rotate as in the model. For configs with two bases, one layer of each is tested."""
     configs = program("litgpt", "litgpt/config.py")
     model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
     right = 0
@@ -190,15 +190,15 @@ def test_litgpt(torch, rng):
         x, n = torch.from_numpy(q), config.rope_n_elem
         for layer in [None] if config.rope_indices is None else [config.rope_indices.index(kind) for kind in (0, 1)]:
             cos, sin = table if layer is None else (each[..., config.rope_indices[layer]] for each in table)
-            turned = torch.cat([model.apply_rope(x[..., :n], cos[None], sin[None]), x[..., n:]], -1)
-            turned_alike(read(dataclasses.asdict(config), layer=layer), q, turned, name=config.name)
+            rotated = torch.cat([model.apply_rope(x[..., :n], cos[None], sin[None]), x[..., n:]], -1)
+            turned_alike(read(dataclasses.asdict(config), layer=layer), q, rotated, name=config.name)
             assert read(vars(config), layer=layer) == read(dataclasses.asdict(config), layer=layer)
             right += 1
     assert right == right_of_the_page("litgpt")
 
 
 def right_of_the_page(form):
-    """How many howto-weights.md has."""
+    """The numbers of models in howto-weights.md."""
     page = (checkout() / "docs" / "howto-weights.md").read_text("utf-8")
     (count,) = re.findall(rf"^\| {form} \|.*?\| (\d+) \| \d+ \| 0 \|$", page, re.MULTILINE)
     return int(count)

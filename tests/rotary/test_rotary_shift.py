@@ -1,4 +1,4 @@
-"""Cached keys at other positions: as if they had been turned there at once, and how far from the exact values."""
+"""Cached keys moved to other positions: equal to a rotation for these positions, within the error bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import posenc_fast as pf
 from support.optional import optional
 from support.seeds import SEED
 
-# by what one turn may be off, of the length of a pair: half a unit in the last place of 1, and the arithmetic
+# error of one rotation, divided by the length of a pair: half a unit in the last place of 1, plus the arithmetic
 ONE_TURN = {
     "float64": 2.0**-51,
     "float32": 2.0**-24 + 2.0**-51,
@@ -43,12 +43,12 @@ def draw(rng, *shape):
 
 
 def alike(moved, at_once):
-    """Equal but for the roundings of float32 numbers of about this size."""
+    """Compare up to roundings of float32 numbers of this size."""
     np.testing.assert_allclose(moved, at_once, rtol=0, atol=6 * 2.0**-24 * np.abs(at_once).max())
 
 
 @pytest.mark.parametrize("rotary", KINDS.values(), ids=KINDS)
-def test_keys_are_as_if_they_had_been_turned_there(rotary, rng):
+def test_moved_keys_equal_keys_rotated_there(rotary, rng):
     keys = draw(rng, 2, 3, 10, 16)
     cache = rotary.apply(keys, start=100)
     alike(rotary.shift(cache, -40), rotary.apply(keys, start=60))
@@ -83,7 +83,7 @@ def test_positions_of_several_axes(offset, rng):
 
 
 def test_packed_keys_and_values(rng):
-    """Of one array of keys and values, keys alone move, where they lie."""
+    """In one array of keys and values, only keys move, in place."""
     rotary = pf.Rotary(16)
     for packed, keys in (
         (draw(rng, 2, 4, 3, 10, 16), lambda packed: packed[0]),
@@ -100,7 +100,7 @@ def test_packed_keys_and_values(rng):
 
 
 def test_blocks_of_a_paged_cache(rng):
-    """Every third of many blocks, each by its own distance; the others stay."""
+    """Every third of many blocks moves, each by its own distance. The others are unchanged."""
     rotary, cache = pf.Rotary(16), draw(rng, 8, 2, 4, 16)
     expected = cache.copy()
     for block, offset in ((1, -4), (4, 4), (7, 0.25)):
@@ -125,22 +125,22 @@ def test_memory_that_is_not_aligned(rng):
 
 
 def exactly_turned(x, position, frequencies):
-    """Return a head (half layout) turned in real numbers, and the lengths of its pairs."""
+    """Return a head (half layout) rotated in real numbers, and the lengths of its pairs."""
     with mpmath.workprec(300):
-        turned, lengths = [], []
+        rotated, lengths = [], []
         half = len(frequencies)
         for a, b, frequency in zip(x[:half], x[half:], frequencies, strict=True):
             angle = mpmath.mpf(position) * frequency
             cos, sin = mpmath.cos(angle), mpmath.sin(angle)
-            turned.append((a * cos - b * sin, b * cos + a * sin))
+            rotated.append((a * cos - b * sin, b * cos + a * sin))
             lengths.append(mpmath.hypot(a, b))
-        return [first for first, _ in turned] + [second for _, second in turned], lengths * 2
+        return [first for first, _ in rotated] + [second for _, second in rotated], lengths * 2
 
 
 @pytest.mark.parametrize("name", ONE_TURN)
 @pytest.mark.parametrize("shifts", [1, 3])
 def test_error_of_several_roundings(name, shifts, rng):
-    """Turned once and moved n times, a value is within n + 1 half units of the length of its pair, which may grow."""
+    """After a rotation and n moves, the error is at most n + 1 half units of the pair's length, which may grow."""
     dtype = optional("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
     rotary, dim, tokens = pf.Rotary(32), 32, 40
     with mpmath.workprec(300):
@@ -159,7 +159,7 @@ def test_error_of_several_roundings(name, shifts, rng):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed
             largest = max(largest, error)
-    # the bound is near what happens
+    # the bound is near the actual error
     assert largest > allowed / 8
 
 
@@ -185,7 +185,7 @@ def test_an_attention_factor_is_in_the_keys_once(rng):
         (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
     ],
 )
-def test_what_does_not_fit_is_refused(call, message, rng):
+def test_invalid_arguments_raise_errors(call, message, rng):
     x = draw(rng, 2, 3, 10, 16)
     before = x.copy()
     with pytest.raises((TypeError, ValueError), match=message):

@@ -1,4 +1,4 @@
-"""The early branch for a few tokens in torch gives the bits and the errors of the general way, and is taken where it should be."""
+"""The fast path for few tokens in torch has the bits and errors of the general path, and is used when expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TYPES = {
 }
 LAYOUTS = ["half", "interleaved"]
 WAYS = pytest.mark.parametrize(("layout", "seq_axis"), [("half", -2), ("interleaved", 1)])
-# (batch, heads, length, head_dim) of one token, of some, and of so many that the angles are no longer kept
+# (batch, heads, length, head_dim) of one token, of a few tokens, and of too many to cache their angles
 SHAPES = [(1, 3, 1, 24), (2, 3, 9, 24), (1, 1, 2050, 24)]
 
 
@@ -108,7 +108,7 @@ def test_tensors(layout, seq_axis, call, inplace, dtype, rng, monkeypatch):
         given = [x.transpose(1, 2) if seq_axis == 1 else x for x in map(view, given)]
 
         def outcome(tensors=given):
-            # a copy of an expanded tensor would no longer be one
+            # a copy of an expanded tensor would not be expanded
             copies = [x.clone() if inplace and 0 not in x.stride() else x for x in tensors]
             try:
                 made = call(*copies, layout, seq_axis, inplace)

@@ -67,22 +67,21 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
         one_of(isa, f"{origin}: isa", ISAS)
     if name == "python":
         if isa is not None:
-            raise ValueError(
-                f"{origin}: the python backend has no instruction-set levels, so isa={isa!r} cannot be had"
-            )
+            raise ValueError(f"{origin}: the python backend has no instruction-set levels; omit isa={isa!r}")
         from . import python
 
         return Engine(python, "python", 0, None)
     if kernel is None:
         raise RuntimeError(
-            f"{origin}: the cython backend cannot be had: {reason}. Install posenc_fast again "
-            "where there is a C compiler"
+            f"{origin}: the cython backend is unavailable: {reason}. Install a C compiler, then posenc_fast again"
         )
     levels = isa_levels()
     if isa is None:
         isa = levels[-1]
     if isa not in levels:
-        raise RuntimeError(f"{origin}: isa {isa!r} cannot be had on this machine or in this build, which have {levels}")
+        raise RuntimeError(
+            f"{origin}: isa {isa!r} is unavailable on this machine or in this build; choose from {levels}"
+        )
     return Engine(kernel, "cython", levels.index(isa), isa)
 
 
@@ -91,17 +90,17 @@ def _from_environment() -> Engine:
     isa = os.environ.get(ISA_VARIABLE, "") or None
     if name == "auto" and kernel is None and isa is None:
         warnings.warn(
-            f"posenc_fast runs in pure Python, many times slower: the compiled kernel cannot be had ({reason}). "
-            f"Install a C compiler and reinstall, or set {VARIABLE}=python to say that this is meant.",
+            f"posenc_fast runs in pure Python, many times slower: the compiled kernel is unavailable ({reason}). "
+            f"Install a C compiler and reinstall, or set {VARIABLE}=python if this is intended.",
             RuntimeWarning,
             stacklevel=2,
         )
         return select("python")
     if name in ("auto", "cython") and isa is None and kernel is not None and kernel.MISSED:
         warnings.warn(
-            f"posenc_fast runs at the level {kernel.LEVELS[-1]!r}, slower than this CPU could: {', '.join(kernel.MISSED)} "
-            "was left out when it was built, by a compiler that does not know it. Reinstall with a later compiler, "
-            f"or set {ISA_VARIABLE}={kernel.LEVELS[-1]} to say that this is meant.",
+            f"posenc_fast runs at the level {kernel.LEVELS[-1]!r}, slower than this CPU allows: the build omitted "
+            f"{', '.join(kernel.MISSED)}, because the compiler does not support it. Reinstall with a newer compiler, "
+            f"or set {ISA_VARIABLE}={kernel.LEVELS[-1]} if this is intended.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -189,8 +189,8 @@ class Plan:
     ) -> bytes | None:
         """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
 
-        positions: float64 (rows, axes). Returns None if all rows were written. Otherwise returns a byte for each row, 1
-        if the row was left unchanged.
+        positions: float64 (rows, axes). Return None if all rows are written. Otherwise return a byte for each row: 1
+        for rows that need exact arithmetic and are unchanged.
         """
         left = rows_left_out(positions, self.largest)
         self._encode_chosen(~left, positions, out, kind, single, x, scale)
@@ -245,7 +245,7 @@ class Plan:
         if x is not None:
             out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
-        # the value with FMA lies between these two: where they round differently, compute the row again with FMA
+        # the value with FMA lies between these two: if they round differently, compute the row again with FMA
         larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
@@ -275,7 +275,7 @@ class Plan:
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
-        """Return a row with sines before cosines, or with sine and cosine of each wave side by side."""
+        """Return a row with sines before cosines, or with sine and cosine of each wave next to each other."""
         return (
             np.concatenate([sine, cosine], axis=1)
             if self.planar
@@ -297,18 +297,18 @@ class _Offsets:
 
     def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
         self.plan, self.sources, self.step = plan, sources, step
-        self.made = np.zeros(rows, np.bool_)
+        self.computed = np.zeros(rows, np.bool_)
         self.parts = np.empty((4, rows, len(sources[0])))
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
         """Return (cosine, low part of cosine, sine, low part of sine) for some rows."""
-        missing = np.unique(rows[~self.made[rows]])
+        missing = np.unique(rows[~self.computed[rows]])
         if len(missing):
             positions = np.zeros((len(missing), self.plan.frequencies.shape[1]))
             positions[:, 1] = missing * self.step
             for k, source in enumerate(self.sources):
                 self.parts[2 * k : 2 * k + 2, missing] = self.plan._exact(positions, source, 1.0)
-            self.made[missing] = True
+            self.computed[missing] = True
         return self.parts[:, rows]
 
 
@@ -422,9 +422,9 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Fill out (batch, rows, width) with outer (batch, width) | inner (rows, width): pieces of values of any type.
+    """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
 
-    stores: as of `Lattice.table`.
+    The arrays contain 16-bit pieces of values of any type. stores: as in `Lattice.table`.
     """
     np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
@@ -437,14 +437,13 @@ def rotate(
     kind: int,
     layout: int,
     stores: int = 0,
-    second_level: int = 0,
 ) -> None:
-    """Turn the pairs of x (groups, batches, heads, rows, width) into out, which may be x.
+    """Rotate the pairs of x (groups, batches, heads, rows, width) and write them to out, which may be x.
 
-    angles: (groups, rows, 2 * pairs), row behind row, cosines, then sines; float64, or float32 where x is of 16-bit
-    floats. layout: 0 for pairs half a row apart, 1 for pairs side by side, 2 for pairs side by side in x that are half
-    a row apart in out. Values behind the pairs stay. stores: as of `Lattice.table`, of all that out is a part of.
-    second_level: bytes of the second-level cache, 0 for this machine's.
+    angles: C-contiguous (groups, rows, 2 * pairs): cosines, then sines. float64, or float32 if x is of a 16-bit type.
+    layout: 0 if the two values of a pair are half a row apart, 1 if they are adjacent, 2 if they are adjacent in x and
+    half a row apart in out. Values behind the pairs are copied. stores: result of `stores` for the whole array that out
+    is a part of.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
@@ -455,17 +454,18 @@ def rotate(
     if out is not x:
         out[..., 2 * pairs :] = x[..., 2 * pairs :]
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        turned = _products(first.astype(angles.dtype), second.astype(angles.dtype), cosine, sine)
+        rotated = _products(first.astype(angles.dtype), second.astype(angles.dtype), cosine, sine)
         if kind == BFLOAT16.kind:
-            turned = [_nearest_bfloat(value) for value in turned]
+            rotated = [_nearest_bfloat(value) for value in rotated]
         else:
-            turned = [round_once(kind, value.astype(np.float64)) for value in turned]
+            rotated = [round_once(kind, value.astype(np.float64)) for value in rotated]
         if beyond_float32.any():
             doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
-            turned = [
-                np.where(beyond_float32, round_once(kind, far), near) for far, near in zip(doubles, turned, strict=True)
+            rotated = [
+                np.where(beyond_float32, round_once(kind, far), near)
+                for far, near in zip(doubles, rotated, strict=True)
             ]
-        for part, value in zip(neighbours if layout == 1 else halves, turned, strict=True):
+        for part, value in zip(neighbours if layout == 1 else halves, rotated, strict=True):
             out[..., part] = value
 
 

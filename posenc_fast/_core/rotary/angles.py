@@ -59,7 +59,7 @@ class Angles:
             shape: tuple[int, ...] = (positions,)
         else:
             if start != 0:
-                raise ValueError(f"start={start!r} is for a length; positions are given as they are")
+                raise ValueError(f"start={start!r} excludes positions; give a length, or add start to the positions")
             positions = convert(positions_or_length, self.of("cos").ndim)
             shape = positions.shape
         outs: Any = (None, None) if out is None else out
@@ -71,7 +71,7 @@ class Angles:
             shape = (*shape, self.settings.rotary_dim // 2)
             outs = check_out(outs[0], shape, result_type), check_out(outs[1], shape, result_type)
             if np.may_share_memory(*outs):
-                raise ValueError("out has two arrays that share memory; give cosines and sines memory of their own")
+                raise ValueError("the two arrays of out share memory; give cosines and sines separate memory")
             if isinstance(positions, Converted):
                 # if out shares memory with positions, cosines would overwrite them before sines are computed
                 positions.keep_from(outs[0])

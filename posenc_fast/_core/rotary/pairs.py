@@ -7,14 +7,21 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
-from ...typing import RotaryLayout
+from ...typing import RotaryLayout, WeightLayout
 from ..numbers.arguments import count_of, real_array
 from ..numbers.schedule import Explicit, Schedule, geometric
 
 # in the order of the engines' numbers; interleaved_to_half: adjacent in x, rotary_dim/2 apart in the result
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
-# wider heads than any model has, whose frequencies still fit into memory: a file may say anything
+# maximum head_dim: larger than in any model, but its frequencies still fit into memory
 MOST_VALUES = 2**20
+
+
+def source_and_target(layout: RotaryLayout, inverse: bool = False) -> tuple[WeightLayout, WeightLayout]:
+    """Return the layouts of pairs in x and in the result of a rotation, or of its inverse."""
+    if layout != "interleaved_to_half":
+        return layout, layout
+    return ("half", "interleaved") if inverse else ("interleaved", "half")
 
 
 class Settings(NamedTuple):

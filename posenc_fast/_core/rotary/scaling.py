@@ -333,7 +333,7 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
     if array.shape != (pairs,):
         raise ValueError(f"{name} must have a positive number for each of {pairs} pairs, not shape {array.shape}")
     if (array <= 0).any():
-        raise ValueError(f"{name} must have positive numbers alone, not {array[array <= 0][0]}")
+        raise ValueError(f"{name} must have only positive numbers, not {array[array <= 0][0]}")
     return tuple(array.tolist())
 
 
@@ -376,7 +376,7 @@ def count_pairs(rotary_dim: Any, head_dim: int) -> int:
     """Return rotary_dim, an even number up to head_dim, or raise an error."""
     dim = count_of(rotary_dim, "rotary_dim", 2)
     if dim % 2:
-        raise ValueError(f"rotary_dim={dim} is odd, but values turn in pairs; give {dim - 1}")
+        raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; give {dim - 1}")
     if dim > head_dim:
         raise ValueError(f"rotary_dim={dim} is more than head_dim={head_dim}")
     return dim

@@ -23,7 +23,7 @@ from . import pairs as _pairs
 from . import scaling as _rope
 from .angles import Angles
 from .pairs import LAYOUTS, Settings
-from .turning import Turner
+from .rotator import Rotator
 
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
@@ -116,10 +116,10 @@ class Rotary:
     array([[0.9093, 0.5716]], dtype=float32)
     """
 
-    __slots__ = ("__weakref__", "_angles", "_settings", "_turner")
+    __slots__ = ("__weakref__", "_angles", "_rotator", "_settings")
     _settings: Settings
     _angles: Angles
-    _turner: Turner
+    _rotator: Rotator
 
     @hinted
     def __init__(
@@ -165,7 +165,7 @@ class Rotary:
         angles = Angles(settings, schedules, scaled_factor)
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_angles", angles)
-        object.__setattr__(self, "_turner", Turner(settings, angles))
+        object.__setattr__(self, "_rotator", Rotator(settings, angles))
         # raise the error for amplitudes that are too large now, not on first use
         angles.of("cos")
 
@@ -650,12 +650,12 @@ class Rotary:
         >>> bool(np.abs(rotary.apply(rotated, start=100, inverse=True) - key).max() < 2e-7)
         True
         """
-        alone = workers is None or one_thread(workers, 0)
-        if alone and positions is None and inverse is False and is_exact(precision):
-            rotated = self._turner.few_by_positions(x, start, seq_axis, out)
+        single_thread = workers is None or one_thread(workers, 0)
+        if single_thread and positions is None and inverse is False and is_exact(precision):
+            rotated = self._rotator.few_by_positions(x, start, seq_axis, out)
             if rotated is not None:
                 return rotated
-        return self._turner.by_positions(x, positions, start, seq_axis, inverse, precision, out, workers)
+        return self._rotator.by_positions(x, positions, start, seq_axis, inverse, precision, out, workers)
 
     def shift(
         self,
@@ -711,7 +711,7 @@ class Rotary:
         >>> bool(np.abs(rotary.shift(cache, -40, out=cache) - rotary.apply(keys[:, :, :60])).max() < 4e-7)
         True
         """
-        return self._turner.by_offset(keys, offset, seq_axis, out, workers)
+        return self._rotator.by_offset(keys, offset, seq_axis, out, workers)
 
     def apply_tables(
         self,
@@ -749,10 +749,10 @@ class Rotary:
         True
         """
         if workers is None or one_thread(workers, 0):
-            rotated = self._turner.few_by_tables(x, cos, sin, seq_axis, out)
+            rotated = self._rotator.few_by_tables(x, cos, sin, seq_axis, out)
             if rotated is not None:
                 return rotated
-        return self._turner.by_tables(x, cos, sin, seq_axis, out, workers)
+        return self._rotator.by_tables(x, cos, sin, seq_axis, out, workers)
 
 
 def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
@@ -765,9 +765,9 @@ rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
 
-def turner_of(rotary: Rotary) -> Turner:
-    """Return the Turner of a Rotary."""
-    return rotary._turner
+def rotator_of(rotary: Rotary) -> Rotator:
+    """Return the Rotator of a Rotary."""
+    return rotary._rotator
 
 
 # recipes are for eval(recipe, vars(posenc_fast)), which does not import names on first use

@@ -19,14 +19,14 @@ from ..numbers.formats import FLOAT32, FLOAT64, KINDS, TYPES, float_type, format
 from ..positions.conversion import convert
 from ..positions.foreign import as_array
 from .angles import Angles
-from .pairs import LAYOUTS, Settings
+from .pairs import LAYOUTS, Settings, source_and_target
 
 # few tokens: up to this number of cosines and sines, all rows are computed at once
 ANGLES = 1 << 15
-# KEPT: maximum number of cosines and sines to cache for the next layer, at most 4 MiB for each of a few dtypes.
+# MOST_CACHED: maximum number of cosines and sines to cache for the next layer, at most 4 MiB for each of a few dtypes.
 # AT_ONCE: number to compute at a time, so that they are still in the CPU cache when they are used:
 # python bench/targets.py --only rotary-multiply
-KEPT = 1 << 19
+MOST_CACHED = 1 << 19
 AT_ONCE = 1 << 17
 # bytes of x that make a second thread worth its cost: python bench/targets.py --only workers-rotary
 WORTH_THREADS = 1 << 24
@@ -64,62 +64,62 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
     return with_plain_nans(rows)
 
 
-class Turner:
+class Rotator:
     """Rotates arrays by the angles of a Rotary. Caches the rows of a few consecutive positions."""
 
-    __slots__ = ("_angles", "_asked", "_kept", "_layout", "_moving", "_settings", "_turns")
+    __slots__ = ("_angles", "_cache", "_encoding", "_for_results", "_last_request", "_layout", "_settings")
 
     def __init__(self, settings: Settings, angles: Angles) -> None:
         self._settings, self._angles = settings, angles
         self._layout = LAYOUTS.index(settings.layout)
-        self._kept: dict[Any, tuple[int, Array]] = {}
-        self._asked: Any = None
-        self._moving: Turner | None = None
-        self._turns: Encoding | None = None
+        self._cache: dict[Any, tuple[int, Array]] = {}
+        self._last_request: Any = None
+        self._for_results: Rotator | None = None
+        self._encoding: Encoding | None = None
 
     # ---- rows of cosines and sines ----------------------------------------------------------------------------------
 
     def rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
         """Return cosines and sines of consecutive positions, side by side, from the cache if possible."""
-        kept = self._kept_rows(count, start, single, inverse, dtype)
-        return self._angles.rows(count, start, single, inverse, dtype) if kept is None else kept
+        cached = self._cached_rows(count, start, single, inverse, dtype)
+        return self._angles.rows(count, start, single, inverse, dtype) if cached is None else cached
 
-    def _kept_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
+    def _cached_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
         """Return rows from the cache, computed if they are missing. Return None if there are too many to cache.
 
         Every layer of a model needs the same rows, and the next token needs the next row. So a few rows are computed
         ahead.
         """
         width = self._settings.rotary_dim
-        if not self._may_keep(count, start):
+        if not self._fits_cache(count, start):
             return None
         key = self._key(single, inverse, dtype)
-        rows = self._at(key, count, start)
+        rows = self._find(key, count, start)
         if rows is None:
-            made = empty((max(count, min(AHEAD, ANGLES // width)), width), dtype, at_line=True)
-            self._keep(key, start, self._angles.rows(len(made), start, single, inverse, dtype, made))
-            rows = made[:count]
+            ahead = empty((max(count, min(AHEAD, ANGLES // width)), width), dtype, at_line=True)
+            self._store(key, start, self._angles.rows(len(ahead), start, single, inverse, dtype, ahead))
+            rows = ahead[:count]
         return rows
 
-    def _may_keep(self, count: int, start: Any) -> bool:
-        return type(start) is int and abs(start) < 2**62 and count * self._settings.rotary_dim <= KEPT
+    def _fits_cache(self, count: int, start: Any) -> bool:
+        return type(start) is int and abs(start) < 2**62 and count * self._settings.rotary_dim <= MOST_CACHED
 
     def _key(self, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Any:
         engine = backend.current()
         return single, inverse, engine.backend, engine.level, dtype
 
-    def _at(self, key: Any, count: int, start: int) -> Array | None:
-        kept = self._kept.get(key)
-        if kept is None or not kept[0] <= start <= start + count <= kept[0] + len(kept[1]):
+    def _find(self, key: Any, count: int, start: int) -> Array | None:
+        cached = self._cache.get(key)
+        if cached is None or not cached[0] <= start <= start + count <= cached[0] + len(cached[1]):
             return None
-        first, rows = kept
+        first, rows = cached
         return rows[start - first : start - first + count]
 
-    def _keep(self, key: Any, start: int, rows: Array) -> None:
-        if len(self._kept) >= len(_TYPES):
-            self._kept.clear()
+    def _store(self, key: Any, start: int, rows: Array) -> None:
+        if len(self._cache) >= len(_TYPES):
+            self._cache.clear()
         # one assignment, so that other threads never see a part of an entry
-        self._kept[key] = start, rows
+        self._cache[key] = start, rows
 
     def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
         """Return the function that computes the rows of a part of the tokens, or takes them from the cache.
@@ -128,28 +128,28 @@ class Turner:
         """
         width = self._settings.rotary_dim
         whole = None
-        if self._may_keep(length, start):
+        if self._fits_cache(length, start):
             key = self._key(single, inverse, dtype)
-            rows = self._at(key, length, start)
+            rows = self._find(key, length, start)
             if rows is None and length * width <= ANGLES:
                 rows = self.rows(length, start, single, inverse, dtype)
             if rows is not None:
                 return rows.__getitem__
-            asked = key, start, length
-            if self._asked == asked:
+            request = key, start, length
+            if self._last_request == request:
                 whole = empty((length, width), dtype, at_line=True)
-            self._asked = asked
+            self._last_request = request
         done: list[int] = []
 
-        def made(part: slice) -> Array:
+        def compute(part: slice) -> Array:
             count, out = part.stop - part.start, None if whole is None else whole[part]
             rows = self._angles.rows(count, start + part.start, single, inverse, dtype, out)
             done.append(count)
             if whole is not None and sum(done) == length:
-                self._keep(key, start, whole)
+                self._store(key, start, whole)
             return rows
 
-        return made
+        return compute
 
     # ---- a few tokens -----------------------------------------------------------------------------------------------
     #
@@ -158,12 +158,12 @@ class Turner:
 
     def calls(self) -> Any:
         """Return the compiled calls for cosines and sines, or None (see `Plans.calls`)."""
-        turns = self._turns
-        if turns is None:
+        encoding = self._encoding
+        if encoding is None:
             if self._settings.rope_type == "xpos":
                 return None
-            turns = self._turns = self._angles.of("cos", "sin")
-        return turns._plans.calls()
+            encoding = self._encoding = self._angles.of("cos", "sin")
+        return encoding._plans.calls()
 
     def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
         """Return x rotated by one compiled call, if x is a plain array of few tokens.
@@ -181,7 +181,7 @@ class Turner:
         if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None
         count = shape[seq_axis] if type(seq_axis) is int and -3 <= seq_axis <= 2 else 0
-        rows = self._kept_rows(count, start, False, False, angles_type(kind)) if count else None
+        rows = self._cached_rows(count, start, False, False, angles_type(kind)) if count else None
         return None if rows is None else self._by_rows(x, rows[np.newaxis], seq_axis, out)
 
     def few_by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any) -> Array | None:
@@ -229,13 +229,13 @@ class Turner:
         if positions is None:
             if isinstance(start, (list, tuple, np.ndarray)):
                 raise TypeError(
-                    f"start must be one number, not {start!r}; for one a sequence give positions=numpy.add.outer(start, "
-                    f"range({length}))"
+                    f"start must be one number, not {start!r}; for a start of each sequence, give "
+                    f"positions=numpy.add.outer(start, range({length}))"
                 )
             if length:
                 progression(start, 1, length)
             rows_of = self._consecutive(length, start, single, inverse, dtype)
-            return self._turned(x, axis, 0, rows_of, out, threads, inverse)
+            return self._rotated(x, axis, 0, rows_of, out, threads, inverse)
         if start != 0:
             raise ValueError(f"positions excludes start={start!r}; leave one side out")
         places = convert(positions, self._angles.of("cos").ndim)
@@ -253,14 +253,14 @@ class Turner:
                 self._angles.rows(places.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
             )
 
-        return self._turned(x, axis, groups, at_places, out, threads, inverse)
+        return self._rotated(x, axis, groups, at_places, out, threads, inverse)
 
     def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
         """Check the arguments of `Rotary.shift` and return its result."""
         threads = check_workers(workers)
         x, kind, axis = self._checked(keys, seq_axis, "rotate")
-        moving = self._of_turned()
-        axes = moving._angles.of("cos").ndim
+        rotator = self._for_rotated()
+        axes = rotator._angles.of("cos").ndim
         if axes > 1 and np.ndim(offset) == 0:
             offset = [offset] * axes
         offsets = convert(offset, axes, "offset")
@@ -284,26 +284,27 @@ class Turner:
 
         def at_offsets(part: slice) -> Array:
             places = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
-            rows = moving._angles.rows(places, 0, False, False, angles_type(kind))
+            rows = rotator._angles.rows(places, 0, False, False, angles_type(kind))
             return with_plain_nans(rows if offsets.shape else rows[np.newaxis])
 
-        moving._turned(x, axis, groups, at_offsets, target, threads)
+        rotator._rotated(x, axis, groups, at_offsets, target, threads)
         return result if out is None else out
 
-    def _of_turned(self) -> Turner:
-        """Return a Turner for rotated values: attention factor 1, and pairs in the layout of the result."""
+    def _for_rotated(self) -> Rotator:
+        """Return a Rotator for rotated values: attention factor 1, and pairs in the layout of the result."""
         settings, angles = self._settings, self._angles
         if settings.rope_type == "xpos":
             raise ValueError(
-                "keys of rope_type='xpos' have lengths that depend on their positions; turn them back with "
-                "apply(keys, inverse=True, positions=..), and then anew"
+                "keys of rope_type='xpos' have lengths that depend on their positions; undo their rotation with "
+                "apply(keys, inverse=True, positions=..), and rotate the result with apply"
             )
-        if angles.factor == 1 and settings.layout != "interleaved_to_half":
+        _, layout = source_and_target(settings.layout)
+        if angles.factor == 1 and layout == settings.layout:
             return self
-        if self._moving is None:
-            settings = settings._replace(layout="half" if settings.layout == "interleaved_to_half" else settings.layout)
-            self._moving = Turner(settings, angles.with_factor(1.0, settings))
-        return self._moving
+        if self._for_results is None:
+            settings = settings._replace(layout=layout)
+            self._for_results = Rotator(settings, angles.with_factor(1.0, settings))
+        return self._for_results
 
     def by_tables(self, x: Any, cos: Any, sin: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
         """Check the arguments of `Rotary.apply_tables` and return its result."""
@@ -327,7 +328,7 @@ class Turner:
         def of_tables(part: slice) -> Array:
             return _side_by_side(tables["cos"][..., part, :], tables["sin"][..., part, :], kind)
 
-        return self._turned(x, axis, groups, of_tables, out, threads)
+        return self._rotated(x, axis, groups, of_tables, out, threads)
 
     def _checked(self, x: Any, seq_axis: Any, twin: str) -> tuple[Array, int, int]:
         """Return x as a plain array, the kind of its dtype, and the axis of the tokens, counted from the front."""
@@ -341,10 +342,10 @@ class Turner:
             )
         axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
         if not -dims <= axis < dims - 1 or axis == -1:
-            raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
+            raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
         return x, form.kind, axis % dims
 
-    def _turned(
+    def _rotated(
         self, x: Array, axis: int, groups: int, rows_of: _RowsOf, out: Array | None, threads: int, inverse: bool = False
     ) -> Array:
         """Return x rotated. groups: number of leading axes, not counting the token axis, along which rows differ."""
@@ -356,7 +357,7 @@ class Turner:
             # the engines need aligned values, contiguous along the last axis
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
             target = result if result.flags.aligned else np.empty(x.shape, x.dtype)
-            back = inverse and self._settings.layout == "interleaved_to_half"
+            back = source_and_target(self._settings.layout, inverse) == ("half", "interleaved")
             stores = 0 if shared or back else Target(target, warm=out is not None).stores()
             source, arranged = _arranged(source, axis, groups), _arranged(target, axis, groups)
             self._fill(source, arranged, groups, rows_of, threads, stores, back)
@@ -376,25 +377,25 @@ class Turner:
         outer_groups = x.shape[: groups - 1] if groups > 1 else ()
         outer_batches = x.shape[max(groups, 1) : -4]
 
-        def turn(part: slice) -> None:
+        def rotate_part(part: slice) -> None:
             rows = rows_of(part)
             for group in itertools.product(*map(range, outer_groups)):
                 angles = np.ascontiguousarray(rows[group]).reshape(-1, rows.shape[-2], 2 * pairs)
                 for batch in itertools.product(*map(range, outer_batches)):
-                    where: Any = (*group, slice(None), *batch, slice(None), slice(None), part)
-                    engine.module.rotate(engine.level, angles, source[where], target[where], form.kind, layout, stores)
+                    index: Any = (*group, slice(None), *batch, slice(None), slice(None), part)
+                    engine.module.rotate(engine.level, angles, source[index], target[index], form.kind, layout, stores)
 
         length = x.shape[-2]
         threads = _threads.useful(threads, x.nbytes, WORTH_THREADS)
         block = max(1, min(AT_ONCE // (2 * pairs * math.prod(x.shape[:groups])), -(-length // threads)))
         if block >= length:
-            turn(slice(0, length))
+            rotate_part(slice(0, length))
         else:
             parts = (slice(i, min(i + block, length)) for i in range(0, length, block))
-            _threads.run(turn, parts, threads)
+            _threads.run(rotate_part, parts, threads)
         if back:
-            turned = out[..., : 2 * pairs].copy()
-            out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = turned[..., :pairs], turned[..., pairs:]
+            halves = out[..., : 2 * pairs].copy()
+            out[..., 0 : 2 * pairs : 2], out[..., 1 : 2 * pairs : 2] = halves[..., :pairs], halves[..., pairs:]
 
 
 def _arranged(array: Array, axis: int, groups: int) -> Array:
