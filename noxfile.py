@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["nox>=2025.2.9"]
 # ///
-"""Tasks with environments of their own: ``nox -l`` lists them. Those of .ci/ are the same scripts that .ci/run calls."""
+"""Run tasks in separate environments. ``nox -l`` lists them. Scripts in .ci/ are those that .ci/run calls."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """The package, built in place, and dependency groups."""
+    """Install the package, built in place, and dependency groups."""
     wanted = [requirement for group in groups for requirement in nox.project.dependency_groups(PROJECT, group)]
     session.install("-e", ".", *wanted, env={"POSENC_FAST_REQUIRE_EXT": "1"})
 
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
-    """All tests, and the examples of the docstrings: some minutes."""
+    """Run all tests, and the examples of the docstrings, for some minutes."""
     install(session, "test")
     session.run("pytest", "-m", "", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """The sources, the types, the repository and its workflows."""
+    """Check the sources, the types, the repository and its workflows."""
     session.install(*nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -45,27 +45,27 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def extras(session: nox.Session) -> None:
-    """The optional modules with all that they can use, and the documentation."""
+    """Test the optional modules with all packages they can use, and build the documentation."""
     session.run(".ci/extras", external=True)
 
 
 @nox.session(default=False)
 def docs(session: nox.Session) -> None:
-    """The documentation, into docs/_build."""
+    """Build the documentation in docs/_build."""
     install(session, "docs")
     session.run("sphinx-build", "-W", "-q", "--keep-going", "docs", "docs/_build", *session.posargs)
 
 
 @nox.session(default=False)
 def screenshots(session: nox.Session) -> None:
-    """Pictures of the documentation at two widths, into docs/_build; each page has room at both. Needs Chromium."""
+    """Take pictures of the documentation at two widths, and check that each page fits. Needs Chromium."""
     docs(session)
     session.run("python", "docs/screenshots.py", "docs/_build", "--out", "docs/_build/screenshots")
 
 
 @nox.session(default=False)
 def play(session: nox.Session) -> None:
-    """The sliders of the page Play and the searches of both lists, tried in a browser. Needs Chromium."""
+    """Try the sliders of the page Play and the searches of both lists in a browser. Needs Chromium."""
     docs(session)
     session.run("python", "docs/try_play.py", "docs/_build")
     session.run("python", "docs/try_lists.py", "docs/_build")
@@ -73,14 +73,14 @@ def play(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Speed, as ratios measured side by side."""
+    """Measure speed, as ratios of two programs that alternate."""
     install(session, "bench")
     session.run("python", "bench/targets.py", *session.posargs)
 
 
 @nox.session(default=False)
 def wheel(session: nox.Session) -> None:
-    """sdist and wheel, audited, installed and tested."""
+    """Build, audit, install and test sdist and wheel."""
     session.run(".ci/wheels", external=True)
 
 
@@ -93,19 +93,19 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """The kernel by other compilers, with bad flags, for other systems: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel by other compilers, with bad flags: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
-    """The loops for AVX-512 by other compilers, in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    """Test the AVX-512 loops of other compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
     session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def architectures(session: nox.Session) -> None:
-    """The core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
+    """Run the core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
     tests = [
         "values/test_golden",
         "rotary/test_rotary_golden",
@@ -120,19 +120,19 @@ def architectures(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def free_threaded(session: nox.Session) -> None:
-    """The tests on Python without the GIL, which is built if need be: ``nox -s free_threaded -- FOLDER`` keeps it."""
+    """Run the tests on Python without the GIL. ``nox -s free_threaded -- FOLDER`` keeps the Python it builds."""
     session.run(".ci/free-threaded", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def workflows(session: nox.Session) -> None:
-    """The steps of the workflows that can be run here."""
+    """Run the steps of the workflows that work locally."""
     session.run(".ci/workflows", external=True)
 
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
-    """Coverage-guided fuzzing: ``nox -s fuzz -- CASE SECONDS``."""
+    """Fuzz a case, guided by coverage: ``nox -s fuzz -- CASE SECONDS``."""
     install(session, "fuzz")
     session.run("python", "fuzz/harness.py", *(session.posargs or ["encode", "600"]))
 

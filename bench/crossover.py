@@ -1,9 +1,9 @@
-"""From which size on a result is better written past the cache: what the constants of src/tuning.h come from.
+"""Measure the size from which writing past the cache is faster. The constants of src/tuning.h come from here.
 
-``python bench/crossover.py`` prints for tables of 1 to 128 MiB, in memory that was written before, the time past the
-cache as a ratio to that through it: of writing alone, and of writing and then reading once. The sides alternate in one
-process, each figure is the median of the ratios. ``--width`` takes rows of another width, ``--offset`` another place in a
-cache line, ``--type`` another type, ``--encode`` rows of any positions, ``--grid`` a grid, from two tables.
+``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in warm memory: the time of writing past the
+cache divided by the time of writing through the cache. The first ratio is for writing only, the second for writing and
+reading once. Both sides alternate in one process, and each ratio is a median. ``--width``, ``--offset`` and ``--type``
+change the rows. ``--encode`` measures rows of any positions, and ``--grid`` a grid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def main() -> None:
     parser.add_argument("--offset", type=int, default=0, help="bytes from the start of a cache line")
     parser.add_argument("--type", default="float32", choices=("float64", "float32", "float16"))
     parser.add_argument("--encode", action="store_true", help="rows of any positions instead of a table")
-    parser.add_argument("--grid", action="store_true", help="a grid of 64 points by as many as there is room for")
+    parser.add_argument("--grid", action="store_true", help="a grid with 64 points on its second axis")
     parser.add_argument("--runs", type=int, default=21)
     arguments = parser.parse_args()
     engine, dtype = backend.current(), np.dtype(arguments.type)

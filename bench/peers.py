@@ -1,7 +1,6 @@
-"""Other programs that make the same table: each where it is installed, with one thread, in float32.
+"""Other programs that compute position encodings: one list for all benchmarks.
 
-A maker takes (length, width, layout) and returns a call that makes a new table, or None where it has no such layout.
-The layouts are those of posenc_fast; "one sine" is the interleaved one by another formula, see `rewritten_torch`.
+Each peer runs with one thread and computes float32 values if its entry names no other dtype.
 """
 
 from __future__ import annotations
@@ -11,37 +10,55 @@ import importlib.util
 import math
 import os
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Call = Callable[[], Any]
-Maker = Callable[[int, int, str], Call | None]
+Rows = Callable[[Array], Any]
 
-# read when jax starts
+# jax reads this variable when it starts
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
 
 
 def frequencies(width: int) -> Array:
+    """Return the frequencies of the paper's formula, rounded to float32."""
     return (10000.0 ** (-np.arange(0, width, 2) / width)).astype(np.float32)
 
 
 def columns(table: Any, layout: str) -> tuple[Any, Any]:
-    """Views of the sines and of the cosines."""
+    """Return views of the sine columns and of the cosine columns."""
     half = table.shape[1] // 2
     return (table[:, 0::2], table[:, 1::2]) if layout == "interleaved" else (table[:, :half], table[:, half:])
 
 
 def one_thread() -> Any:
+    """Return torch, limited to one thread."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(1)
     return torch
 
 
+def diffusers_embeddings() -> Any:
+    """Return the module of diffusers with its position encodings."""
+    one_thread()
+    return importlib.import_module("diffusers.models.embeddings")
+
+
+def llama() -> Any:
+    """Return the module of transformers with Llama's rotary encoding."""
+    one_thread()
+    return importlib.import_module("transformers.models.llama.modeling_llama")
+
+
+# ---- tables ---------------------------------------------------------------------------------------------------------
+
+
 def numpy_float32(length: int, width: int, layout: str) -> Call:
-    """float32 angles, each function straight into its columns."""
+    """Compute float32 angles, and write each function directly into its columns."""
 
     def table() -> Array:
         angles = np.arange(length, dtype=np.float32)[:, np.newaxis] * frequencies(width)
@@ -70,7 +87,7 @@ def numexpr(length: int, width: int, layout: str) -> Call:
 
 
 def torch_tutorial(length: int, width: int, layout: str) -> Call:
-    """The program of PyTorch's own tutorial."""
+    """Compute the table as PyTorch's tutorial does."""
     torch = one_thread()
 
     def table() -> Any:
@@ -86,12 +103,12 @@ def torch_tutorial(length: int, width: int, layout: str) -> Call:
 
 
 def torch_compile(length: int, width: int, layout: str) -> Call:
-    """The same formula in the form that compiles best: a join of both functions in place of two assignments."""
+    """Compile the same formula in its fastest form, which joins both functions instead of assigning to columns."""
     torch = one_thread()
     div_term = torch.from_numpy(frequencies(width))
 
     def interleaved(_: Any) -> Any:
-        # a schedule made on the spot compiles to better code here than one that is read
+        # computing the frequencies here compiles to faster code than reading them from a tensor
         exponents = torch.arange(0, width, 2) * (-math.log(10000.0) / width)
         angles = torch.arange(length).unsqueeze(1) * torch.exp(exponents)
         return torch.stack((torch.sin(angles), torch.cos(angles)), -1).reshape(length, width)
@@ -115,7 +132,7 @@ def jax(length: int, width: int, layout: str) -> Call:
             return jnp.stack((jnp.sin(angles), jnp.cos(angles)), -1).reshape(length, width)
         return jnp.concatenate((jnp.sin(angles), jnp.cos(angles)), -1)
 
-    # an argument: a constant would be folded, and the table with it
+    # div_term is an argument, because jax would fold a constant and the table with it
     div_term = jnp.asarray(frequencies(width))
     return lambda: table(div_term).block_until_ready()
 
@@ -137,30 +154,25 @@ def numba(length: int, width: int, layout: str) -> Call:
     return lambda: table(div_term)
 
 
-def positional_encodings(length: int, width: int, layout: str) -> Call | None:
-    if layout != "interleaved":
-        return None
+def positional_encodings(length: int, width: int, layout: str) -> Call:
     torch = one_thread()
     encoder = importlib.import_module("positional_encodings.torch_encodings").PositionalEncoding1D(width)
     x = torch.zeros(1, length, width)
 
     def table() -> Any:
-        encoder.cached_penc = None  # else only the first call computes
+        encoder.cached_penc = None  # otherwise only the first call computes
         return encoder(x)[0]
 
     return table
 
 
-def diffusers(length: int, width: int, layout: str) -> Call | None:
-    if layout != "concatenated":
-        return None
-    torch = one_thread()
-    embedding = importlib.import_module("diffusers.models.embeddings").get_timestep_embedding
+def diffusers(length: int, width: int, layout: str) -> Call:
+    torch, embedding = one_thread(), diffusers_embeddings().get_timestep_embedding
     return lambda: embedding(torch.arange(length), width, downscale_freq_shift=0)
 
 
 def phases(width: int) -> tuple[Array, Array]:
-    """Frequency and phase of each interleaved column: a cosine is a sine a quarter turn on."""
+    """Return the frequency and phase of each interleaved column. A cosine is a sine with a phase of π/2."""
     return np.repeat(frequencies(width), 2), np.tile(np.array([0, np.pi / 2], np.float32), width // 2)
 
 
@@ -175,7 +187,7 @@ def rewritten_numpy(length: int, width: int, layout: str) -> Call:
 
 
 def rewritten_torch(length: int, width: int, layout: str) -> Call:
-    """One sine for every column, with a phase: not how anybody writes it, but a compiler makes the best of it."""
+    """Compute each column as a sine with a phase. Few people write this form, but it compiles to the fastest code."""
     torch = one_thread()
     columns, shift = map(torch.from_numpy, phases(width))
 
@@ -186,44 +198,107 @@ def rewritten_torch(length: int, width: int, layout: str) -> Call:
     return lambda: table(columns, shift)
 
 
-# name: (module that it needs, maker)
-PEERS: dict[str, tuple[str, Maker]] = {
-    "numpy float32": ("numpy", numpy_float32),
-    "numexpr": ("numexpr", numexpr),
-    "torch": ("torch", torch_tutorial),
-    "torch.compile": ("torch", torch_compile),
-    "jax": ("jax", jax),
-    "numba": ("numba", numba),
-    "positional-encodings": ("positional_encodings", positional_encodings),
-    "diffusers": ("diffusers", diffusers),
-}
-REWRITTEN: dict[str, tuple[str, Maker]] = {
-    "numpy, one sine": ("numpy", rewritten_numpy),
-    "torch.compile, one sine": ("torch", rewritten_torch),
-}
+# ---- rows of any positions ------------------------------------------------------------------------------------------
 
 
-def found(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+def interleaved(sines_then_cosines: Any) -> Array:
+    """Return rows with sines and cosines side by side, from rows with all sines first."""
+    halves = np.asarray(sines_then_cosines)
+    return halves.reshape(len(halves), 2, -1).transpose(0, 2, 1).reshape(len(halves), -1)
 
 
-def calls(length: int, width: int, layout: str) -> dict[str, Call]:
-    """A call for every peer that is installed and has this layout."""
-    table = REWRITTEN if layout == "one sine" else PEERS
-    made = {name: maker(length, width, layout) for name, (module, maker) in table.items() if found(module)}
-    return {name: call for name, call in made.items() if call is not None}
+def numpy_rows(width: int, angles: npt.DTypeLike, dtype: npt.DTypeLike) -> Rows:
+    """Return the formula in NumPy, with angles of one dtype and results of another."""
+    div_term = (10000.0 ** (-np.arange(0, width, 2) / width)).astype(angles)
+
+    def rows(positions: Array) -> Array:
+        products = positions.astype(angles)[:, np.newaxis] * div_term
+        out = np.empty((len(positions), width), dtype)
+        out[:, 0::2] = np.sin(products)
+        out[:, 1::2] = np.cos(products)
+        return out
+
+    return rows
 
 
-def skipped() -> list[str]:
-    """Peers that are not installed."""
-    return [name for name, (module, _) in PEERS.items() if not found(module)]
+def torch_rows(width: int) -> Rows:
+    """Return the formula of PyTorch's tutorial for any positions."""
+    torch = one_thread()
+
+    def rows(positions: Array) -> Any:
+        position = torch.from_numpy(positions).float().unsqueeze(1)
+        div_term = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+        out = torch.empty(len(positions), width)
+        out[:, 0::2] = torch.sin(position * div_term)
+        out[:, 1::2] = torch.cos(position * div_term)
+        return out
+
+    return rows
+
+
+def jax_rows(width: int) -> Rows:
+    jnp = importlib.import_module("jax.numpy")
+
+    def rows(positions: Array) -> Array:
+        div_term = jnp.exp(jnp.arange(0, width, 2) * (-math.log(10000.0) / width))
+        angles = jnp.asarray(positions.astype(np.float32))[:, np.newaxis] * div_term
+        return interleaved(jnp.concatenate((jnp.sin(angles), jnp.cos(angles)), 1))
+
+    return rows
+
+
+def gptj_rows(width: int) -> Rows:
+    """Return the rows of GPT-J's table. The table reaches from 0 to the largest position."""
+    torch = one_thread()
+    table = importlib.import_module("transformers.models.gptj.modeling_gptj").create_sinusoidal_positions
+    return lambda positions: interleaved(table(int(max(positions)) + 1, width)[torch.from_numpy(positions)])
+
+
+def llama_rows(width: int, dtype: str, converted: bool = False) -> Rows:
+    """Return sines and cosines of Llama's rotary module for inputs of a dtype.
+
+    With ``converted``, the module was converted by ``.to(dtype)``, which rounds its frequencies.
+    """
+    torch, config = one_thread(), importlib.import_module("transformers").LlamaConfig
+    module = llama().LlamaRotaryEmbedding(config(head_dim=width))
+    x = torch.zeros(1, dtype=getattr(torch, dtype))
+    module = module.to(x.dtype) if converted else module
+
+    def rows(positions: Array) -> Array:
+        cos, sin = module(x, torch.from_numpy(positions)[np.newaxis])
+        return interleaved(torch.cat((sin[0, :, : width // 2], cos[0, :, : width // 2]), 1).float())
+
+    return rows
+
+
+def diffusers_rows(width: int) -> Rows:
+    torch, embedding = one_thread(), diffusers_embeddings().get_timestep_embedding
+    return lambda positions: interleaved(embedding(torch.from_numpy(positions), width, downscale_freq_shift=0))
+
+
+def diffusers_rotary_rows(width: int, dtype: str) -> Rows:
+    torch, embedding = one_thread(), diffusers_embeddings().get_1d_rotary_pos_embed
+
+    def rows(positions: Array) -> Array:
+        cos, sin = embedding(
+            width, positions, use_real=True, repeat_interleave_real=False, freqs_dtype=getattr(torch, dtype)
+        )
+        return interleaved(torch.cat((sin[:, : width // 2], cos[:, : width // 2]), 1))
+
+    return rows
+
+
+def positional_encodings_rows(width: int) -> Rows:
+    torch = one_thread()
+    encoder = importlib.import_module("positional_encodings.torch_encodings").PositionalEncoding1D(width)
+    return lambda positions: encoder(torch.zeros(1, int(max(positions)) + 1, width))[0][torch.from_numpy(positions)]
 
 
 # ---- rotary ---------------------------------------------------------------------------------------------------------
 
 
 def onnx_rotary(x: Array, cos: Array, sin: Array) -> Call:
-    """ONNX Runtime's operator on queries (batch, heads, length, head_dim), inputs and outputs bound."""
+    """Rotate queries (batch, heads, length, head_dim) by ONNX Runtime's operator, with bound inputs and outputs."""
     onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
     inputs = {"x": x, "p": np.arange(x.shape[2])[np.newaxis], "cos": cos, "sin": sin}
     values = [
@@ -248,15 +323,14 @@ def onnx_rotary(x: Array, cos: Array, sin: Array) -> Call:
         session.run_with_iobinding(binding)
         return out.numpy()
 
-    # a result as an array is a copy, which is not timed
+    # only the rotation is timed, without the copy of the result
     rotate.timed = lambda: session.run_with_iobinding(binding)  # type: ignore[attr-defined]
     return rotate
 
 
 def transformers_rotary(x: Array, cos: Array, sin: Array) -> Call:
-    """Hugging Face's function for the queries and keys of Llama."""
-    torch = one_thread()
-    module = importlib.import_module("transformers.models.llama.modeling_llama")
+    """Rotate queries and keys by the function of Hugging Face's Llama."""
+    torch, module = one_thread(), llama()
     q, k = torch.from_numpy(x), torch.from_numpy(x.copy())
     tables = [torch.from_numpy(np.tile(table, 2))[None] for table in (cos, sin)]
 
@@ -265,3 +339,159 @@ def transformers_rotary(x: Array, cos: Array, sin: Array) -> Call:
             return module.apply_rotary_pos_emb(q, k, *tables)
 
     return rotate
+
+
+# ---- the list -------------------------------------------------------------------------------------------------------
+
+
+class Peer(NamedTuple):
+    """Another program, with a function for each kind of result that the benchmarks use."""
+
+    # name in figures and in the table of counts
+    name: str
+    # modules that the program needs
+    modules: tuple[str, ...]
+    # (length, width, layout) -> call that returns a new table
+    table: Callable[[int, int, str], Call] | None = None
+    # layouts of `table`: those of posenc_fast, or "one sine" for interleaved columns by a rewritten formula
+    layouts: tuple[str, ...] = ("interleaved", "concatenated")
+    # width -> function of positions that returns their rows, with interleaved columns
+    rows: Callable[[int], Rows] | None = None
+    # largest position of `rows`; lower for programs that build a table up to it
+    largest: int = 2**63
+    # (x, cosines, sines) -> call that rotates x
+    rotary: Callable[[Array, Array, Array], Call] | None = None
+    # name in the table of libraries, and the arithmetic that it states there; empty for programs outside of this table
+    library: str = ""
+    arithmetic: str = "float32 angles"
+    dtype: str = "float32"
+
+
+# longest table that `rows` may build
+MOST_ROWS = 2**21
+TORCH, TRANSFORMERS, DIFFUSERS = ("torch",), ("torch", "transformers"), ("torch", "diffusers")
+PEERS = (
+    Peer(
+        "NumPy float64 formula",
+        ("numpy",),
+        rows=partial(numpy_rows, angles=np.float64, dtype=np.float64),
+        library="NumPy's formula",
+        arithmetic="float64 angles",
+        dtype="float64",
+    ),
+    Peer("NumPy float64, stored as float32", ("numpy",), rows=partial(numpy_rows, angles=np.float64, dtype=np.float32)),
+    Peer(
+        "NumPy float32 angles",
+        ("numpy",),
+        table=numpy_float32,
+        rows=partial(numpy_rows, angles=np.float32, dtype=np.float32),
+        library="NumPy's formula",
+    ),
+    Peer("numexpr", ("numexpr",), table=numexpr),
+    Peer("torch", TORCH, table=torch_tutorial, rows=torch_rows, library="PyTorch's tutorial"),
+    Peer("torch.compile", TORCH, table=torch_compile),
+    Peer("jax", ("jax",), table=jax, rows=jax_rows, library="the same in jax"),
+    Peer("numba", ("numba",), table=numba),
+    Peer("transformers", TRANSFORMERS, rows=gptj_rows, largest=MOST_ROWS, library="transformers, GPT-J's table"),
+    Peer(
+        "transformers, Llama",
+        TRANSFORMERS,
+        rows=partial(llama_rows, dtype="float32"),
+        rotary=transformers_rotary,
+        library="transformers, Llama",
+    ),
+    Peer(
+        "transformers, Llama, bfloat16 tables",
+        TRANSFORMERS,
+        rows=partial(llama_rows, dtype="bfloat16"),
+        library="transformers, Llama, bfloat16 tables",
+        dtype="bfloat16",
+    ),
+    Peer(
+        "transformers, Llama in bfloat16",
+        TRANSFORMERS,
+        rows=partial(llama_rows, dtype="bfloat16", converted=True),
+        library="transformers, Llama, after `.to(torch.bfloat16)`",
+        arithmetic="**bfloat16 frequencies**",
+        dtype="bfloat16",
+    ),
+    Peer(
+        "diffusers",
+        DIFFUSERS,
+        table=diffusers,
+        layouts=("concatenated",),
+        rows=diffusers_rows,
+        library="diffusers, timesteps",
+    ),
+    Peer(
+        "diffusers, rotary",
+        DIFFUSERS,
+        rows=partial(diffusers_rotary_rows, dtype="float32"),
+        library="diffusers, rotary",
+    ),
+    Peer(
+        "diffusers, rotary of Flux",
+        DIFFUSERS,
+        rows=partial(diffusers_rotary_rows, dtype="float64"),
+        library="diffusers, rotary of Flux",
+        arithmetic="float64 angles",
+    ),
+    Peer(
+        "positional-encodings",
+        ("torch", "positional_encodings"),
+        table=positional_encodings,
+        layouts=("interleaved",),
+        rows=positional_encodings_rows,
+        largest=MOST_ROWS,
+        library="positional-encodings",
+    ),
+    Peer("ONNX Runtime", ("onnx", "onnxruntime"), rotary=onnx_rotary),
+    Peer("numpy, one sine", ("numpy",), table=rewritten_numpy, layouts=("one sine",)),
+    Peer("torch.compile, one sine", TORCH, table=rewritten_torch, layouts=("one sine",)),
+)
+
+
+def found(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def missing(peer: Peer) -> list[str]:
+    """Return the modules of a peer that are not installed."""
+    return [module for module in peer.modules if not found(module)]
+
+
+def installed() -> list[Peer]:
+    return [peer for peer in PEERS if not missing(peer)]
+
+
+def calls(length: int, width: int, layout: str) -> dict[str, Call]:
+    """Return a call for each installed peer that has this layout."""
+    return {
+        peer.name: peer.table(length, width, layout)
+        for peer in installed()
+        if peer.table is not None and layout in peer.layouts
+    }
+
+
+def skipped() -> list[str]:
+    """Return the modules of all peers that are not installed."""
+    return sorted({module for peer in PEERS for module in missing(peer)})
+
+
+class Rotation(NamedTuple):
+    """Rotation of x by a peer."""
+
+    # call that is timed
+    call: Call
+    # x, rotated
+    result: Array
+    # number of arrays as large as x that a call rotates
+    arrays: int
+
+
+def rotation(peer: Peer, x: Array, cos: Array, sin: Array) -> Rotation:
+    assert peer.rotary is not None
+    call = peer.rotary(x, cos, sin)
+    result = call()
+    arrays = result if isinstance(result, tuple) else (result,)
+    return Rotation(getattr(call, "timed", call), np.asarray(arrays[0]), len(arrays))

@@ -1,4 +1,4 @@
-"""Measure and draw: time against length for every implementation, ratios by type and instruction-set level, rotation.
+"""Measure and draw time against length, ratios by dtype and instruction-set level, and times of rotation.
 
 python bench/plots.py [--data FILE] [--redraw FILE]
 """
@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 FIGURES = Path(__file__).parent / "figures"
 WIDTH = 512
 LENGTHS = [16, 64, 256, 1024, 4096, 16384, 65536]
-# what takes long stops here
+# largest lengths of slow programs
 LONGEST = {"vaswani_loops": 256, "python": 4096}
 TYPES = ("float64", "float32", "float16", "bfloat16")
 OURS, TUTORIAL, OTHERS = "#0b5cad", "#c8450c", "#6b6b6b"
@@ -44,7 +44,7 @@ def backends() -> dict[str, tuple[str, str | None]]:
 
 
 def at(name: str, call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call, computed by one backend and level."""
+    """Return the call, with one backend and level."""
 
     def side() -> Any:
         with pf.use_backend(*backends()[name]):
@@ -54,7 +54,7 @@ def at(name: str, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def implementations(length: int) -> dict[str, Callable[[], Any]]:
-    """Every program that makes the table as a new array; all checked."""
+    """Return a checked call for each program that returns the table as a new array."""
     encoding = pf.sinusoidal(WIDTH)
     found = {name: at(name, partial(encoding.table, length)) for name in backends()}
     for call in found.values():
@@ -72,7 +72,7 @@ def implementations(length: int) -> dict[str, Callable[[], Any]]:
 
 
 def by_length() -> Data:
-    """Nanoseconds of an element: {implementation: {length: ns}}."""
+    """Return nanoseconds per element: {implementation: {length: ns}}."""
     lines: Data = {}
     for length in LENGTHS:
         timing.steady_malloc()
@@ -83,7 +83,7 @@ def by_length() -> Data:
 
 
 def by_type() -> Data:
-    """How many times as fast as the tutorial's formula: {type: {level: ratio}}, 2048x512."""
+    """Return the speed relative to the tutorial's formula at 2048x512: {dtype: {level: ratio}}."""
     encoding = pf.sinusoidal(WIDTH)
     bars: Data = {}
     for name in TYPES:
@@ -100,7 +100,7 @@ def by_type() -> Data:
 
 
 def by_rotation() -> Data:
-    """Nanoseconds of an element of queries that are turned: {implementation: ns}."""
+    """Return nanoseconds per element of rotated queries: {implementation: ns}."""
     rotary, x = pf.Rotary(128), np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
     warm, other = x.copy(), x.copy()
     tables = rotary.tables(x.shape[2])
@@ -108,20 +108,14 @@ def by_rotation() -> Data:
         level: at(level, partial(rotary.apply, warm, out=warm)) for level in pf.isa_levels()
     }
     sides["np.multiply"] = lambda: np.multiply(other, np.float32(-1), out=other)
-    expected, sizes = rotary.apply(x), {}
-    found = {
-        "ONNX Runtime": ("onnxruntime", peers.onnx_rotary),
-        "transformers": ("transformers", peers.transformers_rotary),
-    }
-    for name, (package, maker) in found.items():
-        if not peers.found(package):
-            continue
-        call = maker(x, *tables)
-        result = call()
-        assert np.abs(np.asarray(result[0] if isinstance(result, tuple) else result) - expected).max() < 1e-5
-        sides[name], sizes[name] = getattr(call, "timed", call), len(result) if isinstance(result, tuple) else 1
+    expected, arrays = rotary.apply(x), {}
+    for peer in peers.installed():
+        if peer.rotary is not None:
+            rotation = peers.rotation(peer, x, *tables)
+            assert np.abs(rotation.result - expected).max() < 1e-5
+            sides[peer.name], arrays[peer.name] = rotation.call, rotation.arrays
     medians = timing.medians(timing.alternate(sides, 15))
-    return {name: median / x.size / sizes.get(name, 1) * 1e9 for name, median in medians.items()}
+    return {name: median / x.size / arrays.get(name, 1) * 1e9 for name, median in medians.items()}
 
 
 def measure() -> Data:
@@ -132,7 +126,7 @@ def measure() -> Data:
 
 
 def spread(heights: list[float], apart: float) -> list[float]:
-    """The heights, moved as little as it takes for labels not to touch: neighbours that do form one block."""
+    """Return heights at which labels do not overlap, moved as little as possible. Close neighbours form a block."""
     blocks: list[list[int]] = []
     order = sorted(range(len(heights)), key=heights.__getitem__)
 
@@ -153,7 +147,7 @@ def spread(heights: list[float], apart: float) -> list[float]:
 
 
 def style(name: str) -> dict[str, Any]:
-    """Ours are blue, the tutorials' programs orange, the others grey; what counts most is widest."""
+    """Return the line style: posenc_fast blue, the tutorials orange, others grey, and the best level widest."""
     if name == "memset":
         return {"color": "black", "linestyle": "--", "linewidth": 1.6, "zorder": 3}
     if name in SHADES:
@@ -206,7 +200,7 @@ def draw_lengths(lines: Data, file: Path) -> None:
     axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
     axes.set_xlabel(f"rows of {WIDTH} columns, new float32 array (the tutorials: float64)")
     axes.set_ylabel("nanoseconds an element, one thread")
-    axes.set_title("Making the table: lower is faster", loc="left", fontweight="bold")
+    axes.set_title("Time of a table: lower is faster", loc="left", fontweight="bold")
     axes.grid(True, which="major", color="#e4e4e4", linewidth=0.7)
     axes.spines[["top", "right"]].set_visible(False)
     figure.subplots_adjust(left=0.08, right=0.78, top=0.94, bottom=0.09)
@@ -256,7 +250,7 @@ def draw_rotations(bars: Data, file: Path) -> None:
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel("nanoseconds an element, one thread")
     axes.set_title(
-        "Turning float32 queries (1, 32, 2048, 128) in place: lower is faster",
+        "Rotation of float32 queries (1, 32, 2048, 128) in place: lower is faster",
         loc="left", fontweight="bold", fontsize=11,
     )  # fmt: skip
     axes.tick_params(axis="y", length=0)
@@ -272,8 +266,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description="Measure, and draw length.png, ratios.png and rotary.png in bench/figures."
     )
-    parser.add_argument("--data", type=Path, metavar="FILE", help="write the measured numbers there as well")
-    parser.add_argument("--redraw", type=Path, metavar="FILE", help="draw the numbers of an earlier run")
+    parser.add_argument("--data", type=Path, metavar="FILE", help="save the measured numbers in this file")
+    parser.add_argument(
+        "--redraw", type=Path, metavar="FILE", help="draw the numbers in this file, without a measurement"
+    )
     options = parser.parse_args()
     data = json.loads(options.redraw.read_text()) if options.redraw else measure()
     if options.data:

@@ -1,8 +1,7 @@
-"""Print the worst error of each step of the arithmetic: what the design in ``src/_loops.pyx`` states.
+"""Print the worst error of each step of the arithmetic, as stated in ``src/_loops.pyx``.
 
-``python bench/steps.py`` (``--samples``, ``--seed``; it needs mpmath) draws arguments from all that a step may be given
-and holds what it gives against mpmath. It asks the engine in Python, whose bits are those of the kernel, for the steps
-by themselves.
+``python bench/steps.py`` (``--samples``, ``--seed``; it needs mpmath) draws arguments from the whole domain of a
+step, and compares the results with mpmath. It calls the steps of the Python engine, which has the bits of the kernel.
 """
 
 from __future__ import annotations
@@ -23,25 +22,25 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support import exact
 
 Floats = npt.NDArray[np.float64]
-# of what `sincos` is given, in turns; see src/coefficients.py
+# largest argument of `sincos`, in turns; see src/coefficients.py
 FOLDED = 0.1255
-# bits of mpmath's numbers: 2^64 turns, and 150 bits behind the point
+# precision of mpmath in bits: 64 for whole turns, and 150 for fractions
 BITS = 220
 
 
 def worst(errors: Iterable[mpmath.mpf]) -> str:
-    """The largest error, as a power of two."""
+    """Return the largest error, as a power of two."""
     return f"2^{float(mpmath.log(max(errors), 2)):.1f}"
 
 
 def turns_of(rng: np.random.Generator, count: int) -> Floats:
-    """Frequencies as sums of two doubles, (2, 1, count)."""
+    """Return frequencies as sums of two doubles, of shape (2, 1, count)."""
     high = 2.0 ** rng.uniform(-40, 0, count)
     return np.stack([high, high * rng.uniform(-(2.0**-54), 2.0**-54, count)])[:, np.newaxis]
 
 
 def reduction(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
-    """Of an angle of up to 2^49 turns, in parts of that angle."""
+    """Yield errors of angles up to 2^49 turns, relative to the angle."""
     positions, turns = 2.0 ** rng.uniform(0, 49, (samples, 1)), turns_of(rng, 1)
     high, low = python.angles(positions, turns)
     for position, *angle in zip(positions[:, 0], high[:, 0], low[:, 0], strict=True):
@@ -59,7 +58,7 @@ def sincos(rng: np.random.Generator, samples: int, fused: bool) -> Iterator[mpma
 
 
 def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
-    """In parts of the sine or cosine."""
+    """Yield errors relative to the sine or cosine."""
     x = rng.uniform(-0.5, 0.5, samples)
     x_low = x * rng.uniform(-(2.0**-54), 2.0**-54, samples)
     for i, parts in enumerate(python.sincos_dd(x, x_low)):
@@ -69,7 +68,7 @@ def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
 
 
 def rotation(rng: np.random.Generator, samples: int, wide: bool) -> Iterator[mpmath.mpf]:
-    """Of rows of 64 columns, turned twice: from a span to an anchor, and from that to the row."""
+    """Yield errors of rows of 64 columns, rotated twice: from a span to an anchor, and from the anchor to the row."""
     encoding = pf.sinusoidal(64)
     with pf.use_backend("python"):
         lattice, span_bits = encoding._plans.lattice(backend.current(), wide)

@@ -1,17 +1,15 @@
-"""Every speed target as a named benchmark: a ratio of two sides that alternate in this process. Prints a table.
+"""Measure every speed target, a ratio of two sides that alternate in this process, and print a table.
 
     python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE] [--write]
 
-Both sides of a ratio, and all the others of its line, write float32 with one thread unless it says otherwise.
+Both sides write float32 values with one thread, unless the target says otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
-import platform
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,15 +47,13 @@ from measures.tables import (
 )
 from measures.workers import two_workers
 
-import posenc_fast as pf
-
 SEQUENCE, LARGE, LAYER = (2048, 512), (8192, 1024), (32, 512, 768)
 
 
 class Target(NamedTuple):
     name: str
     what: str
-    # "<=" or ">=" and the bound; "" for what is only reported
+    # "<=" or ">=", and the bound; "" if the ratio is only reported
     sense: str
     bound: float
     measure: Callable[[int], Measured]
@@ -71,7 +67,7 @@ def bar(name: str, what: str, sense: str, bound: float, measure: Callable[..., M
 
 
 def shown(name: str, what: str, measure: Callable[..., Measured], *arguments: Any) -> Target:
-    """Return a target without a bar, which is reported beside them."""
+    """Return a ratio without a bound, which is only reported."""
     return Target(name, what, "", math.nan, partial(measure, *arguments))
 
 
@@ -184,7 +180,7 @@ def other_targets(most: int) -> list[Target]:
             ">=",
             2.5,
             rotary_and_peer,
-            "onnx",
+            "ONNX Runtime",
         ),
         bar(
             "rotary-transformers",
@@ -192,7 +188,7 @@ def other_targets(most: int) -> list[Target]:
             ">=",
             20,
             rotary_and_peer,
-            "transformers",
+            "transformers, Llama",
         ),
         bar("rotary-token", "microseconds of a call: one token, 32 heads of 128", "<=", 5, rotary_token),
         *rotary_cells(),
@@ -207,7 +203,7 @@ def other_targets(most: int) -> list[Target]:
 
 
 def rotary_passes() -> list[Target]:
-    """Return the targets of rotation beside NumPy's passes over memory, at new positions in each call."""
+    """Return the targets of rotation at new positions, compared with NumPy's passes over memory."""
     what = "Rotary.apply, 2048 tokens, {} / {} of float32"
     place, to = "np.multiply in place", "np.copyto"
     return [
@@ -225,7 +221,7 @@ def rotary_passes() -> list[Target]:
 
 def rotary_cells() -> list[Target]:
     """Return the targets of rotation in torch, by type and number of tokens."""
-    # of the rotary CPU kernel published for transformers, and 0.6 of it for many tokens
+    # ratios of the rotary CPU kernel published for transformers, times 0.6 for many tokens
     bounds = {("bfloat16", 1): 25 / 39, ("bfloat16", 128): 220 / 1200, ("bfloat16", 2048): 5200 / 37000}
     cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
     what = " / Hugging Face eager, queries and keys, tokens: "
@@ -283,16 +279,6 @@ def held(target: Target, measured: Measured) -> str:
     return "held" if (ratio <= target.bound if target.sense == "<=" else ratio >= target.bound) else "NOT HELD"
 
 
-HEADING = "| name | ratio | target | measured | middle half of the runs | verdict |\n|---|---|---|---|---|---|"
-
-
-def row(result: dict[str, Any]) -> str:
-    ratio = result["ratio"]
-    cells = [result["name"], result["what"], result["target"] or "-", f"{ratio['median']:.3g}"]
-    cells += [f"{ratio['low']:.3g} to {ratio['high']:.3g}", result["verdict"]]
-    return f"| {' | '.join(cells)} |"
-
-
 def record(target: Target, measured: Measured) -> dict[str, Any]:
     return {
         "name": target.name,
@@ -305,27 +291,14 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
     }
 
 
-def machine() -> str:
-    names = [line.split(":")[1].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
-    levels = f"{pf.backend()}, {pf.isa()} of {', '.join(pf.isa_levels())}"
-    return (
-        f"{names[0] if names else platform.processor()}, {os.cpu_count()} CPUs, {platform.system()}; Python "
-        f"{platform.python_version()}, NumPy {np.__version__}, posenc_fast {pf.__version__} ({levels})"
-    )
-
-
 def load() -> str:
-    """Return the load: others on the same machine spoil the comparison of one worker with two first of all."""
+    """Return the load average. Other programs spoil above all the comparison of one worker with two."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 
-def _lines(path: str) -> list[str]:
-    return Path(path).read_text().splitlines() if Path(path).exists() else []
-
-
 def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
-    """Measure each and print its row at once; what was timed comes after the table."""
-    print(HEADING, flush=True)
+    """Measure each target, and print its row at once. The times of all sides follow after the table."""
+    print(tables.TARGETS_HEADING, flush=True)
     records = []
     for target in chosen:
         timing.steady_malloc()
@@ -335,8 +308,8 @@ def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
             print(f"| {target.name} | {target.what} | | | | skipped: {reason} |", flush=True)
             continue
         records.append(record(target, measured))
-        print(row(records[-1]), flush=True)
-    print("\nMedian nanoseconds of each side, of an output element where not said otherwise:\n")
+        print(tables.target(records[-1]), flush=True)
+    print("\nMedian nanoseconds of each side, per output element unless stated otherwise:\n")
     for each in records:
         sides = ", ".join(f"{name} {ns:.3g}" for name, ns in each["ns"].items())
         print(f"- {each['name']}{' (of a call)' if each['per'] == 'call' else ''}: {sides}")
@@ -348,8 +321,12 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAME", help="targets with NAME in their name")
     parser.add_argument("--runs", type=int, default=31, help="samples of each side, fewer where slow (%(default)s)")
     parser.add_argument("--long", action="store_true", help="up to 1e8 rows, and a memory map of 1 GiB")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there as well")
-    parser.add_argument("--write", action="store_true", help="put the targets into bench/README.md")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="save the results in this file")
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="save the results in bench/results, and write the table into bench/README.md",
+    )
     options = parser.parse_args()
     if options.write and (options.only or options.long):
         parser.error("--write writes the whole table, of the usual sizes; leave out --only and --long")
@@ -358,18 +335,16 @@ def main() -> None:
     if not chosen:
         parser.error(f"--only {options.only}: there are {', '.join(target.name for target in every)}")
     before = load()
-    print(machine() + "\n")
     records = run(chosen, options.runs)
     absent = ", ".join(peers.skipped())
     print(f"\nSkipped, because not installed: {absent or 'none'}.")
     print(f"Load average of the last minute: {before} before, {load()} after; 1 is this program alone.")
+    measured = tables.new_run(records)
+    print(f"{tables.conditions(measured)}.")
     if options.write:
-        rows = [row(result) for result in records if result["target"]]
-        tables.put("bench/README.md", "targets", "\n".join([f"Measured on {machine()}.\n", HEADING, *rows]))
+        tables.publish("targets", measured)
     if options.json:
-        options.json.write_text(
-            json.dumps({"machine": machine(), "skipped": peers.skipped(), "results": records}, indent=1)
-        )
+        tables.save(measured, options.json)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The README's table: for each common task what people use today, how many times faster this is, and both errors.
+"""Measure common tasks: the program that people use today, the speed of posenc_fast relative to it, and both errors.
 
     python bench/tasks.py [--write] [--only WORD] [--runs N]
 
-Both sides alternate in one process with one thread each, get what they need ready made (tables, modules), and make new
-arrays. An error is the largest absolute difference from the exact value, by mpmath, of some hundreds of values that are
-drawn at random. ``--write`` puts the table into README.md. Needs torch, transformers and diffusers.
+Both sides alternate in one process, with one thread each. Tables and modules are ready, and results are new arrays.
+An error is the largest absolute difference from the exact value, computed by mpmath, over 300 random values. ``--write``
+saves the results in bench/results and writes the table into README.md. Needs torch, transformers and diffusers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SAMPLES = 300
 
 class Task(NamedTuple):
     name: str
-    # what people use today, and its call
+    # program that people use today, and its call
     today: str
     theirs: Callable[[], Any]
     ours: Callable[[], Any]
@@ -42,12 +42,8 @@ class Task(NamedTuple):
     true: list[tuple[tuple[int, ...], Any]]
 
 
-def torch() -> Any:
-    return peers.one_thread()
-
-
 def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
-    """Random places in an array, the last row's among them."""
+    """Return random indices into an array. A tenth of them is in the last row."""
     rng = np.random.default_rng(0)
     places = [rng.integers(0, size, SAMPLES) for size in sizes]
     places[0][: SAMPLES // 10] = sizes[0] - 1
@@ -55,7 +51,7 @@ def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
 
 
 def column(position: Any, c: int, width: int, layout: str) -> Any:
-    """The exact value of a column of ``sinusoidal(width, layout=layout)``; "cosines first" is the second layout turned."""
+    """Return the exact value of a column of ``sinusoidal(width, layout=layout)``, or with layout "cosines first"."""
     half = width // 2
     pair, second = divmod(c, 2) if layout == "interleaved" else (c % half, c // half)
     return exact.sincos(position, exact.schedule(width)[pair])[second ^ (layout == "cosines first")]
@@ -82,44 +78,25 @@ def seconds_since_1970() -> Any:
 
 def timestamps_torch() -> Task:
     width, seconds = 64, seconds_since_1970()
-    encoding, library = pf.sinusoidal(width), torch()
-    tensor = library.from_numpy(seconds)
-
-    def theirs() -> Any:
-        position = tensor.float().unsqueeze(1)
-        div_term = library.exp(library.arange(0, width, 2) * (-math.log(10000.0) / width))
-        rows = library.empty(len(seconds), width)
-        rows[:, 0::2] = library.sin(position * div_term)
-        rows[:, 1::2] = library.cos(position * div_term)
-        return rows
-
+    encoding, rows = pf.sinusoidal(width), peers.torch_rows(width)
     true = [((p, c), column(int(seconds[p]), c, width, "interleaved")) for p, c in drawn(len(seconds), width)]
     return Task(
         "a million timestamps (seconds), 64 columns",
         "the same formula in torch",
-        theirs,
+        lambda: rows(seconds),
         lambda: encoding.encode(seconds),
         true,
     )
 
 
 def timestamps_numpy() -> Task:
-    task = timestamps_torch()
-    seconds, frequencies = seconds_since_1970(), pf.sinusoidal(64).frequencies[0::2]
-
-    def theirs() -> Any:
-        angles = seconds[:, np.newaxis] * frequencies
-        rows = np.empty((len(seconds), 64), np.float32)
-        rows[:, 0::2] = np.sin(angles)
-        rows[:, 1::2] = np.cos(angles)
-        return rows
-
-    return task._replace(today="NumPy in float64", theirs=theirs)
+    seconds, rows = seconds_since_1970(), peers.numpy_rows(64, np.float64, np.float32)
+    return timestamps_torch()._replace(today="NumPy in float64", theirs=lambda: rows(seconds))
 
 
 def timestep() -> Task:
-    library, width = torch(), 320
-    embedding = importlib.import_module("diffusers.models.embeddings").get_timestep_embedding
+    library, width = peers.one_thread(), 320
+    embedding = peers.diffusers_embeddings().get_timestep_embedding
     own = importlib.import_module("posenc_fast.torch")
     tensor = library.tensor([981.0], dtype=library.float64)
     encoding = pf.presets.diffusers_timesteps(width, flip_sin_to_cos=True, downscale_freq_shift=0)
@@ -134,7 +111,7 @@ def timestep() -> Task:
 
 
 def add() -> Task:
-    library, shape = torch(), (32, 512, 768)
+    library, shape = peers.one_thread(), (32, 512, 768)
     module = importlib.import_module("posenc_fast.torch").SinusoidalEncoding(
         shape[2], batch_first=True, x_scale="sqrt", dropout=0
     )
@@ -156,11 +133,10 @@ def add() -> Task:
 
 
 def image() -> Task:
-    torch()
     side, width = 64, 768
-    make = importlib.import_module("diffusers.models.embeddings").get_2d_sincos_pos_embed
+    make = peers.diffusers_embeddings().get_2d_sincos_pos_embed
     encoding = pf.presets.mae(width)
-    # half of the columns are the image's column, half its row
+    # the first half of the columns encodes the column of a patch, the second half its row
     true = [
         ((p, c), column((p % side, p // side)[c // (width // 2)], c % (width // 2), width // 2, "concatenated"))
         for p, c in drawn(side * side, width)
@@ -178,9 +154,8 @@ def image() -> Task:
 
 
 def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
-    """Queries of 32 heads and keys of 8, 128 wide, as Llama 3 has them."""
-    library = torch()
-    llama = importlib.import_module("transformers.models.llama.modeling_llama")
+    """Rotate queries of 32 heads and keys of 8 heads, of width 128, as in Llama 3."""
+    library, llama = peers.one_thread(), peers.llama()
     own = importlib.import_module("posenc_fast.torch")
     width, base = 128, 500000.0
     library.manual_seed(0)
@@ -192,9 +167,9 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
         rope_parameters={"rope_type": "default", "rope_theta": base},
     )
     positions = library.arange(start, start + tokens)[None]
-    # once for all layers of a model, and so not timed
+    # not timed, because a model computes the tables once for all layers
     cos, sin = llama.LlamaRotaryEmbedding(config)(queries, positions)
-    turn = own.RotaryEncoding(pf.Rotary(width, base=base))
+    rotate = own.RotaryEncoding(pf.Rotary(width, base=base))
 
     def theirs() -> Any:
         with library.no_grad():
@@ -202,7 +177,7 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
 
     def ours() -> Any:
         with library.no_grad():
-            return turn(queries, keys, start=start)[0]
+            return rotate(queries, keys, start=start)[0]
 
     frequencies, half, true = exact.schedule(width, base), width // 2, []
     doubles = queries.double().numpy()
@@ -235,40 +210,36 @@ def error(result: Any, true: list[tuple[tuple[int, ...], Any]]) -> float:
         return max(float(abs(mpmath.mpf(float(got[place])) - value)) for place, value in true)
 
 
-def line(task: Task, runs: int) -> str:
+def measure(task: Task, runs: int) -> dict[str, Any]:
     wrong, right = error(task.theirs(), task.true), error(task.ours(), task.true)
     ratio = timing.ratio(timing.alternate({"theirs": task.theirs, "ours": task.ours}, runs), "theirs", "ours").median
-    return f"| {task.name} | {task.today} | {two_digits(ratio)} | {one_digit(wrong)} | {one_digit(right)} |"
+    result = {"task": task.name, "today": task.today, "times faster": ratio}
+    return result | {"error today": wrong, "error here": right}
 
 
-def one_digit(distance: float) -> str:
-    return f"{distance:.0e}" if distance < 0.1 else f"{distance:.1g}"
-
-
-def two_digits(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 100 else f"{ratio:.0f}"
-
-
-def table_of(names: Iterable[str], runs: int) -> str:
-    lines = ["| task | today | times faster | error today | error here |", "|---|---|---:|---:|---:|"]
+def run(names: Iterable[str], runs: int) -> list[dict[str, Any]]:
+    """Measure each task, and print its row at once."""
+    print(tables.TASKS_HEADING)
+    results = []
     for name in names:
-        lines.append(line(TASKS[name](), runs))
-        print(lines[-1], file=sys.stderr, flush=True)
-    return "\n".join(lines)
+        results.append(measure(TASKS[name](), runs))
+        print(tables.task(results[-1]), flush=True)
+    return results
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--write", action="store_true", help="put the table into README.md")
-    parser.add_argument("--only", default="", help="tasks with this in their name")
+    parser.add_argument(
+        "--write", action="store_true", help="save the results in bench/results, and write the table into README.md"
+    )
+    parser.add_argument("--only", default="", help="measure only tasks with this word in their name")
     parser.add_argument("--runs", type=int, default=31)
     arguments = parser.parse_args()
     if arguments.write and arguments.only:
         parser.error("--write writes the whole table; leave out --only")
-    table = table_of([name for name in TASKS if arguments.only in name], arguments.runs)
-    print(table)
+    results = run([name for name in TASKS if arguments.only in name], arguments.runs)
     if arguments.write:
-        tables.put("README.md", "tasks", table)
+        tables.publish("tasks", tables.new_run(results))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Native code against the reference against the tutorials' programs, at three sizes that mean something.
+"""Time the kernel, the pure-Python engine and the programs of the tutorials, at three typical sizes.
 
-``pytest bench/test_bench.py`` prints a group for each shape; the ids are those of the tests. Every benchmark checks the
-values that it timed against the reference. These are times; ``bench/targets.py`` has the ratios, side by side.
+``pytest bench/test_bench.py`` prints a group for each shape. Every benchmark checks the timed values against the
+reference. For ratios, run ``bench/targets.py``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 
 def timed(benchmark: Any, group: str, slow: bool, call: Any, *arguments: Any) -> Any:
-    """Many rounds, or three of what takes a second or so."""
+    """Time many rounds of a call, or three rounds of a slow call."""
     benchmark.group = group
     return benchmark.pedantic(call, arguments, rounds=3, warmup_rounds=1) if slow else benchmark(call, *arguments)
 

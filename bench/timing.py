@@ -1,4 +1,4 @@
-"""Add to the package's own way of measuring: memory whose state is known, and calls made anew."""
+"""Extend the timing functions of the package by memory in a known state, and by prepared calls."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
 def alternate_prepared(sides: Mapping[str, Callable[[Any], Any]], prepare: Callable[[], Any], runs: int) -> Times:
-    """Do as `alternate`, for calls of what is made anew: a sample is one call, of what ``prepare`` returned."""
+    """Time like `alternate`, but pass a new result of ``prepare`` to each call. A sample is one call."""
     times: Times = {name: np.empty(runs) for name in sides}
     with no_collection():
-        for i in range(-1, runs):  # the first run, to be overwritten by the last, warms up
+        for i in range(-1, runs):  # run -1 warms up; the last run overwrites it
             for name, call in sides.items():
                 times[name][i] = seconds(call, 1, prepare())
     return times
@@ -47,9 +47,9 @@ def memset(array: Array, byte: int = 0) -> Callable[[], Any]:
 
 
 def steady_malloc() -> None:
-    """Let new arrays of less than 16 MiB be recycled memory, and larger ones come fresh from the system.
+    """Make glibc recycle memory for arrays below 16 MiB, and get fresh memory for larger ones.
 
-    So it is in a young process anyway; later glibc moves the border, and a ratio would depend on what ran before it.
+    A new process behaves like this. Later, glibc moves the limit, and a ratio would depend on earlier measurements.
     """
     libc = ctypes.CDLL(None) if os.name == "posix" else None
     if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):
@@ -59,23 +59,23 @@ def steady_malloc() -> None:
 
 
 def warm(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return memory that has been written before: its pages are there."""
+    """Return memory that has been written before, so that its pages are allocated."""
     array = np.empty(shape, dtype)
     array.fill(1)
     return array
 
 
 def warm_at(shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int) -> Array:
-    """Return the same, ``offset`` bytes behind the start of a cache line."""
+    """Return warm memory that begins ``offset`` bytes after the start of a cache line."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = warm((size + 128,), np.uint8)
     return np.ndarray(shape, dtype, room, -room.ctypes.data % 64 + offset)
 
 
 def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return memory that nobody has touched: the first write of each page is a fault.
+    """Return untouched memory, in which the first write of each page is a page fault.
 
-    With huge pages where they are to be had, as NumPy asks for.
+    It has huge pages if the system offers them, as NumPy's arrays do.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     # private: shared pages are never huge

@@ -1,4 +1,4 @@
-"""Check the values that were timed: every benchmark does, in blocks of rows where a table is large."""
+"""Check the values that were timed. Of large tables, blocks of rows are checked."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from posenc_fast._core.numbers.formats import format_of
 
 Array = npt.NDArray[Any]
 
-# values that are compared, at most: the reference takes its time
+# largest number of values to compare, because the reference is slow
 COMPARED = 1 << 17
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Return a dtype by name, of bfloat16 as well, which NumPy has none for."""
+    """Return a dtype by name. bfloat16 comes from ml_dtypes."""
     return np.dtype(getattr(importlib.import_module("ml_dtypes"), name) if name == "bfloat16" else name)
 
 
 def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
-    """Return half a unit in the last place and a little for results rounded once; one and a little for float64."""
+    """Return the allowed error: half a unit in the last place plus 2^-49, or two units plus 2^-58 for float64."""
     format_ = format_of(dtype)
     assert format_ is not None
     bits, least = format_.bits, format_.least
@@ -33,7 +33,7 @@ def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def blocks(length: int, width: int) -> list[slice]:
-    """Return the first rows, some about the middle, last rows: all of a small table."""
+    """Return slices of the first, middle and last rows, or one slice of all rows of a small table."""
     rows = max(1, COMPARED // width)
     if length <= rows:
         return [slice(0, length)]
@@ -42,13 +42,13 @@ def blocks(length: int, width: int) -> list[slice]:
 
 
 def true_rows(encoding: pf.Encoding, positions: Array) -> Array:
-    """Return float64 rows by the reference."""
+    """Return float64 rows, computed by the reference."""
     with pf.use_backend("python"):
         return encoding.encode(positions, dtype=np.float64)
 
 
 def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Array | float = 0.0) -> None:
-    """Check that rows (..., len(positions), d) are those of the encoding, plus what was added, within the promise."""
+    """Check that rows (..., len(positions), d) equal the encoding plus ``added``, within the promised error."""
     exact = true_rows(encoding, positions) + added
     error = np.abs(values.astype(np.float64) - exact)
     excess = error - bound(exact, values.dtype)
@@ -64,7 +64,7 @@ def check_table(table: Array, encoding: pf.Encoding, start: int = 0) -> None:
 
 
 def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
-    """Check that another program's table is right, as well as its arithmetic allows."""
+    """Check the table of another program, with the tolerance of its arithmetic."""
     assert table.shape[1] == encoding.d_model
     for part in blocks(*table.shape):
         difference = np.abs(np.asarray(table[part]) - true_rows(encoding, np.arange(part.start, part.stop))).max()
@@ -72,5 +72,5 @@ def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
 
 
 def single_tolerance(length: int) -> float:
-    """Return what float32 angles cost: a frequency, a product and an exponential are each rounded."""
+    """Return the error of float32 angles: a frequency, a product and an exponential are each rounded."""
     return 1e-6 + length * 2.0**-21

@@ -1,9 +1,9 @@
-"""Coverage-guided fuzzing of the cases of the tests: ``python fuzz/harness.py CASE SECONDS``.
+"""Fuzz a case of the tests, guided by coverage: ``python fuzz/harness.py CASE SECONDS``.
 
-CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells', recipes, configs,
-types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'. POSENC_FAST_BACKEND and
-POSENC_FAST_ISA choose what computes. A case that fails ends the run and is printed as hypothesis draws it; it then becomes
-a test.
+CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells',
+recipes, configs, types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'.
+POSENC_FAST_BACKEND and POSENC_FAST_ISA choose the engine and its level. A failing case ends the run, and hypothesis
+prints it. Add it as a test.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     print(f"{name}: {pf.backend()} {pf.isa()}, {seconds} seconds", flush=True)
     with tempfile.TemporaryDirectory() as corpus:
         for i in range(SEEDS):
-            # longer than what libFuzzer begins with, so that the first inputs already reach the calls
+            # longer than the default inputs of libFuzzer, so that the first inputs already reach the calls
             Path(corpus, str(i)).write_bytes(random.Random(i).randbytes(64 * (i + 1)))
         options = [
             f"-max_total_time={seconds}",
@@ -52,7 +52,7 @@ def main() -> None:
             "-timeout=120",
             "-print_final_stats=1",
         ]
-        # where a failing input goes
+        # folder for failing inputs
         options += [f"-artifact_prefix={os.getcwd()}/"]
         atheris.Setup([sys.argv[0], *options, corpus], one.hypothesis.fuzz_one_input)
         atheris.Fuzz()

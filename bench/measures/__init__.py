@@ -1,4 +1,4 @@
-"""Sides that alternate in this process, and whose values are compared: a function for each kind of target."""
+"""Functions that measure the targets. Each compares two sides, which alternate in this process, and their values."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from timing import Ratio, Times
 
 
 class Skipped(Exception):
-    """The reason why a target cannot be measured here."""
+    """A target cannot be measured on this machine. The message says why."""
 
 
 class Measured(NamedTuple):
     ratio: Ratio
-    # nanoseconds of each side: of an output element, or of a call where `elements` is 1
+    # nanoseconds of each side per output element, or per call if `elements` is 1
     sides: dict[str, float]
     elements: int
 
 
 def compare(times: Times, above: str, below: str, elements: int) -> Measured:
-    """Return the ratio of two sides, and the medians of all."""
+    """Return the ratio of two sides, and the medians of all sides."""
     sides = {name: median / elements * 1e9 for name, median in timing.medians(times).items()}
     return Measured(timing.ratio(times, above, below), sides, elements)

@@ -1,4 +1,4 @@
-"""Encodings of any positions."""
+"""Measure encodings of any positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
 def timestamps() -> Array:
-    """Return seconds since 1970 with their fractions, in no order."""
+    """Return random seconds since 1970, with fractions."""
     return np.random.default_rng(1706).uniform(0, 2e9, 1_000_000)
 
 
@@ -81,7 +81,7 @@ def encode_and_numpy(runs: int) -> Measured:
 
 
 def one_timestep(runs: int) -> Measured:
-    """Measure a new row as diffusion models want it; NumPy in the faster of two types, with ready frequencies."""
+    """Measure the row of one diffusion timestep, compared with NumPy in the faster of two dtypes."""
     encoding = pf.sinusoidal(320, layout="concatenated")
     double = encoding.frequencies[:160].copy()
     single = double.astype(np.float32)
@@ -107,7 +107,7 @@ def one_timestep(runs: int) -> Measured:
 
 
 def calendar_and_periods(runs: int) -> Measured:
-    """Measure cycles of the calendar beside five periods of fixed length, of times by the nanosecond."""
+    """Compare calendar cycles of nanosecond times with five periods of fixed length."""
     times = (timestamps() * 1e9).astype("M8[ns]")
     out = timing.warm((len(times), 10))
     fixed = pf.fourier_features(pf.periodic(["1D", "7D", "30D", "91D", "365D"]))
@@ -124,7 +124,7 @@ def calendar_and_periods(runs: int) -> Measured:
 
 
 def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
-    """Measure cycles of the calendar beside what pandas says of each time, and NumPy's sine and cosine in float64."""
+    """Compare calendar cycles with pandas' calendar fields and NumPy's sine and cosine in float64."""
     try:
         import pandas as pd
     except ImportError:
@@ -134,7 +134,7 @@ def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
         column = column.dt.tz_convert(zone)
     out = timing.warm((len(column), 10))
     cycles = Cycles(CYCLES)
-    # of the months of a year, from 1, and of quarters, without leap days
+    # days of a quarter before each month, and lengths of the quarters, without leap days; indices start at 1
     before, lengths = np.array([0, 0, 31, 59, 0, 30, 61, 0, 31, 62, 0, 31, 61]), np.array([0, 90, 91, 92, 92])
 
     def formula() -> Array:
@@ -166,7 +166,7 @@ def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
 
 
 def mrope_and_transformers(runs: int) -> Measured:
-    """Measure a prompt of 4096 tokens with 20 images of several sizes, as Qwen2-VL counts it."""
+    """Measure the positions of a Qwen2-VL prompt with 4096 tokens and 20 images of several sizes."""
     for package in ("torch", "transformers"):
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
@@ -193,7 +193,7 @@ def mrope_and_transformers(runs: int) -> Measured:
 
 
 def mrope_of_text(runs: int) -> Measured:
-    """Measure microseconds of a call, in the place of a ratio: 128 tokens of text."""
+    """Measure microseconds of a call for 128 tokens of text, instead of a ratio."""
     ids = np.arange(128)[np.newaxis]
     side = "128 tokens of text"
     samples = timing.alternate({side: lambda: pf.presets.positions.mrope(ids, "qwen2_vl")}, 10 * runs)[side]

@@ -1,4 +1,4 @@
-"""Rotations of queries and keys, beside those of other packages."""
+"""Compare rotations of queries and keys with those of other packages."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ QUERIES = (1, 32, 2048, 128)
 
 
 def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
-    """Return random queries, the same turned, and the call that turns others in place."""
+    """Return random queries, the rotated queries, and a call that rotates other queries in place."""
     rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
     x = rng.standard_normal(shape, dtype=np.float32)
     warm = x.copy()
@@ -39,9 +39,9 @@ def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any
 def rotary_and_numpy(
     heads: int, layout: RotaryLayout, dtype: str, tokens_first: bool, elsewhere: bool, runs: int
 ) -> Measured:
-    """Compare rotation by positions that move on at every call with NumPy's pass over as many float32 values.
+    """Compare rotation at new positions in each call with NumPy's pass over the same number of float32 values.
 
-    Both in place, or both into other memory; CPU time of the thread.
+    Both sides write in place, or both write into other memory. The times are CPU time of the thread.
     """
     shape = (1, QUERIES[2], heads, QUERIES[3]) if tokens_first else (1, heads, *QUERIES[2:])
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
@@ -57,31 +57,24 @@ def rotary_and_numpy(
     return compare(timing.alternate(sides, runs, time.thread_time), *sides, x.size)
 
 
-def rotary_and_peer(package: str, runs: int) -> Measured:
-    missing = [
-        name for name in {"onnx": ("onnx", "onnxruntime")}.get(package, ("torch", package)) if not peers.found(name)
-    ]
-    if missing:
+def rotary_and_peer(name: str, runs: int) -> Measured:
+    peer = next(peer for peer in peers.PEERS if peer.name == name)
+    if missing := peers.missing(peer):
         raise Skipped(f"{' and '.join(missing)} not installed")
-    x, turned, apply = rotary_sides(QUERIES)
-    cos, sin = pf.Rotary(QUERIES[-1]).tables(QUERIES[-2])
-    theirs = {"onnx": peers.onnx_rotary, "transformers": peers.transformers_rotary}[package](x, cos, sin)
-    result = theirs()
-    first = np.asarray(result[0] if isinstance(result, tuple) else result)
-    assert np.abs(first - turned).max() < 1e-5
-    # transformers turns queries and keys at once
-    times = 2 if isinstance(result, tuple) else 1
-    sides = {package: getattr(theirs, "timed", theirs), "apply in place": lambda: [apply() for _ in range(times)]}
-    return compare(timing.alternate(sides, runs, time.thread_time), *sides, times * x.size)
+    x, rotated, apply = rotary_sides(QUERIES)
+    rotation = peers.rotation(peer, x, *pf.Rotary(QUERIES[-1]).tables(QUERIES[-2]))
+    assert np.abs(rotation.result - rotated).max() < 1e-5
+    sides = {name: rotation.call, "apply in place": lambda: [apply() for _ in range(rotation.arrays)]}
+    return compare(timing.alternate(sides, runs, time.thread_time), *sides, rotation.arrays * x.size)
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
-    """Measure queries of 32 heads and keys of 8, in new tensors, one thread: as in every layer but a model's first."""
+    """Rotate queries of 32 heads and keys of 8 heads into new tensors, with ready tables, on one thread."""
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
     torch, rotary = peers.one_thread(), pf.Rotary(128)
-    theirs = importlib.import_module("transformers.models.llama.modeling_llama").apply_rotary_pos_emb
+    theirs = peers.llama().apply_rotary_pos_emb
     package = importlib.import_module("posenc_fast.torch")
     number_type, source = getattr(torch, dtype), torch.Generator().manual_seed(0)
     q, k = (torch.randn(1, heads, tokens, 128, generator=source).to(number_type) for heads in (32, 8))
@@ -102,7 +95,7 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
 
 
 def rotary_token(runs: int) -> Measured:
-    """Measure microseconds of a call, in the place of a ratio; each token has a position of its own."""
+    """Measure microseconds of a call, instead of a ratio. Each token has a new position."""
     rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
     position = iter(range(10**9))
     sides = {

@@ -1,4 +1,4 @@
-"""Sums with an array: in NumPy, and by the module of torch."""
+"""Measure sums with an array, in NumPy and by the torch module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import Measured, Skipped, compare
 
 
 def add(shape: tuple[int, int, int], runs: int) -> Measured:
-    """Measure sums in place, both on the same x; the other side has its table ready."""
+    """Compare sums in place on the same x. The other side has a ready table."""
     encoding = pf.sinusoidal(shape[2])
     table, x = encoding.table(shape[1]), timing.warm(shape)
     sides = {"add_to": lambda: encoding.add_to(x, out=x), "np.add": lambda: np.add(x, table, out=x)}
@@ -28,7 +28,7 @@ def add(shape: tuple[int, int, int], runs: int) -> Measured:
 
 
 def module(shape: tuple[int, int, int], x_scale: float, inplace: bool, runs: int) -> Measured:
-    """Measure the module of torch, in evaluation, beside a tutorial's line with the table ready."""
+    """Compare the torch module in evaluation mode with a line of a tutorial that has a ready table."""
     if not peers.found("torch"):
         raise Skipped("torch is not installed")
     torch = peers.one_thread()

@@ -1,4 +1,4 @@
-"""Tables and grids: into memory that is there, of new arrays, into a file."""
+"""Measure tables and grids, written into existing memory, new arrays or a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HUGE = (131072, 512)
 
 
 def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
-    """Measure both into the same warm buffer; beside them memset of ones, which some processors store more slowly."""
+    """Compare a table with memset of the same warm buffer. Memset of ones is slower on some processors."""
     encoding, out = pf.sinusoidal(shape[1]), timing.warm(shape, dtype)
     sides = {
         "table": lambda: encoding.table(shape[0], dtype=dtype, out=out),
@@ -38,7 +38,7 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
 
 
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
-    """Measure a table beside the bare loops, through and past the cache; out begins ``offset`` bytes into a line."""
+    """Compare a table with bare loops, through and past the cache. ``out`` begins ``offset`` bytes into a cache line."""
     if not bare.found():
         raise Skipped("there is no C compiler for x86-64")
     encoding, out = pf.sinusoidal(shape[1]), timing.warm_at(shape, np.float32, offset)
@@ -89,7 +89,7 @@ def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
 
 
 def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
-    """Measure the smallest ratio of any peer; all of them alternate with the table of the same layout."""
+    """Return the smallest ratio of all peers, which alternate with the table of the same layout."""
     length, width = shape
     columns = "interleaved" if layout == "one sine" else layout
     encoding = pf.sinusoidal(width, layout=columns)
@@ -103,7 +103,7 @@ def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
 
 
 def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
-    """Measure memory straight from the system: what is left of the difference once every page has to be had first."""
+    """Compare a table with memset in untouched memory, where allocation of pages takes much of the time."""
     encoding = pf.sinusoidal(shape[1])
     sides = {
         "table, fresh memory": lambda out: encoding.table(shape[0], out=out),
@@ -131,7 +131,7 @@ def levels(first: str, second: str, offset: int, runs: int) -> Measured:
 
 
 def memory_map(runs: int) -> Measured:
-    """Measure 1 GiB of a file: the same table, beside a fill of the same map."""
+    """Compare a table in a memory map of 1 GiB with a fill of the same map."""
     encoding, shape = pf.sinusoidal(128), (1 << 21, 128)
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "table.npy")

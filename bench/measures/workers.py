@@ -1,4 +1,4 @@
-"""One worker and two: what a second thread takes off tables, positions and rotations."""
+"""Compare one worker with two, for tables, encodings and rotations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .tables import HUGE
 
 
 def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callable[[], None]]], runs: int) -> Measured:
-    """Measure a call with a number of workers, into ``out``; beside it memset, in one thread and in two."""
+    """Compare a call with one and with two workers. Memset in one and in two threads is measured as well."""
     had = processors()
     if had < 1.8:
         raise Skipped(f"two threads get {had:.2f} processors; is something else running?")
@@ -32,7 +32,7 @@ def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callabl
         sides = {
             "one worker": partial(call, 1),
             "two workers": partial(call, 2),
-            # what a second thread gives where nothing is computed, on this machine
+            # shows the gain of a second thread on this machine without computation
             "memset of ones": timing.memset(out, 255),
             "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
         }
@@ -62,7 +62,7 @@ def encode() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
 
 
 def rotary() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
-    """Return queries of 32 heads at 2048 tokens, in other memory, by positions that move on at every call."""
+    """Return the rotation of 32 heads at 2048 tokens, into other memory, at new positions in each call."""
     x = np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
     rotary, start, out = pf.Rotary(x.shape[-1]), itertools.count(), np.ones_like(x[0])
     return (
@@ -73,7 +73,7 @@ def rotary() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
 
 
 def processors() -> float:
-    """Return how many processors two threads of pure computing get at this moment."""
+    """Return the number of processors that two busy threads get at this moment."""
     block = bytes(1 << 24)
     begin, cpu = time.perf_counter(), time.process_time()
     with ThreadPoolExecutor(2) as pool:

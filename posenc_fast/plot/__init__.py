@@ -1,8 +1,8 @@
-"""Pictures of encodings, with matplotlib: look before you believe.
+"""Draw encodings with matplotlib.
 
-Each function takes an Encoding or a Rotary, or the name of a preset, and draws into the Axes that it is given, or into
-the current ones. Every colour is the value of one column at one position: of what has more rows or columns than the
-picture has room for, some are drawn, and the labels say which. On the command line: ``posenc-fast plot KIND -o FILE``.
+Each function takes an Encoding, a Rotary, or the name of a preset. It draws into the given Axes (default: the current
+Axes). Each colour is the value of one column at one position. If a table has more rows or columns than fit in the
+picture, some of them are drawn, and the axis labels name them. On the command line: ``posenc-fast plot KIND -o FILE``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Curves and dots: columns, wavelengths, what a scaling does to each pair, and errors against position."""
+"""Draw curves and dots: columns, wavelengths, the effect of a scaling on each pair, and errors against position."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from ._tables import wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# dots and points of a curve at most, and turns that can be told apart
+# largest number of dots, of points of a curve, and of periods that can be distinguished
 _DOTS, _POINTS, _TURNS = 500, 4000, 60
-# inches of Axes that leave room for a legend beside the curves
+# width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
-# places of the curve of errors at most and at least, positions at each, and values of a block of rows
+# errors: largest and smallest number of points, positions at each point, and values in a block of rows
 _PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 
@@ -42,14 +42,14 @@ def sinusoids(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw some columns against position, as curves, with a dot at every position; the legend has their wavelengths.
+    """Draw some columns against position, as curves with a dot at each position. The legend shows their wavelengths.
 
     Parameters
     ----------
     encoding, length, start, step, d_model, title, ax
         As in `heatmap`.
     columns : sequence of int, optional
-        Which columns; if not given four whose wavelengths are spread over those that can be seen.
+        Columns to draw (default: up to four, with visible wavelengths from short to long).
 
     Returns
     -------
@@ -58,12 +58,12 @@ def sinusoids(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`.
+        As in `heatmap`.
 
     Notes
     -----
-    More than 500 positions have no dots. A column that turns more than 60 times is drawn as a band between its least
-    and its largest value, and not as a curve.
+    With more than 500 positions, there are no dots. A column with more than 60 periods is drawn as a band between its
+    smallest and its largest value.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def sinusoids(
         if not dots.note:
             axes.plot(at, values[:, i], ".", color=colour, markersize=5)
     name_axes(axes, name if title is None else title, "position", "value")
-    # beside the curves, which fill all there is between the axes, or above them
+    # the legend is beside wide Axes and above narrow ones, because curves fill the space inside
     inches = axes.get_window_extent().width / axes.figure.dpi
     axes.xaxis.set_major_locator(MaxNLocator(max(2, min(9, int(inches / 0.8))), steps=[1, 2, 5, 10]))
     wide = inches >= _WIDE
@@ -114,10 +114,10 @@ def sinusoids(
 
 
 def _spread(encoding: Encoding, reach: float) -> list[int]:
-    """Return one column of each of four frequencies, from the highest to one of which half a period can be seen."""
+    """Return columns of up to four frequencies, of which at least half a period is visible."""
     lengths = np.abs(encoding.wavelengths)
     _, first = np.unique(lengths, return_index=True)
-    # the fastest that are curves, and not bands
+    # shorter wavelengths are drawn as bands
     least = reach / _TURNS
     seen = [c for c in first.tolist() if least <= lengths[c] <= 2 * reach + 2] or first[:1].tolist()
     places = np.linspace(0, len(seen) - 1, min(4, len(seen))).round().astype(int)
@@ -137,9 +137,9 @@ def wavelengths(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`; called again with the same Axes, it draws one more row of dots.
+        As in `heatmap`. A second call with the same Axes adds a row of dots.
     label : str, optional
-        Name of the dots in the legend; that of the encoding if not given.
+        Name of the dots in the legend (default: the name of the encoding).
 
     Returns
     -------
@@ -148,7 +148,7 @@ def wavelengths(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`.
+        As in `heatmap`.
 
     Examples
     --------
@@ -162,12 +162,12 @@ def wavelengths(
     if rates.ndim != 1:
         raise ValueError(f"encoding has {value.ndim} axes, but must have one; draw the encoding of each axis")
     nth = every_nth(len(rates), _POINTS)
-    # what stands has no wavelength
-    turning = np.flatnonzero(rates[::nth] > 0) * nth
-    if not len(turning):
-        raise ValueError("encoding has no column that turns, and so no wavelength")
+    # columns of frequency 0 have no wavelength
+    moving = np.flatnonzero(rates[::nth] > 0) * nth
+    if not len(moving):
+        raise ValueError("encoding has no column with a wavelength: all frequencies are 0")
     axes = axes_of(ax)
-    curve(axes, turning, 2 * np.pi / rates[turning], name if label is None else label, title, dots=True, markersize=5)
+    curve(axes, moving, 2 * np.pi / rates[moving], name if label is None else label, title, dots=True, markersize=5)
     columns = len(rates)
     axes.set_xlim(-0.5 - 0.02 * columns, columns - 0.5 + 0.02 * columns)
     note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
@@ -184,17 +184,16 @@ def frequencies(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the factor by which a scaling slows each pair: the frequency without it, divided by the frequency with it.
+    """Draw the factor by which a scaling slows each pair: the unscaled frequency divided by the scaled frequency.
 
     Parameters
     ----------
     rotary : Rotary or str
-        With a scaling, or the name of a preset; called again with the same Axes, it draws one more curve.
+        Rotary with a scaling, or the name of a preset. A second call with the same Axes adds a curve.
     original : Rotary or str, optional
-        The rotary encoding that it is compared with, of as many pairs; if not given, that of the same base without the
-        scaling.
+        Rotary encoding to compare with, with the same number of pairs (default: the same base without scaling).
     label : str, optional
-        Name of the curve in the legend; that of the rotary encoding if not given.
+        Name of the curve in the legend (default: the name of the rotary encoding).
     title, ax
         As in `heatmap`.
 
@@ -205,11 +204,11 @@ def frequencies(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`; and when the frequencies come from no base, and no original is given.
+        As in `heatmap`, and if ``original`` is missing and the frequencies have no base.
 
     Notes
     -----
-    Pairs that stand, with a frequency of zero, are not drawn.
+    Pairs of frequency 0 are not drawn.
 
     Examples
     --------
@@ -226,29 +225,29 @@ def frequencies(
         raise ValueError(
             f"rotary has frequencies of shape {new.shape}, original {old.shape}; both must have one a pair"
         )
-    turning = np.flatnonzero((new > 0) & (old > 0))
-    if not len(turning):
-        raise ValueError("rotary has no pair that turns")
-    slowed = old[turning] / new[turning]
+    moving = np.flatnonzero((new > 0) & (old > 0))
+    if not len(moving):
+        raise ValueError("rotary has no pair to draw: all frequencies are 0")
+    slowed = old[moving] / new[moving]
     axes = axes_of(ax)
-    curve(axes, turning, slowed, name if label is None else label, title, marker=".", markersize=4)
+    curve(axes, moving, slowed, name if label is None else label, title, marker=".", markersize=4)
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pair", ylabel="times slower")
     if axes.get_legend():
-        # slow pairs, at the right, are those that are slowed
+        # scalings slow the pairs at the right most, so the lower right is free
         axes.legend(loc="lower right", fontsize="small")
     drawn = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
     drawn = np.log2(drawn[drawn > 0])
-    # whole powers of two, which have ticks
+    # limits at powers of two, which have ticks
     axes.set_ylim(2 ** np.floor(drawn.min() - 0.2), 2 ** np.ceil(drawn.max() + 0.2))
     return axes
 
 
 def _original(rotary: Rotary) -> Rotary:
     if rotary.base is None:
-        raise ValueError("rotary has frequencies of its own and no base: give the original that it is compared with")
+        raise ValueError("rotary has frequencies without a base; give original, the Rotary to compare with")
     return Rotary(rotary.head_dim, base=rotary.base, rotary_dim=rotary.rotary_dim)
 
 
@@ -267,14 +266,14 @@ def errors(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`: its exact values are those that others are compared with. Called again with the same Axes, it
-        draws one more curve.
+        As in `heatmap`. Values are compared with the exact values of this encoding. A second call with the same Axes
+        adds a curve.
     values : callable or array_like, optional
-        A function of an array of positions that returns their rows, or the rows of ``positions``. If not given, two
-        curves: the encoding's own values in float32, and those of programs that compute angles in float32.
+        Rows of ``positions``, or a function that returns the rows of an array of positions. By default, two curves are
+        drawn: the float32 values of the encoding, and the values of programs that compute angles in float32.
     positions : array_like, optional
-        Which positions; if not given, whole numbers from 1 to 2e13 in steps that grow with them. An array of values
-        needs them.
+        Positions of the rows (default: integers from 1 to 2e13, with steps that grow). Required if ``values`` is an
+        array.
     label : str, optional
         Name of the curve in the legend.
 
@@ -285,12 +284,12 @@ def errors(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`; when the rows have another shape, or no value is a number.
+        As in `heatmap`, and if the rows have a wrong shape, or no finite value.
 
     Notes
     -----
-    Exact values are computed in float64, to a unit in its last place; errors below 1e-15 are those of this comparison.
-    A position whose error is zero has no dot on the logarithmic scale.
+    The exact values are computed in float64, and have an error of up to one unit in the last place. So errors below
+    1e-15 are those of the comparison. A position with an error of zero has no dot on the logarithmic scale.
 
     Examples
     --------
@@ -299,14 +298,14 @@ def errors(
     >>> def tutorial(positions):
     ...     angles = positions[:, np.newaxis] * np.float32(100.0) ** (-np.arange(2, dtype=np.float32) / 2)
     ...     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(-1, 4)
-    >>> ax = plot.errors(pf.sinusoidal(4, base=100.0), tutorial, label="the tutorial's")
+    >>> ax = plot.errors(pf.sinusoidal(4, base=100.0), tutorial, label="the tutorial")
     >>> ax.get_ylabel()
     'largest error'
     """
     name, encoding = one_axis(encoding, d_model)
     if positions is None:
         if values is not None and not callable(values):
-            raise ValueError("values is an array, so positions must say which its rows are")
+            raise ValueError("values is an array: give positions too, one for each row")
         starts = (
             np.geomspace(1, 2e13, affordable(_NEIGHBOURS * encoding.d_model, _PLACES, _LEAST_PLACES))
             .round()
@@ -326,8 +325,8 @@ def errors(
         ]
     else:
         rows = values(np.asarray(each)) if callable(values) else values
-        called = getattr(values, "__name__", "values") if callable(values) else "values"
-        curves = [(_error(encoding, converted, rows), called if label is None else label)]
+        source = getattr(values, "__name__", "values") if callable(values) else "values"
+        curves = [(_error(encoding, converted, rows), source if label is None else label)]
     at = converted.rounded().reshape(-1, neighbours)[:, 0]
     axes = axes_of(ax)
     for error, words in curves:

@@ -1,4 +1,4 @@
-"""Likeness of rows: around a position, over a distance, and over the patches of an image."""
+"""Draw the similarity of rows: around a position, over a distance, and over the patches of an image."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._subjects import affordable, as_encoding, every_nth, one_axis, preset_or_v
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# points of a curve at most and at least, values of a block of rows
+# largest and smallest number of points of a curve, and values in a block of rows
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
@@ -34,19 +34,19 @@ def similarity(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how alike the row of a position and those around it are: their dot products, of which its own is 1.
+    """Draw the dot products of the row of a position with the rows around it. The row itself has the value 1.
 
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`. The rows of a Rotary are cosines and sines, so that this is how far queries and keys stay
-        aligned.
+        As in `heatmap`. The rows of a Rotary are its cosines and sines, so the picture shows how well queries and keys
+        stay aligned.
     position : float
-        The position in the middle.
+        Position in the middle.
     span : int
-        How many rows to go to both sides.
+        Number of rows on each side.
     step : float
-        Distance of neighbouring rows.
+        Distance between neighbouring rows.
 
     Returns
     -------
@@ -55,12 +55,12 @@ def similarity(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`, and for a position whose row is all zeros.
+        As in `heatmap`, and if the row of the position is all zeros.
 
     Notes
     -----
-    For pairs of columns the sum of squared differences says nothing else: divided by that of two rows with nothing in
-    common it is one minus this. Of more than 2000 rows every n-th is drawn, and the label says so.
+    For pairs of columns, the sum of squared differences contains the same information. Divided by the sum for two
+    orthogonal rows, it is one minus the similarity. Of more than 2000 rows, every n-th is drawn, and the label says so.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def similarity(
     name, encoding = one_axis(encoding, d_model)
     middle, reach, distance = real(position, "position"), count_of(span, "span", 1), real(step, "step", positive=True)
     nth = every_nth(2 * reach, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
-    # the middle is among them
+    # the middle position is always drawn
     offsets = np.arange(-(reach // nth), reach // nth + 1) * (nth * distance)
     dots = _likeness(encoding, middle + offsets, middle, f"position {middle:.15g}")
     axes = axes_of(ax)
@@ -83,11 +83,11 @@ def similarity(
 
 
 def _likeness(encoding: Encoding, positions: npt.NDArray[Any], one: Any, words: str) -> npt.NDArray[np.float64]:
-    """Return the dot products of rows with that of one position, divided by its own."""
+    """Return the dot products of rows with the row of one position, divided by the square of that row."""
     centre = encoding.encode(one, dtype=np.float64)
     square = float(centre @ centre)
     if not square > 0:
-        raise ValueError(f"the row of {words} is all zeros, and no other is like it")
+        raise ValueError(f"the row of {words} is all zeros, so it has no similarity to other rows")
     dots = np.empty(len(positions))
     block = max(1, _BLOCK // encoding.d_model)
     for first in range(0, len(positions), block):
@@ -105,16 +105,16 @@ def decay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how far queries and keys that agree stay aligned, against their distance: the mean cosine over all pairs.
+    """Draw the alignment of equal queries and keys against their distance: the mean cosine over all pairs.
 
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`; called again with the same Axes, it draws one more curve.
+        As in `heatmap`. A second call with the same Axes adds a curve.
     distance : int
-        The largest distance; from 1 on, in steps that grow with it.
+        Largest distance. Distances start at 1, and their steps grow.
     label : str, optional
-        Name of the curve in the legend; that of the encoding if not given.
+        Name of the curve in the legend (default: the name of the encoding).
 
     Returns
     -------
@@ -123,13 +123,13 @@ def decay(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`.
+        As in `heatmap`.
 
     Notes
     -----
-    The mean of ``cos(distance * frequency)`` over the pairs: what is left, at that distance, of the dot product of a
-    query and a key which have the same value in all pairs. Of an Encoding it is the mean over its columns, weighted by
-    their squared amplitudes: the mean similarity of two rows.
+    The curve is the mean of ``cos(distance * frequency)`` over the pairs. It is the dot product of a query and a key
+    with the same value in all pairs, relative to distance 0. For an Encoding, columns are weighted by their squared
+    amplitudes, so the curve is the mean similarity of two rows.
 
     Examples
     --------
@@ -179,18 +179,18 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how alike the patches of an image are to one of them: their dot products, of which its own is 1.
+    """Draw the dot products of one patch of an image with all patches. The patch itself has the value 1.
 
     Parameters
     ----------
     encoding : Encoding, Rotary or str
-        Of two axes, or the name of a preset.
+        Encoding or Rotary of two axes, or the name of a preset.
     shape : pair of int
         Rows and columns of patches.
     patch : pair of int, optional
-        Row and column of the patch that all others are compared with; the one in the middle if not given.
+        Row and column of the patch to compare with (default: the patch in the middle).
     step : float
-        Distance of neighbouring patches: a patch is at ``(step * row, step * column)``.
+        Distance between neighbouring patches. A patch is at ``(step * row, step * column)``.
     d_model, title, cmap, ax
         As in `heatmap`.
 
@@ -201,11 +201,11 @@ def grid(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`, and for a patch outside of the image.
+        As in `heatmap`, and if the patch is outside of the image.
 
     Notes
     -----
-    Of more patches than the picture has room for, those of every n-th row and column are drawn.
+    If the image has more patches than fit in the picture, every n-th row and column is drawn.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def grid(
     axes = axes_of(ax)
     most = affordable(encoding.d_model, max(room(axes)) ** 2, _LEAST_POINTS)
     nth = [every_nth(count, min(side, math.isqrt(most))) for count, side in zip(size, room(axes), strict=True)]
-    # the patch is among them
+    # the patch is always drawn
     shown = [np.arange(place % n, count, n) for place, count, n in zip(centre, size, nth, strict=True)]
     points = distance * np.stack(np.meshgrid(*shown, indexing="ij"), axis=-1).reshape(-1, 2)
     dots = _likeness(encoding, points, [distance * place for place in centre], f"patch {tuple(centre)}")

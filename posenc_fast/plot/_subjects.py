@@ -1,4 +1,4 @@
-"""Subjects of pictures, checked: an encoding or the name of a preset, and the positions of a picture's rows."""
+"""Check the subjects of pictures: an encoding or the name of a preset, and the positions of the rows."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ..presets._registry import facts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# characters of a title
+# largest number of characters in a title
 _LONGEST = 60
-# values that are computed for one picture
+# largest number of values that are computed for one picture
 _WORK = 1 << 25
-# labels of rows whose positions are any
+# largest number of labels of rows at irregular positions
 _LABELS = 8
 
 
 def preset_or_value(encoding: Any, d_model: int, name: str = "encoding") -> tuple[str, Encoding | Rotary]:
-    """Return an Encoding or a Rotary, or that of a preset, with its name in a title."""
+    """Return a title, and the Encoding or Rotary that is given or that the preset returns."""
     if isinstance(encoding, str):
         value = _of_preset(encoding, d_model, name)
         return f"{encoding}, {_size(value)}", value
@@ -60,7 +60,7 @@ def _size(value: Encoding | Rotary) -> str:
 
 
 def one_axis(encoding: Any, d_model: int) -> tuple[str, Encoding]:
-    """Return the name and the Encoding of one axis; of a Rotary that of its cosines, and then its sines."""
+    """Return a title and a one-axis Encoding. A Rotary becomes the Encoding of its cosines and sines."""
     name, value = preset_or_value(encoding, d_model)
     if value.ndim != 1:
         other = "rotary draws its angles" if isinstance(value, Rotary) else "draw the encoding of each axis"
@@ -89,17 +89,17 @@ def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
 
 
 def affordable(columns: int, most: int, least: int) -> int:
-    """Return how many rows of so many columns are computed: the most, or what takes seconds, but at least some."""
+    """Return the number of rows to compute: ``most``, or fewer if that takes too long, but at least ``least``."""
     return max(least, min(most, _WORK // columns))
 
 
 def every_nth(count: int, most: int) -> int:
-    """Return the distance at which at most ``most`` of ``count`` are taken."""
+    """Return the smallest step that selects at most ``most`` of ``count`` items."""
     return -(-count // most)
 
 
 class ShownRows(NamedTuple):
-    """Positions that are drawn, from one edge of the picture to the other, a label for each or none, and which they are."""
+    """Positions to draw, with the limits of the axis, optional tick labels, and a note about skipped positions."""
 
     positions: Converted
     edges: tuple[float, float]
@@ -107,7 +107,7 @@ class ShownRows(NamedTuple):
     note: str
 
     def label(self, axes: Axes, axis: str = "y") -> None:
-        """Write the labels of positions that are no progression."""
+        """Write the tick labels, if there are any."""
         if self.labels is None:
             return
         height = axes.get_window_extent().height / axes.figure.dpi
@@ -117,7 +117,7 @@ class ShownRows(NamedTuple):
 
 
 class Rows:
-    """The positions of a picture's rows: ``start + i * step`` up to a length, or any that are given."""
+    """Positions of the rows of a picture: ``start + i * step`` for a length, or given positions."""
 
     def __init__(self, value: Encoding | Rotary, length: Any, positions: Any, start: Any, step: Any) -> None:
         self.axes = value.ndim
@@ -132,21 +132,25 @@ class Rows:
             self.start, self.step = start, step
             first = float(start)
             if first + 0.5 * float(step) == first:
-                raise ValueError(f"start={start!r} and step={step!r} are positions that a float64 does not tell apart")
+                raise ValueError(
+                    f"start={start!r} and step={step!r} are equal neighbouring positions in float64; give a larger step"
+                )
             return
         if start != 0 or step is not None:
-            raise ValueError(f"start={start!r} and step={step!r} are for a length; positions are taken as they are")
+            raise ValueError(
+                f"start={start!r} and step={step!r} are for a length; leave them out if positions are given"
+            )
         self.given = positions
         self.converted = convert(positions, self.axes)
         if len(self.converted.shape) != 1 or not len(self.converted):
             raise ValueError(f"positions has shape {self.converted.shape}, but must have (n,), at least one")
         invalid = self.converted.invalid_rows()
         if invalid is not None and invalid.all():
-            raise ValueError("positions has no number: all of them are missing, NaN or infinite")
+            raise ValueError("positions has no finite number: all are missing, NaN or infinite")
         self.count = len(self.converted)
 
     def shown(self, most: int) -> ShownRows:
-        """Return at most so many of the rows, at equal distances."""
+        """Return at most ``most`` of the rows, equally spaced."""
         every = every_nth(self.count, most)
         places = range(0, self.count, every)
         note = f"\n(every {ordinal(every)})" if every > 1 else ""
@@ -164,12 +168,12 @@ class Rows:
         )
 
     def edges(self) -> tuple[float, float]:
-        """Return the first and the last position, of a length."""
+        """Return the first and the last position, for a length."""
         return float(self.start), float(self.start + (self.count - 1) * self.step)
 
 
 def _step(value: Encoding | Rotary, count: int) -> Any:
-    """Return 1, or of exact periods the distance at which the rows are one turn of the longest."""
+    """Return 1, or for exact periods the step with which the rows span the longest period."""
     periods = value._sinusoids.periods() if isinstance(value, Encoding) else []
     if not periods:
         return 1
@@ -178,13 +182,13 @@ def _step(value: Encoding | Rotary, count: int) -> Any:
 
 
 def text_of(positions: Any, converted: Converted, row: int) -> str:
-    """Return the label of a position: a time as a time, and not as seconds."""
+    """Return the label of a position. Times are shown as times, not as seconds."""
     try:
         value = np.asarray(positions)[row]
     except (TypeError, ValueError):
         value = None
     if isinstance(value, (np.datetime64, np.timedelta64)) or converted.unit != 1:
-        # seconds that are zero say nothing
+        # leave out seconds that are zero
         return re.sub(r"(\d\d:\d\d):00(\.0+)?$|(?<=:\d\d)\.0+$", r"\1", str(value))
     numbers = [float(number) for number in np.atleast_1d(converted.rounded()[row])]
     texts = [f"{number:.15g}" for number in numbers]

@@ -1,4 +1,4 @@
-"""Tables as colours: values, angles, the angles of a head, and what a shift does to a table."""
+"""Draw tables as colours: values, angles, the angles of a head, and the shift of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ._subjects import Rows, every_nth, one_axis, rotary_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# columns of a matrix of which each is seen
+# largest number of matrix columns that are all visible
 MATRIX = 32
 
 
@@ -42,23 +42,23 @@ def heatmap(
     Parameters
     ----------
     encoding : Encoding, Rotary or str
-        Of one axis, or the name of a preset. Of a Rotary the cosines of all pairs and then their sines.
+        One-axis encoding, Rotary, or name of a preset. For a Rotary, all cosines are drawn, then all sines.
     length : int
         Number of positions.
     positions : array_like, optional
-        Positions to draw in place of a length: numbers or times, as in `Encoding.encode`; where one is missing its row
-        is empty.
+        Positions to draw, instead of a length: numbers or times, as in `Encoding.encode`. Missing positions have empty
+        rows.
     start, step : float
-        First position and distance of a length. Without a step it is 1, or, of an encoding of exact periods, as long
-        as makes the picture one turn of the longest.
+        First position, and distance between positions (default: 0 and 1). For an encoding of exact periods, the
+        default step makes the picture span the longest period.
     d_model : int
-        Width of a preset that is given by name and has any.
+        Width of a preset given by name (default: 128), if the preset has a width parameter.
     title : str, optional
-        In place of the encoding's name.
+        Title of the picture (default: the name of the encoding).
     cmap : str
-        Name of matplotlib's colours.
+        Name of a matplotlib colormap.
     ax : matplotlib.axes.Axes, optional
-        Where to draw; the current ones if not given.
+        Axes to draw into (default: the current Axes).
 
     Returns
     -------
@@ -67,13 +67,13 @@ def heatmap(
     Raises
     ------
     TypeError, ValueError
-        When an argument does not fit; nothing has been drawn then.
+        If an argument is invalid. Nothing is drawn then.
 
     Notes
     -----
-    A picture has room for at most 256 rows and 256 columns, fewer where it is small. Of more, every n-th row is drawn
-    and the columns of every n-th frequency, sine and cosine alike; the labels of the axes say which. No values are
-    averaged.
+    A picture has at most 256 rows and 256 columns, and fewer if it is small. Of more rows, every n-th is drawn. Of more
+    columns, the sines and cosines of every n-th frequency are drawn. The axis labels say which.
+    Values are not averaged.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def heatmap(
         values,
         columns=(-0.5, encoding.d_model - 0.5),
         rows=shown.edges,
-        limits=_both_sides(float(np.abs(encoding.amplitudes).max())),
+        limits=_symmetric_limits(float(np.abs(encoding.amplitudes).max())),
         cmap=cmap,
     )
     axes.figure.colorbar(image, ax=axes, label="value")
@@ -107,8 +107,8 @@ def _taken(encoding: Encoding, columns: npt.NDArray[np.intp]) -> Encoding:
     return encoding if len(columns) == encoding.d_model else encoding._of(encoding._sinusoids.take(columns))
 
 
-def _both_sides(largest: float) -> tuple[float, float]:
-    """Return limits of colours that put zero into their middle."""
+def _symmetric_limits(largest: float) -> tuple[float, float]:
+    """Return colour limits with zero in the middle."""
     return -(largest or 1.0), largest or 1.0
 
 
@@ -124,7 +124,7 @@ def angles(
     cmap: str = CYCLIC,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the angle of every frequency at every position, whole turns taken off, in colours that close a circle.
+    """Draw the angle of each frequency at each position, modulo 2π, in cyclic colours.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def angles(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`.
+        As in `heatmap`.
 
     Notes
     -----
-    One column of the picture for each frequency, the fastest at the left: ``position * frequency``, where the hand of
-    that clock in `clocks` points. Sine and cosine columns are its height and its width. An angle of zero is light.
+    The picture has one column for each frequency, the fastest at the left. The angle is ``position * frequency``, as of
+    the hands in `clocks`. Sine and cosine columns are the height and the width of such a hand. Zero is a light colour.
 
     Examples
     --------
@@ -181,12 +181,12 @@ def distinct_frequencies(encoding: Encoding) -> npt.NDArray[np.float64]:
 
 
 def hands(frequencies: npt.NDArray[np.float64]) -> Encoding:
-    """Return an encoding of each frequency's hand: the sine is how far up it points, the cosine how far to the right."""
+    """Return an encoding of the hand of each frequency. The sine is the height of its end, and the cosine the width."""
     return Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], len(frequencies)))
 
 
 def wavelength(frequency: float) -> str:
-    """Return the label of a frequency: how many positions a turn takes."""
+    """Return the label of a frequency: the number of positions in a period."""
     return readable(2 * np.pi / abs(frequency)) if frequency else "∞"
 
 
@@ -206,12 +206,12 @@ def rotary(
     Parameters
     ----------
     rotary : Rotary or str
-        Of any number of axes, or the name of a preset.
+        Rotary of any number of axes, or the name of a preset.
     length : int
-        Number of tokens, whose positions are the same on all axes.
+        Number of tokens. Each token has the same position on all axes.
     positions : array_like, optional
-        Positions of the tokens in place of a length, of shape (n,), or (n, axes) such as those of
-        `posenc_fast.presets.positions`.
+        Positions of the tokens, instead of a length, of shape (n,) or (n, axes). Functions of
+        `posenc_fast.presets.positions` return such positions.
     start, step, title, cmap, ax
         As in `heatmap`.
 
@@ -222,12 +222,12 @@ def rotary(
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`.
+        As in `heatmap`.
 
     Notes
     -----
-    Pairs stand in the order of the head, whichever frequency and axis they have. Values of a head that do not turn are
-    not drawn. Of more rows or pairs than the picture has room for, every n-th is drawn, as in `heatmap`.
+    Pairs are in the order of the head. Values of a head that are not rotated are not drawn. If there are more rows or
+    pairs than fit in the picture, every n-th is drawn, as in `heatmap`.
 
     Examples
     --------
@@ -242,14 +242,14 @@ def rotary(
     pairs = value.rotary_dim // 2
     nth = every_nth(pairs, most_pairs)
     shown, chosen = rows.shown(most_rows), np.arange(0, pairs, nth)
-    turned = _taken(value._angles_of("cos", "sin"), np.concatenate([chosen, pairs + chosen]))
-    cosines, sines = np.split(encode(turned._plans, shown.positions, FLOAT64.stored), 2, axis=1)
+    waves = _taken(value._angles_of("cos", "sin"), np.concatenate([chosen, pairs + chosen]))
+    cosines, sines = np.split(encode(waves._plans, shown.positions, FLOAT64.stored), 2, axis=1)
     turns_bar(axes, _angles(axes, sines, cosines, shown.edges, pairs, cmap))
     shown.label(axes)
     note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
-    where = " (all axes)" if value.ndim > 1 and positions is None else ""
+    all_axes = " (all axes)" if value.ndim > 1 and positions is None else ""
     words = f"Angles of {name}" if title is None else title
-    name_axes(axes, words, f"pair{note}", f"token{where}{shown.note}")
+    name_axes(axes, words, f"pair{note}", f"token{all_axes}{shown.note}")
     return axes
 
 
@@ -263,28 +263,28 @@ def shift(
     cmap: str = SIGNED,
     axes: Sequence[Axes] | None = None,
 ) -> npt.NDArray[Any]:
-    """Draw a table, the matrix that moves it, and the moved table: ``table @ transition_matrix(offset)``.
+    """Draw a table, its transition matrix, and the shifted table: ``table @ transition_matrix(offset)``.
 
     Parameters
     ----------
     encoding, length, d_model, cmap
-        As in `heatmap`; the encoding has pairs of columns, as `Encoding.shift` needs them.
+        As in `heatmap`. The encoding must have pairs of columns, as for `Encoding.shift`.
     offset : float or timedelta64
-        How far to move; a timedelta64 is as many seconds.
+        Distance of the shift. A timedelta64 counts in seconds.
     title : str, optional
-        Of the table, in place of the encoding's name.
+        Title of the table (default: the name of the encoding).
     axes : sequence of three matplotlib.axes.Axes, optional
-        Where to draw; a new figure if not given.
+        Axes to draw into (default: those of a new figure).
 
     Returns
     -------
     ndarray of three matplotlib.axes.Axes
-        Of a matrix of more than 32 columns the second shows those of every n-th frequency.
+        If the matrix has more than 32 columns, the second Axes show the columns of every n-th frequency.
 
     Raises
     ------
     TypeError, ValueError
-        As for `heatmap`, and for columns without a partner.
+        As in `heatmap`, and if a column has no partner.
 
     Examples
     --------
@@ -297,7 +297,7 @@ def shift(
     distance: Any = offset
     chosen, which = whole_pairs(encoding._sinusoids, MATRIX)
     matrix = _taken(encoding, chosen).transition_matrix(distance)
-    # the matrix has taken the offset, so it is a number or a time
+    # transition_matrix has checked that the offset is a number or a time
     moved = float(convert(offset, 1, "offset").rounded())
     by = f"{offset:.6g}" if isinstance(offset, (int, float)) else str(offset)
     rows = Rows(encoding, length, None, 0, 1)
@@ -311,7 +311,7 @@ def shift(
     shown, table_encoding = rows.shown(most_rows), _taken(encoding, columns)
     table = encode(table_encoding._plans, shown.positions, FLOAT64.stored)
     shifted = table @ table_encoding.transition_matrix(distance)
-    limits = _both_sides(float(np.abs(encoding.amplitudes).max()))
+    limits = _symmetric_limits(float(np.abs(encoding.amplitudes).max()))
     first, last = shown.edges
     wide = (-0.5, encoding.d_model - 0.5)
     column = f"column\n({some})" if some else "column"

@@ -1,4 +1,4 @@
-"""The command encode: every form of positions, and exact words for what is none."""
+"""The command encode reads all forms of positions, and its errors name invalid input exactly."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ POSITIONS = {
 }
 
 
-# times need periods with a unit, here as many as make six columns
+# times need periods with a unit; three periods make six columns
 CLOCK = "12h,7s,1000D"
 
 
 def options_of(positions: np.ndarray[Any, Any]) -> tuple[list[str], pf.Encoding]:
-    """The options for positions of that type, and the encoding that they mean, of six columns."""
+    """Return the options for positions of a type, and their encoding of six columns."""
     if positions.dtype.kind == "M":
         return ["--periods", CLOCK], pf.fourier_features(pf.periodic(CLOCK.split(",")), layout="interleaved")
     return ["--d-model", "6"], pf.sinusoidal(6)
@@ -143,7 +143,7 @@ def test_bad_npy(content: bytes, words: str, capsys: pytest.CaptureFixture[str])
 def test_npy_that_is_cut_meanwhile(
     existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """An error, where a map into memory would end the process."""
+    """A truncated file raises an error. A memory map would end the process."""
     np.save("p.npy", np.arange(500_000.0))
     if existing:
         Path("o.npy").write_bytes(b"before")
@@ -166,7 +166,7 @@ def test_npy_that_is_cut_meanwhile(
 
 
 def encoded(text: str | bytes, *options: str, d: int = 6) -> np.ndarray[Any, Any]:
-    """The rows that are written for a CSV file of that text."""
+    """Return the rows that are written for a CSV file with this text."""
     Path("p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
     width = () if "--periods" in options else ("--d-model", str(d))
     assert run("encode", "p.csv", *width, "-o", "o.npy", *options) == 0
@@ -224,7 +224,7 @@ def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) ->
     ],
 )
 def test_digits_of_other_scripts(text: str, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Digits of other scripts, which Python's int and float take, are no numbers here."""
+    """Digits of other scripts are rejected, although Python's int and float accept them."""
     Path("p.csv").write_text(text, encoding="utf-8")
     width = options or "--d-model 4"
     assert run("encode", "p.csv", *width.split(), "-o", "o.npy") == 2
@@ -270,7 +270,7 @@ def test_infinite_cells_are_rows_of_nan() -> None:
 )
 def test_timestamps(text: str, utc: str, backend: str) -> None:
     unit = "ns" if len(utc.partition(".")[2]) > 6 else "us"
-    # microseconds turn by several radians a unit here: nothing but the exact time gives these numbers
+    # a microsecond is several radians here, so only the exact time gives these numbers
     frequencies = np.array([3e9, 7e6, 1.0, 1e-7])
     np.save("f.npy", frequencies)
     options = ("--frequencies", "f.npy", "--dtype", "float64")
@@ -283,7 +283,7 @@ def test_timestamps(text: str, utc: str, backend: str) -> None:
 
 @pytest.mark.parametrize("cells", [3, 4, 100])
 def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Integers beyond float64 beside floats and unsigned ones, over the borders of chunks and blocks."""
+    """Integers beyond float64 mix with floats and unsigned integers, across borders of chunks and blocks."""
     monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
     numbers: list[Any] = [
@@ -310,7 +310,7 @@ def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.M
     for value in numbers:
         array = np.array([value], np.float64 if isinstance(value, float) else np.uint64 if value >= 2**63 else np.int64)
         expected.append(encode(array, dtype=np.float64)[0])
-    # forms of positions differ in the last place of a float64 at most
+    # forms of positions differ by at most the last place of a float64
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-50)
     assert abs(rows[0] - encode([2.0**53], dtype=np.float64)[0]).max() > 0.1
 
@@ -397,12 +397,12 @@ def test_bad_csv(text: str, options: str, words: str, capsys: pytest.CaptureFixt
     ids=["line", "cells", "lines", "zeros"],
 )
 def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row is read as far as the limit, whatever the file is."""
+    """A row is read up to the limit, in any file."""
     monkeypatch.setattr(_csv, "ROW", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
     assert re.search(r"p.csv, line \d+: a row of CSV must have at most 20 characters", capsys.readouterr().err)
-    # a limit of rows, not of files
+    # the limit applies to rows, not to files
     Path("p.csv").write_text("1,2\n" * 100)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 0
 
@@ -456,7 +456,7 @@ def test_bad_delimiter(given: str, capsys: pytest.CaptureFixture[str]) -> None:
         ("a\tb\n1\t2\n", ["--column", "b"], "tab"),
         ("a|b|c\n1|2|3\n", ["--column", "b"], "'|'"),
         ("a,b\n1,2\n", ["--column", "b", "--delimiter", ";"], "','"),
-        # what is wrong is something else
+        # another error, without this hint
         ("a,b\n1,x\n", ["--column", "b"], None),
         ("a,b;c,d\n1,x,y\n", ["--column", "0"], None),
         ("a,b;c,d\nx,x,y\n", ["--column", "d"], None),
@@ -486,7 +486,7 @@ def test_no_hint_where_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["p.csv.gz", "p.gz", "p.csv"])
 def test_gzip(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Known by its first bytes, whatever its name; members one after another are one text."""
+    """gzip is recognized by its first bytes, not by its name. Consecutive members are one text."""
     text = "t,x\n" + "".join(f"{i / 8},{i}\n" for i in range(40_000))
     data = text.encode()
     Path(name).write_bytes(gzip.compress(data[:1001]) + gzip.compress(data[1001:]))
@@ -505,7 +505,7 @@ def test_bad_gzip(damage: str, rng: np.random.Generator, capsys: pytest.CaptureF
         packed[at : at + 4] = b"\xff\xff\xff\xff"
     Path("p.csv.gz").write_bytes(packed)
     assert run("encode", "p.csv.gz", "--d-model", "4", "-o", "o.npy") == 2
-    # what is unpacked before the damage shows may be no number, or no text
+    # bytes unpacked before the damage is found may be neither a number nor text
     assert re.match(r"posenc-fast: error: p\.csv\.gz\b", capsys.readouterr().err)
     assert os.listdir() == ["p.csv.gz"]
 
@@ -535,7 +535,7 @@ def parquet(columns: dict[str, Any], name: str = "p.parquet", **settings: Any) -
 @pytest.mark.parametrize("column_type", COLUMNS)
 @pytest.mark.parametrize("name", ["p.parquet", "p"])
 def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each type exactly, what is missing as NaN; known by its first bytes, whatever its name."""
+    """Each type is read exactly, missing values as NaN. Parquet is recognized by its first bytes, not by its name."""
     pa = optional("pyarrow")
     column = pa.array(COLUMNS[column_type], mask=np.array([False, True, False]))
     if "tz" in column_type:
@@ -553,7 +553,7 @@ def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.Captu
 
 
 def test_parquet_in_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
-    """Row groups end where they like, and so do blocks."""
+    """Row groups and blocks can end at different rows."""
     positions = rng.integers(-(2**60), 2**60, 1003)
     parquet({"n": positions}, row_group_size=37)
     monkeypatch.setattr(_encode, "BLOCK", 4 * 100)
@@ -625,7 +625,7 @@ def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf1\n2\n")))
     assert run("encode", "-", "--d-model", "6", "-o", "o.npy") == 0
     same("o.npy", pf.sinusoidal(6).encode([1, 2]))
-    # left open for whoever comes next
+    # standard input stays open
     assert not sys.stdin.buffer.closed
 
 
@@ -633,7 +633,7 @@ def test_input_may_be_left_out(monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0\n1\n")))
     assert run("encode", "--d-model", "2") == 0
     assert capfdbinary.readouterr().out == b"c0,c1\n0,1\n0.841470957,0.540302277\n"
-    # of a terminal nobody knows that it waits
+    # without the error, a user would not notice that the command waits for the terminal
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert run("encode", "--d-model", "2") == 2
     assert b"give INPUT, a file of positions (- is standard input)" in capfdbinary.readouterr().err
@@ -653,7 +653,7 @@ def text_of(rows: list[list[str]], delimiter: str) -> str:
 @pytest.mark.parametrize("delimiter", [",", ";"])
 @pytest.mark.parametrize("block", [2, 100])
 def test_kept_columns_of_csv(block: int, delimiter: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text of all cells as it was, in front of what is written without --keep."""
+    """The unchanged text of all cells comes before the columns that are written without --keep."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     Path("p.csv").write_text(text_of(ROWS, delimiter), newline="")
     options = ["--column", "t", "--d-model", "2", "--delimiter", delimiter]
@@ -692,7 +692,7 @@ def test_kept_columns_of_standard_input(
 
 @pytest.mark.parametrize("block", [6, 1000])
 def test_kept_columns_of_parquet(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In Parquet with their types, in CSV as text."""
+    """Kept columns have their types in Parquet, and are text in CSV."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     pa = optional("pyarrow")
     columns = {

@@ -1,4 +1,4 @@
-"""What the command line writes is what the library returns, and nothing is left behind when it cannot."""
+"""The command line writes the values of the library, and leaves no files behind after an error."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def needs(suffix: str) -> None:
 
 
 def content(file: Any, suffix: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The rows of a file, by those who know its format."""
+    """Return the rows of a file, read by the library of its format."""
     if suffix in ("npy", "npz"):
         rows = np.load(file)
         return (rows["encoding"] if suffix == "npz" else rows).view(dtype)
@@ -135,7 +135,7 @@ def test_formats(
     monkeypatch: pytest.MonkeyPatch,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    """All bits, in blocks, with missing rows; beside its suffix, by --format and on standard output."""
+    """All bits are equal, in blocks, with missing rows, for formats by suffix, by --format and on standard output."""
     needs(suffix)
     wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     positions = np.arange(-3.0, 98.0)
@@ -172,7 +172,7 @@ def test_formats(
 def test_text_makes_the_same_bytes(
     suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """The number of rows in CSV is known at the end, and that of a .npy file at the start."""
+    """The number of rows is known at the end of a CSV file, and at the start of a .npy file."""
     needs(suffix)
     monkeypatch.setattr(_encode, "BLOCK", 6 * 11)
     monkeypatch.setattr(_csv, "CELLS", 4)
@@ -189,7 +189,7 @@ def test_text_makes_the_same_bytes(
     assert Path("o").read_bytes() == Path("expected").read_bytes()
     assert run("encode", "p.csv", "--column", "t", *options, "-o", "-") == 0
     out, err = capfdbinary.readouterr()
-    # a pipe gets other bytes around those of an archive: the sizes are behind the array
+    # an archive has other bytes in a pipe: the sizes follow the array
     assert out == Path("expected").read_bytes() or suffix == "npz"
     assert content(io.BytesIO(out), suffix, np.dtype(np.float32)).shape == (rows, 6)
     assert err.decode().startswith(f"wrote standard output: shape ({rows}, 6), float32")
@@ -200,7 +200,7 @@ def test_text_makes_the_same_bytes(
 def test_bad_cell_after_some_rows(
     options: str, existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was written before the error is dropped, and an existing file stays."""
+    """After an error, the new file is removed, and an existing file stays."""
     name = options.split()[1]
     needs(Path(name).suffix[1:])
     monkeypatch.setattr(_encode, "BLOCK", 8)
@@ -244,7 +244,7 @@ def test_standard_output_is_csv(options: list[str], capfdbinary: pytest.CaptureF
 @posix
 @pytest.mark.parametrize(("suffix", "unbuffered"), [*((suffix, "") for suffix in FORMATS), ("npy", "1"), ("npz", "1")])
 def test_standard_output_to_a_pipe(suffix: str, unbuffered: str) -> None:
-    """One that cannot be wound back, and that takes a part of what it is given at a time."""
+    """Standard output that cannot seek, and that writes only a part of its input at a time."""
     needs(suffix)
     arguments = ("table", "5000", "16", "-o", "-", "--format", suffix)
     process = command(*arguments, env={"PYTHONUNBUFFERED": unbuffered})
@@ -315,7 +315,7 @@ def test_failure_in_the_middle(
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == (
         130 if isinstance(error, KeyboardInterrupt) else 2
     )
-    # there was a file to be cleaned up, if it had a name
+    # the file needs cleaning up only if it has a name
     assert len(calls[-1]) == len(before) + (not nameless)
     assert sorted(os.listdir()) == before
     assert not existing or Path("o.npy").read_bytes() == b"before"
@@ -324,7 +324,7 @@ def test_failure_in_the_middle(
 
 @pytest.mark.parametrize("there", ["system", "folder", "link"])
 def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On systems, and in folders, that have no files without a name, or give them none."""
+    """Works on systems and in folders without support for unnamed files, or for naming them."""
 
     def link(*names: Any, **folders: Any) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -334,7 +334,7 @@ def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> 
     elif there == "system":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     else:
-        # refused by open, as file systems do that know no such thing
+        # open fails, as on file systems without unnamed files
         monkeypatch.setattr(os, "O_TMPFILE", os.O_CREAT | os.O_EXCL, raising=False)
     for _ in range(2):
         assert run("table", "3", "4", "-o", "o.npy") == 0
@@ -344,7 +344,7 @@ def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 @posix
 def test_line_feeds_in_names(capsys: pytest.CaptureFixture[str]) -> None:
-    """A name has one line in the report, whatever characters it has."""
+    """The report shows each name on one line, also names with line breaks."""
     Path("p\nq.csv").write_text("1\n2\n")
     assert run("encode", "p\nq.csv", "--d-model", "4", "-o", "a\nwrote b\x1b[1m.npy") == 0
     out, err = capsys.readouterr()
@@ -417,7 +417,7 @@ def test_file_systems_that_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 @posix
 def test_disk_full_of_what_is_read() -> None:
-    """Positions wait on the disk of an archive, in a file without a name: their number stands before them."""
+    """Positions of an archive wait in an unnamed file on disk, because their number comes first."""
     Path("p.csv").write_text("1\n" * 20000)
     process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npz", code=["-c", LIMITED])
     err = process.communicate(timeout=60)[1].decode()
@@ -425,8 +425,8 @@ def test_disk_full_of_what_is_read() -> None:
     assert os.listdir() == ["p.csv"]
 
 
-# as nobody, where the tests run as root, who may do all
-# what a command imports must have been imported before: the packages may lie where nobody else may read
+# run as user nobody if the tests run as root, who may write everywhere
+# import the modules of the command before, because user nobody may not be able to read them
 UNPRIVILEGED = """
 import contextlib, locale, os, sys, tempfile
 from posenc_fast.__main__ import main
@@ -465,7 +465,7 @@ sys.exit(main())
     ],
 )
 def test_no_permission(arguments: list[str], name: str, modes: dict[str, int], words: str) -> None:
-    # where nobody can go: the directories of pytest are for one user alone
+    # a folder that user nobody can enter, unlike the folders of pytest
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "o.npy")
         target.write_bytes(b"before")
@@ -515,7 +515,7 @@ sys.exit(status)
 @posix
 @pytest.mark.parametrize("column", ["number", "date", "calendar", "kept"])
 def test_memory_is_bounded(column: str) -> None:
-    """A million rows take no more memory than a few thousand, but for the pages of the output."""
+    """A million rows need no more memory than a few thousand, except for the pages of the output."""
     peaks = {}
     few, many = (150_000, 600_000) if column == "kept" else (50_000, 1_000_000)
     out = ["o.csv", "--keep"] if column == "kept" else ["o.npy"]
@@ -550,13 +550,13 @@ def test_memory_is_bounded(column: str) -> None:
         if column != "kept":
             assert np.load("o.npy", mmap_mode="r").shape == (count, 2)
     output = Path(out[0]).stat().st_size // 1024 if column != "kept" else 0
-    # the cells alone, as a list of strings, would be 70 MB
+    # a list of the cells as strings would take 70 MB
     assert peaks[many] - peaks[few] < output + 25_000
 
 
 @posix
 def test_table_memory_is_bounded(inside: Path) -> None:
-    """A table takes blocks, not the whole, besides the pages of the file."""
+    """A table needs memory for blocks and for the pages of the file, not for the whole."""
     peaks = {}
     for length in (200_000, 1_000_000):
         process = command("table", str(length), "64", "--dtype", "float16", "-o", "o.npy", code=["-c", PEAK])

@@ -1,4 +1,4 @@
-"""Pictures: the drawn data are the encoding's, the labels say what they are."""
+"""Pictures show the values of the encoding, and their labels are right."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DRAWINGS = [
     "sinusoids",
     "wavelengths",
 ]
-# that draw encodings of one axis, and rotary ones too
+# functions that draw one-axis encodings, and also rotary encodings
 OF_ONE_AXIS = [drawing for drawing in DRAWINGS if drawing not in ("frequencies", "grid", "rotary")]
 LINE = pf.sinusoidal(12, base=100.0)
 ROTARY = pf.Rotary(12, base=100.0)
@@ -71,7 +71,7 @@ def test_heatmap(encoding, start):
     ax = plot.heatmap(encoding, 30, start=start)
     (image,) = ax.get_images()
     np.testing.assert_array_equal(image.get_array(), encoding.table(30, start=start))
-    # white is zero, and a pixel lies about its position
+    # zero is white, and a pixel is centred at its position
     assert image.get_clim() == (-abs(encoding.amplitudes).max(), abs(encoding.amplitudes).max())
     assert image.get_extent() == [-0.5, encoding.d_model - 0.5, start + 29.5, start - 0.5]
     assert labels(ax) == ("column", "position")
@@ -79,13 +79,13 @@ def test_heatmap(encoding, start):
 
 
 def shown(ax):
-    """The drawn matrix, in the size that it has."""
+    """Return the drawn matrix."""
     return np.asarray(ax.get_images()[0].get_array())
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_wide_tables_show_whole_pairs(layout):
-    """Every n-th, so that no value is drawn that no column has."""
+    """Every n-th row and column is drawn, so each drawn value is a value of the table."""
     encoding = pf.sinusoidal(768, layout=layout)
     _, ax = plt.subplots(figsize=(7, 4.2))
     plot.heatmap(encoding, 20, ax=ax)
@@ -94,7 +94,7 @@ def test_wide_tables_show_whole_pairs(layout):
     np.testing.assert_array_equal(shown(ax), encoding.table(20)[:, np.concatenate(columns, axis=None)])
     assert ax.get_images()[0].get_interpolation() == "nearest"
     assert ax.get_xlabel() == "column\n(every 3rd frequency)"
-    # the axis counts the encoding's columns
+    # the axis shows the column numbers of the encoding
     assert ax.get_images()[0].get_extent() == [-0.5, 767.5, 19.5, -0.5]
 
 
@@ -103,7 +103,7 @@ def test_as_many_columns_as_a_small_picture_has_room_for():
     plot.heatmap(pf.sinusoidal(768), 400, ax=ax)
     rows, columns = shown(ax).shape
     pixels = ax.get_window_extent()
-    # before the bar of colours took a fifth of the width
+    # before the colour bar took a fifth of the width
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
     assert "every" in ax.get_xlabel()
@@ -111,7 +111,7 @@ def test_as_many_columns_as_a_small_picture_has_room_for():
 
 
 def peak_of(call):
-    """Bytes that a call takes at most, beside what it leaves."""
+    """Return the largest number of bytes that a call allocates, without the memory of its result."""
     tracemalloc.start()
     try:
         call()
@@ -146,7 +146,7 @@ MILLION = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
 
 @pytest.mark.parametrize("drawing", OF_ONE_AXIS)
 def test_a_million_columns(drawing):
-    """A picture in seconds, or an error."""
+    """A picture takes seconds, or raises an error."""
     call = functools.partial(getattr(plot, drawing), MILLION)
     if drawing == "shift":
         with pytest.raises(ValueError, match="partner"):
@@ -227,7 +227,7 @@ def test_positions_between_whole_numbers():
 
 @pytest.mark.parametrize("drawing", [drawing for drawing in DRAWINGS if drawing != "shift"])
 def test_axes_that_were_drawn_on(drawing):
-    # clocks set ticks of their own
+    # clocks set their own ticks
     ax = plot.clocks(LINE)
     assert getattr(plot, drawing)(subject(drawing), ax=ax) is ax
     ax.figure.canvas.draw()
@@ -265,7 +265,7 @@ def test_wavelengths_of_several():
     ax = plot.wavelengths(LINE)
     assert (ax.get_title(), ax.get_legend()) == ("sinusoidal(12, base=100.0)", None)
     plot.wavelengths("whisper", d_model=8, ax=ax)
-    # no title is right for both
+    # no title fits both
     assert ax.get_title() == ""
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
 
@@ -398,7 +398,7 @@ def test_frequencies():
 def test_frequencies_beside_an_original():
     own = pf.Rotary(4, frequencies=[0.5, 0.0])
     ax = plot.frequencies(own, pf.Rotary(4, base=100.0))
-    # a pair that stands is slower by no number
+    # pairs of frequency 0 have no factor
     assert ax.get_lines()[0].get_xydata().tolist() == [[0, 2]]
 
 
@@ -423,7 +423,7 @@ def test_grid_of_many_patches():
     ax = plot.grid(PLANE, (3000, 5000), (1234, 4321), step=0.125)
     rows, columns = shown(ax).shape
     assert max(rows, columns) <= 256
-    # the patch is one of those that are drawn
+    # the patch is drawn
     assert shown(ax).max() == 1.0
     assert "every" in ax.get_xlabel()
     assert "every" in ax.get_ylabel()
@@ -581,7 +581,7 @@ def test_nothing_is_cut_off(drawing, size):
 
 
 def test_times_are_labelled_as_times():
-    """And not as the seconds that they count."""
+    """Labels show times, not seconds."""
     times = np.array(["2026-01-01T06", "NaT", "2026-07-01T00"], "M8[h]")
     axes = plot.clocks(pf.fourier_features(pf.periodic(["1D", "7D"])), times)
     assert [text.get_text() for text in axes.get_yticklabels()] == ["2026-01-01T06", "NaT", "2026-07-01T00"]
@@ -631,11 +631,15 @@ def test_presets_and_places(drawing):
         (lambda: plot.sinusoids(LINE, start=np.datetime64("2026-01-01")), TypeError, ["start must be", "2026-01-01"]),
         (lambda: plot.heatmap(LINE, positions=[]), ValueError, ["positions", "(0,)", "at least one"]),
         (lambda: plot.heatmap(LINE, positions=[[1, 2]]), ValueError, ["positions", "(1, 2)"]),
-        (lambda: plot.heatmap(LINE, positions=[np.nan, np.inf]), ValueError, ["positions", "no number"]),
+        (lambda: plot.heatmap(LINE, positions=[np.nan, np.inf]), ValueError, ["positions", "no finite number"]),
         (lambda: plot.heatmap(LINE, positions=[1], step=2), ValueError, ["step=2", "positions"]),
         (lambda: plot.heatmap(LINE, step=0), ValueError, ["step=0"]),
-        (lambda: plot.heatmap(LINE, start=1e300), ValueError, ["start=1e+300", "step=1", "apart"]),
-        (lambda: plot.wavelengths(pf.Encoding([0.0])), ValueError, ["no column that turns"]),
+        (
+            lambda: plot.heatmap(LINE, start=1e300),
+            ValueError,
+            ["start=1e+300", "step=1", "equal neighbouring positions"],
+        ),
+        (lambda: plot.wavelengths(pf.Encoding([0.0])), ValueError, ["no column with a wavelength"]),
         (lambda: plot.heatmap(LINE, start=np.nan), ValueError, ["start", "nan"]),
         (lambda: plot.heatmap(LINE, cmap="RdBo"), ValueError, ["cmap='RdBo'", "RdBu"]),
         (lambda: plot.heatmap("flux"), ValueError, ["3 axes", "rotary"]),
@@ -807,7 +811,7 @@ def test_command_says_what_is_wrong(arguments, words, tmp_path, monkeypatch, cap
     message = capsys.readouterr().err
     assert all(word in message for word in words), message
     assert len(message.splitlines()) == 1
-    # what was there is there, and nothing else
+    # the old file is unchanged, and there is no other file
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.png", "mine")]
 
 

@@ -1,4 +1,4 @@
-"""The Python of the README, of the pages in docs/ and of the examples runs as it stands, and the pages are whole."""
+"""Run the code of README, of the pages in docs/ and of the examples, and check links and numbers of pages."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
 BYTES = re.compile(r"\b\d+(?= bytes\b)")
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.md"))}
-# those with Python; the blocks of howto-c are files, which its commands build and run
+# pages with Python; the blocks of howto-c are files, which its commands build and run
 PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
-# of these each block prints what it is about
+# pages on which each block prints a result
 SHOWN = [page for page in PAGES if page.startswith(("coming-from", "howto-", "port", "rotary-models", "why-sines"))]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
-# what the examples may need beyond NumPy
+# packages beyond NumPy that the examples may need
 PACKAGES = re.compile(
     r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
     re.MULTILINE,
 )
-# whose name on the way to an import is another
+# distributions whose import name differs
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # optional modules of the package, and what they import
 OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
 
 
 def run(text, program, monkeypatch):
-    """The names that a program defines; skipped where a package is missing."""
+    """Run a program, and return its names. Skip if a package is missing."""
     for package in sorted(set(PACKAGES.findall(text))):
         optional(package)
-    # files that it writes go beside it, and no window opens
+    # written files go beside the program, and no window opens
     monkeypatch.chdir(program.parent)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     program.write_text(text, "utf-8")
-    # of models that wait for their threads in loops, several at a time would take minutes
+    # several models that wait for their threads in loops would take minutes
     with optional("threadpoolctl").threadpool_limits(1) if "sklearn" in text else contextlib.nullcontext():
         names = runpy.run_path(str(program))
     if "matplotlib" in text:
@@ -85,7 +85,7 @@ def test_page(page, maker, tmp_path, monkeypatch, capsys):
 
 
 def shown_outputs(maker, page, language, printed):
-    """What each block of a page printed, and what the page shows beneath it."""
+    """Pair the printed output of each block with the output that the page shows."""
     text = README if page == "README" else DOCS[page]
     shown = [output for _, name, _, output in maker["BLOCK"].findall(text) if name == language]
     printed = list(printed)
@@ -101,12 +101,12 @@ def test_every_block_shows_what_it_prints(page, maker):
         for _, language, code, output in maker["BLOCK"].findall(PAGES[page])
         if language == "python" and "__main__" not in code and not output
     ]
-    # a function or data, which the next block uses, is shown by what that prints
+    # a block that only defines names is shown by the output of the next block
     assert not silent
 
 
 def same_text(got, expected):
-    """The same words, and the same numbers but for what another processor may round in another way."""
+    """Check that words are equal, and that numbers are equal within 0.5 %, as processors may round differently."""
     got, expected = (BYTES.sub("#", text).split() for text in (got, expected))
     assert [NUMBER.sub("#", word) for word in got] == [NUMBER.sub("#", word) for word in expected]
     for one, other in zip(*(NUMBER.findall(" ".join(words)) for words in (got, expected)), strict=True):
@@ -121,7 +121,7 @@ def test_same_text():
 
 
 def run_alone(text, program):
-    """A program whose processes import it."""
+    """Run a program that its own processes import."""
     program.write_text(text, "utf-8")
     environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1])}
     command = [sys.executable, "-W", "error", str(program)]
@@ -131,7 +131,7 @@ def run_alone(text, program):
 
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
 def test_shell_of_the_readme(maker, tmp_path):
-    """What it does in a shell can be done, one line after another."""
+    """Run the shell commands of README, one after another."""
     program = maker["shell_program"](README)
     assert len(re.findall("^[^$\n]*posenc-fast ", program, re.MULTILINE)) >= 4
     optional_in_shell(program)
@@ -143,9 +143,9 @@ def test_shell_of_the_readme(maker, tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
 @pytest.mark.parametrize("page", ["howto-check", "howto-shell"])
 def test_shell(page, maker, tmp_path, monkeypatch):
-    """What a page does in a shell prints what stands beneath it."""
+    """Run the shell commands of a page, and compare their output with the page."""
     if page == "howto-check":
-        # makes the folder that is checked
+        # create the folder that the commands check
         (make,) = (block for block in BLOCK.findall(DOCS[page]) if ".mkdir()" in block)
         run(make, tmp_path / "make.py", monkeypatch)
     program = maker["shell_program"](DOCS[page])
@@ -164,7 +164,7 @@ def test_shell(page, maker, tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 def test_page_of_c_builds_and_runs(maker, tmp_path):
-    """Three programs, each of which prints the same rows, and those are the package's."""
+    """Build three programs, which print the same rows as the package."""
     for package in ("Cython", "numba"):
         optional(package)
     if not shutil.which("cc"):
@@ -201,20 +201,20 @@ def test_front_pages_check_as_the_page_on_checks_does():
 
 
 def title(block):
-    """The heading above a block of the README."""
+    """Return the heading above a block of README."""
     heading = re.findall(r"^#+ (.+)$", README.split(block)[0], re.MULTILINE)[-1]
     return re.sub(r"\W+", "-", heading).lower()
 
 
 @pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
 def test_readme(block, maker, tmp_path, monkeypatch, capsys):
-    # each can be copied alone
+    # each block works alone
     names = run(block, tmp_path / "readme.py", monkeypatch)
     (printed,) = maker["outputs"](f"{capsys.readouterr().out}{maker['END']}\n")
     (shown,) = (output for _, _, code, output in maker["BLOCK"].findall(README) if code == block)
     same_text(printed, shown)
     if "scores" in names:
-        # scores depend on the distance of a query and a key alone, which a shift of both leaves as it is
+        # scores depend only on the distance between query and key, so shifting both keeps them
         rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
         back = rotary.apply(queries, positions=np.full(16, -4))
         moved = back @ np.repeat(rotary.apply(keys, positions=np.full(16, -4)), 4, axis=1).swapaxes(-1, -2)
@@ -223,12 +223,12 @@ def test_readme(block, maker, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example, tmp_path, monkeypatch):
-    # its pictures are drawn, and nothing is shown
+    # the pictures are drawn, but not shown
     run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
 
 
 def test_lines_of_the_first_pages_are_not_cut():
-    """Of README, from which the index and Start have their blocks, at 1280 pixels."""
+    """Lines of README, index and Start fit in 1280 pixels."""
     blocks = re.findall(
         r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE
     )
@@ -237,7 +237,7 @@ def test_lines_of_the_first_pages_are_not_cut():
 
 
 def test_figures_of_the_front_page_are_those_of_the_tables():
-    """README and first screen share their figures; the table of tasks and the lists are where they come from."""
+    """Figures of README and of the first screen equal the table of tasks and the lists of models."""
     (figures,) = re.findall("<!-- figures -->\n(.*?)<!-- /figures -->", README, re.DOTALL)
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in README.splitlines() if line.startswith("| ")
@@ -263,7 +263,7 @@ def test_picture_of_the_day():
         assert [text.xy for text in ax.texts] == list(map(tuple, dots.get_offsets()))
         places.append(np.asarray(dots.get_offsets()))
     line, circle = places
-    # 23 is as far from 0 as can be on the line, and as near as any neighbour on the circle
+    # hour 23 is far from hour 0 on the line, and next to it on the circle
     assert line[23, 0] - line[0, 0] == 23
     steps = np.hypot(*(circle - np.roll(circle, 1, axis=0)).T)
     np.testing.assert_allclose(steps, 2 * np.sin(np.pi / 24), rtol=1e-12)
@@ -283,7 +283,7 @@ def test_extras_bring_what_a_page_imports(page):
 
 
 def needs(program):
-    """Packages beyond NumPy that a program cannot do without, whether it imports them itself or not."""
+    """Yield the packages beyond NumPy that a program needs, directly or indirectly."""
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -304,7 +304,7 @@ BUILD_ON = "The blocks of this page build on each other."
 
 
 def borrowed(blocks):
-    """Names that a block takes from those before it."""
+    """Yield the names that a block takes from earlier blocks."""
     earlier = set()
     for block in blocks:
         names = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)]
@@ -344,7 +344,7 @@ TEXTS = [
 
 
 def test_nothing_is_installed_from_an_index():
-    """As long as the package is on none: pages install a checkout, errors name the package that is missing."""
+    """The package is not on an index yet, so pages install a checkout."""
     stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
     assert not stale
     for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
@@ -377,8 +377,36 @@ def test_numbers_of_rotary():
     assert re.findall(r"reads (\d+) model types", text) == [str(len(table.types()))]
 
 
-def test_targets_of_the_page_are_those_of_the_program():
-    """Their names, what they compare and their bounds; what was measured is the machine's."""
+@pytest.fixture(scope="module")
+def tables():
+    return runpy.run_path(str(ROOT / "bench" / "tables.py"))
+
+
+def results(name):
+    return json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text("utf-8"))["results"]
+
+
+@pytest.mark.parametrize("name", ["tasks", "targets", "counts", "libraries"])
+def test_table_of_a_page_is_made_from_its_results(name, tables):
+    assert name in tables["TABLES"]
+    page, make = tables["TABLES"][name]
+    (table,) = tables["place"](name).findall((ROOT / page).read_text("utf-8"))
+    assert table == make(tables["load"](name)), "run python bench/tables.py"
+
+
+def test_results_are_saved_and_loaded(tables, tmp_path):
+    run = tables["new_run"](
+        [{"name": "a", "ratio": {"median": 1.23456, "low": 1e-12 / 3}, "counts": [1, 2], "none": None}]
+    )
+    tables["save"](run, tmp_path / "run.json")
+    assert json.loads((tmp_path / "run.json").read_text("utf-8")) == run
+    assert run["results"] == [
+        {"name": "a", "ratio": {"median": 1.235, "low": 3.333e-13}, "counts": [1, 2], "none": None}
+    ]
+
+
+def test_targets_in_the_results_are_those_of_the_program():
+    """Compare the names, the descriptions and the bounds."""
     code = """if True:
         import sys
         sys.path.insert(0, sys.argv[1])
@@ -388,28 +416,26 @@ def test_targets_of_the_page_are_those_of_the_program():
     """
     run = python(code, ROOT / "bench")
     assert run.returncode == 0, run.stderr
-    table = (ROOT / "bench" / "README.md").read_text("utf-8").split("<!-- targets -->")[1].split("<!-- /targets -->")[0]
-    rows = re.findall(r"^(\| [a-z].*? \| .*? \| .*? \|)", table, re.MULTILINE)
+    rows = {f"| {each['name']} | {each['what']} | {each['target']} |" for each in results("targets")}
     assert len(rows) > 20
-    stale = set(rows[1:]) - set(run.stdout.splitlines())
-    assert not stale, f"python bench/targets.py --write makes the table anew; stale: {stale}"
+    stale = rows - set(run.stdout.splitlines())
+    assert not stale, f"run python bench/targets.py --write; stale: {stale}"
 
 
-def test_libraries_of_the_page_are_those_of_the_program():
-    """Their names and what they compute with; errors are what was measured."""
+def test_libraries_in_the_results_are_those_of_the_program():
+    """Compare their names and the arithmetic that they use."""
     code = """if True:
         import sys
         sys.path.insert(0, sys.argv[1])
-        import accuracy
-        for name, arithmetic, *_ in accuracy.programs():
-            print("|", name, "|", arithmetic, "|")
+        import peers
+        for peer in peers.PEERS:
+            if peer.library:
+                print(peer.library, "|", peer.arithmetic)
     """
-    optional("mpmath")
     run = python(code, ROOT / "bench")
     assert run.returncode == 0, run.stderr
-    table = (ROOT / "docs" / "why.md").read_text("utf-8").split("<!-- libraries -->")[1]
-    rows = re.findall(r"^(\| [^|]+ \| [^|]+ \|)", table.split("<!-- /libraries -->")[0], re.MULTILINE)
-    assert rows[1:] == run.stdout.splitlines(), "python bench/accuracy.py --libraries --write makes the table anew"
+    _, *measured = (f"{each['library']} | {each['arithmetic']}" for each in results("libraries"))
+    assert measured == run.stdout.splitlines(), "run python bench/accuracy.py --libraries --write"
 
 
 def test_planted_faults_have_their_place():
@@ -422,7 +448,7 @@ def test_map_has_a_row_for_each_file():
     assert run.returncode == 0, run.stderr
     for path in (ROOT / "posenc_fast").rglob("*.py"):
         named = path.stem.startswith("__") or f"`{path.stem}`" in run.stdout or f"/{path.name}`" in run.stdout
-        # a file without a first sentence has no row
+        # only files with a first sentence have a row
         assert path.name == "_version.py" or (named and ast.get_docstring(ast.parse(path.read_text("utf-8")))), path
 
 
@@ -439,7 +465,7 @@ def test_reference_has_every_name():
 
 
 def properties():
-    """Public properties of public classes, by their names."""
+    """Yield the public properties of public classes, with their names."""
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name, package in OWN.items() if optional(package))]:
         loaded = importlib.import_module(module)
         for found in (getattr(loaded, name) for name in loaded.__all__):
@@ -450,7 +476,7 @@ def properties():
 
 
 def test_first_lines_of_properties_have_no_colon():
-    """The documentation takes what is before a colon there for the type of the property."""
+    """Sphinx reads the text before a colon as the type of the property."""
     first_lines = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in properties()}
     assert len(first_lines) > 20
     assert [name for name, line in first_lines.items() if not line or ":" in line] == []
@@ -460,6 +486,6 @@ def test_first_lines_of_properties_have_no_colon():
 def test_links_lead_somewhere(path):
     text = re.sub(r"^```.*?^```$", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        # the gallery and the pages of objects are made with the documentation
+        # the build of the documentation creates the gallery and the pages of objects
         if not target.startswith(("gallery/", "generated/")):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"

@@ -1,4 +1,4 @@
-"""The parts of the site's pages that are not text: formulas, and what links to a page show."""
+"""Formulas of the site, and previews of links to its pages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DOCS = checkout(whole_file=True) / "docs"
 
 
 def module(name, monkeypatch):
-    """A module of docs/, which is no package."""
+    """Return a module of docs/, which is not a package."""
     monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
@@ -57,7 +57,7 @@ def test_links_show_the_first_paragraph_and_a_picture(address, monkeypatch):
     assert tags["description"] == tags["og:description"] == "Rows of &quot;any&quot; positions."
     assert tags["og:title"] == "Rows - posenc_fast"
     assert tags.get("og:image") == (f"{address}_static/front-errors.png" if address else None)
-    # of pages that have no text, such as the index of names
+    # for pages without text, such as the index of names
     conf.describe(app, "genindex", "genindex.html", context, None)
     assert conf.SUMMARY in context["metatags"]
     assert (DOCS / conf.html_favicon).exists()

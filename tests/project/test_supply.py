@@ -1,4 +1,4 @@
-"""What the package brings along when it runs: no network, and no compiled code but its own and NumPy's."""
+"""The package uses no network, and loads only its own and NumPy's compiled code."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def test_neither_network_nor_other_compiled_code(name, tmp_path):
         pytest.skip("this build has no compiled kernel")
     (tmp_path / "pe.csv").write_text("1\n2.5\n")
     result = python(CODE, tmp_path, POSENC_FAST_BACKEND=name)
-    # the kernel is loaded whether it is used or not
+    # the kernel is always loaded, even if it is not used
     assert result.stdout.splitlines()[-1] == str(["posenc_fast._kernel"] if pf.isa_levels() else []), result.stderr
 
 
-# each takes a millisecond or more to import, and is used by few calls: errors, several workers, files, pictures
+# modules that take a millisecond or more to import; only errors, several workers, files and pictures need them
 LATE = (
     "argparse", "asyncio", "base64", "concurrent.futures", "csv", "ctypes", "dataclasses", "difflib", "html", "http",
     "json", "logging", "multiprocessing", "numpy.typing", "pathlib", "queue", "shutil", "signal", "socket", "statistics", "subprocess",
@@ -67,7 +67,7 @@ def test_a_plain_import_is_short():
     brought = set(result.stdout.split())
     assert "posenc_fast._core.encoding.value" in brought, result.stderr
     assert sorted(brought & set(LATE)) == []
-    # the engine in NumPy, beside the kernel
+    # the NumPy engine, in addition to the kernel
     assert "posenc_fast._core.engine.python" not in brought
     own = {"_cli", "_models", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
     assert sorted(own & {name.split(".")[1] for name in brought if name.startswith("posenc_fast.")}) == []
@@ -121,7 +121,7 @@ def metadata():
 
 
 def test_the_description_stands_by_itself(metadata):
-    """On a package index there are neither the files of the checkout nor its pictures."""
+    """A package index shows neither the files of the checkout nor its pictures."""
     text = metadata["Description"] or metadata.get_payload()
     assert metadata["Description-Content-Type"].startswith("text/markdown")
     assert "# posenc_fast" in text

@@ -1,4 +1,4 @@
-"""What type checkers say of programs that use the package: nothing of those that are right, and each planted mistake."""
+"""Type checkers accept correct programs that use the package, and find each planted mistake."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def by_mypy(files, folder):
-    """What it says of lines, by the name of the file."""
+    """Return the messages of the type checker for each line, by file name."""
     optional("mypy")
-    # an installed package is found by its interpreter, and must not be named
+    # the interpreter finds an installed package, so its path must not be given
     path = {} if "site-packages" in ROOT.parts else {"MYPYPATH": str(ROOT)}
     options = ["--strict", "--config-file=", "--cache-dir=cache", "--follow-imports=silent", "--output=json"]
     run = subprocess.run(
@@ -50,7 +50,7 @@ def by_mypy(files, folder):
 
 
 def by_pyright(files, folder):
-    """The same."""
+    """Return the messages of the type checker for each line, by file name."""
     optional("pyright")
     settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
@@ -70,7 +70,7 @@ def by_pyright(files, folder):
 
 @pytest.fixture(scope="module", params=[by_mypy, by_pyright])
 def said(request, tmp_path_factory):
-    """What a type checker says of lines of a file; all files are looked at in one run, which takes long with torch."""
+    """Return a type checker's messages by file and line. One run checks all files, because torch makes each run slow."""
     files = [file for file in sorted(HERE.glob("*.py")) if HAS_TORCH or "torch" not in file.name]
     folder = tmp_path_factory.mktemp("checked")
     copies = [shutil.copy(file, folder) for file in files]
@@ -96,7 +96,7 @@ def test_mistakes_are_caught(said, file):
 
 
 def asserted(value, expected):
-    """`typing.assert_type` as it is not: looks at the type of arrays when the program runs."""
+    """Check the dtype of arrays at run time, unlike `typing.assert_type`."""
     if typing.get_origin(expected) is tuple:
         for one, each in zip(value, typing.get_args(expected), strict=False):
             asserted(one, each)
