@@ -12,9 +12,10 @@ import numpy.typing as npt
 from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
-from ..identify.angles import BASES
+from ..identify.bases import BASES, bases_near, few_digits
 from ..identify.encoding import Identification, identify
 from .report import Fault
+from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
 # rows of a first look, which rejects most candidates
@@ -403,7 +404,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
         slow = usable & (np.abs(own) * about < 3)
         slow = slow if slow.any() else usable
         factor = float((turns[slow] * np.abs(own[slow])).sum() / (own[slow] ** 2).sum())
-        for number in dict.fromkeys([*(float(f"{factor:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6)), factor]):
+        for number in dict.fromkeys([*few_digits(factor), factor]):
             if number > 0 and abs(number - 1) > 1e-6:
                 yield _Variant(
                     "scaling", f"all frequencies are multiplied by {number:g}", waves, number * sample.positions
@@ -421,8 +422,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     if not abs(middle) < 100:
         return
     about = math.exp(middle)
-    rounded = [float(f"{about:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6, 17)]
-    for other in dict.fromkeys([*(one for one in BASES if abs(math.log(one) - middle) < 0.05), *rounded]):
+    for other in dict.fromkeys([*bases_near([about], 0.05, BASES), about]):
         if other > 0 and abs(other / ladder.base - 1) > 1e-9:
             frequencies = ladder.first * other ** -(ladder.pair / ladder.denominator)
             says = f"the base is {other:g} instead of {ladder.base:g}"
@@ -520,9 +520,8 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
     rows = _consecutive(sample)
     if rows is None or rows.shape[1] < 4:
         return None
-    dtype = {"float64": np.float64, "float16": np.float16}.get(sample.form.name, np.float32)
     answers = []
-    for values in (rows.astype(dtype), encoding.table(len(rows), dtype=np.float64)):
+    for values in (rows.astype(dtype_for(sample.form)), encoding.table(len(rows), dtype=np.float64)):
         try:
             answers.append(identify(values))
         except ValueError:

@@ -15,10 +15,11 @@ import numpy as np
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import FLOAT32, Format
 from ..._core.rotary.value import Rotary
-from ..identify.angles import BASES, ROTARY_BASES
+from ..identify.bases import BASES, ROTARY_BASES, bases_near, few_digits
 from ..identify.rotary import identify_rotary
+from ..identify.tolerances import least_of, relative_slack
 from .report import Fault, Finding
-from .values import HALVES, array_of, fits, held, least_of, relative_slack, through
+from .values import HALVES, array_of, fits, held, through
 
 # fewer numbers than these fit many a schedule
 _LEAST_COUNT = 4
@@ -280,10 +281,7 @@ def _bases(numbers: Floats, slack: float) -> list[float]:
             logarithm = -math.log(numbers[last] / numbers[0]) * count / last
             if 0 < abs(logarithm) < 100:
                 measured.append(math.exp(logarithm))
-    near = [base for base in _BASES if any(abs(math.log(base / one)) < slack for one in measured)]
-    return list(
-        dict.fromkeys(near + [float(f"{one:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6, 17) for one in measured])
-    )
+    return list(dict.fromkeys(bases_near(measured, slack, _BASES) + measured))
 
 
 def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
@@ -317,7 +315,7 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
     if not (numbers[-1] > 0 and unscaled[-1] > 0):
         return
     measured = float(unscaled[-1] / numbers[-1])
-    factors = list(dict.fromkeys([*(float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)), measured]))
+    factors = list(dict.fromkeys([*few_digits(measured), measured]))
     for factor in factors:
         if abs(factor - 1) < 1e-5 or not 1e-3 < factor < 1e5:
             continue
@@ -464,6 +462,4 @@ def _bases_by_ends(its: _Values, denominator: float) -> list[float]:
     if not 0 < abs(logarithm) < 100:
         return []
     base = math.exp(logarithm)
-    slack = 0.05 if its.form in HALVES else 1e-3
-    near = [one for one in _BASES if abs(math.log(one / base)) < slack]
-    return list(dict.fromkeys(near + [float(f"{base:.{digits}g}") for digits in (1, 2, 3, 4, 6)]))
+    return bases_near([base], 0.05 if its.form in HALVES else 1e-3, _BASES)

@@ -13,11 +13,10 @@ from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import Format
 from ..identify.angles import BLOCK
+from ..identify.tolerances import CHECKED_SINE, least_of, relative_slack
 from .report import Fault
-from .values import HALVES, least_of, relative_slack, through
+from .values import HALVES, through
 
-# error of sines by float32 arithmetic, beside that of their angles
-_CONSTANT = 1e-6
 # rows and columns on which roundings are tried
 _ROWS, _COLUMNS = 192, 64
 # fraction of the values changed by a rounding that must match it: a last bit decides where the others are rounded
@@ -52,7 +51,7 @@ class Waves(NamedTuple):
         # an infinite value may not be infinitely far away
         sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
         result: Floats = (
-            2 * form.rounding * sizes + np.abs(self.amplitudes) * (_CONSTANT + slack * angles) + least_of(form)
+            2 * form.rounding * sizes + np.abs(self.amplitudes) * (CHECKED_SINE + slack * angles) + least_of(form)
         )
         return result
 

@@ -46,6 +46,31 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
     return ""
 
 
-def lines_of(rows: Sequence[tuple[str, str]]) -> str:
-    """Return a line for each title and its text."""
-    return "\n".join(f"{title:<11} {text}" for title, text in rows)
+class Shown:
+    """Text and HTML of an identification: its rows of titles and texts, or the closest preset."""
+
+    closest: str | None
+    error: float
+    # what was searched for
+    _kind = "encoding"
+
+    def _rows(self) -> dict[str, str]:
+        """Return the text of each title, which may be empty. There are no titles if nothing was found."""
+        raise NotImplementedError
+
+    def _lines(self) -> list[tuple[str, str]]:
+        return [(title, text) for title, text in self._rows().items() if text]
+
+    def _nothing(self) -> str:
+        if self.closest:
+            return f"no known {self._kind}; the closest is {self.closest}, off by {self.error:.3g}"
+        return f"no known {self._kind}, and no preset comes near"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{title:<11} {text}" for title, text in self._lines()) or self._nothing()
+
+    def _repr_html_(self) -> str:
+        # only notebooks call this, so the import waits
+        from ..._core.numbers.notebook import html_table
+
+        return html_table(self._lines() or [(self._nothing(),)])

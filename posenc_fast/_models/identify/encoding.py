@@ -28,8 +28,22 @@ from ..._core.positions.foreign import numbers_of
 from ...presets import names
 from ...presets._registry import facts
 from ...typing import Function, Layout
-from .angles import BASES, BLOCK, FIRSTS, NEAR, Angles, Table, measure, odd_of, scale_of, schedules, start_of, tolerated
-from .calls import call_of, lines_of
+from .angles import (
+    BLOCK,
+    FIRSTS,
+    NEAR,
+    ORDERS,
+    Angles,
+    Table,
+    measure,
+    odd_of,
+    scale_of,
+    schedules,
+    start_of,
+    tolerated,
+)
+from .bases import BASES
+from .calls import Shown, call_of
 from .grids import over_axes
 
 LEAST_ROWS = 8
@@ -51,7 +65,7 @@ _BASE_NAMES = (
 
 
 @dataclass(frozen=True)
-class Identification:
+class Identification(Shown):
     """The encoding that made a table, and how; true if one was found.
 
     Parameters
@@ -100,29 +114,14 @@ class Identification:
     def __bool__(self) -> bool:
         return self.encoding is not None
 
-    def __str__(self) -> str:
-        return lines_of(self._rows()) or self._nothing()
-
-    def _repr_html_(self) -> str:
-        # only notebooks ask
-        from ..._core.numbers.notebook import html_table
-
-        return html_table(self._rows() or [(self._nothing(),)])
-
-    def _nothing(self) -> str:
-        if self.closest:
-            return f"no known encoding; the closest is {self.closest}, off by {self.error:.3g}"
-        return "no known encoding, and no preset comes near"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """Return titles and texts; none where nothing was found."""
+    def _rows(self) -> dict[str, str]:
         if self.encoding is None:
-            return []
+            return {}
         places = f"{self.start:g}, {self.start + self.step:g}, .."
         if self.axes:
             places = f"grid([{', '.join(map(str, self.axes))}], encoding).reshape(-1, {self.encoding.d_model})"
         zeros = f"{', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}"
-        rows = {
+        return {
             "presets": ", ".join(self.presets) or "none",
             "encoding": repr(self.encoding),
             "positions": places,
@@ -130,7 +129,6 @@ class Identification:
             "error": f"{self.error:.3g}",
             "call": call_of(self.encoding),
         }
-        return [(title, text) for title, text in rows.items() if text]
 
 
 class _Candidate(NamedTuple):
@@ -224,8 +222,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     if len(shape) > 1:
         return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
     fits = []
-    orders: tuple[tuple[Function, ...], ...] = ("sin", "cos"), ("cos", "sin")
-    for layout, functions in itertools.product(LAYOUTS, orders):
+    for layout, functions in itertools.product(LAYOUTS, ORDERS):
         angles = measure(checked, layout, functions)
         if angles is not None:
             candidates = _candidates(checked, angles, first, layout, functions)

@@ -25,15 +25,15 @@ from ..._core.rotary.value import Rotary
 from ...presets._registry import FACTS
 from ...typing import RotaryLayout
 from .angles import NEAR
-from .calls import call_of, lines_of
-from .rotations import Sample, frequencies_in, guesses
+from .calls import Shown, call_of
+from .rotations import Sample, columns_of, complex_pairs, frequencies_in, guesses
 
 # heads and tokens that are looked at
 _HEADS, _TOKENS = 16, 1024
 
 
 @dataclass(frozen=True)
-class RotaryIdentification:
+class RotaryIdentification(Shown):
     """The rotary encoding that rotated vectors or made tables; true if one was found.
 
     Parameters
@@ -73,30 +73,16 @@ class RotaryIdentification:
     attention_factor: float = 1.0
     error: float = math.inf
     closest: str | None = None
+    _kind = "rotary encoding"
 
     def __bool__(self) -> bool:
         return self.rotary is not None
 
-    def __str__(self) -> str:
-        return lines_of(self._rows()) or self._nothing()
-
-    def _repr_html_(self) -> str:
-        # only notebooks ask
-        from ..._core.numbers.notebook import html_table
-
-        return html_table(self._rows() or [(self._nothing(),)])
-
-    def _nothing(self) -> str:
-        if self.closest:
-            return f"no known rotary encoding; the closest is {self.closest}, off by {self.error:.3g}"
-        return "no known rotary encoding, and no preset comes near"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """Return titles and texts; none where nothing was found."""
+    def _rows(self) -> dict[str, str]:
         if self.rotary is None:
-            return []
+            return {}
         direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
-        rows = {
+        return {
             "presets": ", ".join(self.presets) or "none",
             "rotary": repr(self.rotary),
             "layout": self.layout or "not in these numbers",
@@ -104,7 +90,6 @@ class RotaryIdentification:
             "error": f"{self.error:.3g}",
             "call": call_of(self.rotary, self.presets),
         }
-        return [(title, text) for title, text in rows.items() if text]
 
 
 class _Fit(NamedTuple):
@@ -274,11 +259,9 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     where = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
     if columns % 2 == 0:
-        orders: dict[RotaryLayout, tuple[Array, Array]] = {
-            "half": (table[..., : columns // 2], table[..., columns // 2 :]),
-            "interleaved": (table[..., 0::2], table[..., 1::2]),
-        }
-        for layout, (one, other) in orders.items():
+        layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
+        for layout in layouts:
+            one, other = (table[..., part] for part in columns_of(layout, columns))
             if (one == other).all():
                 yield Sample(None, one, where, kind, layout, head)
     yield Sample(None, table, where, kind, None, head)
@@ -313,17 +296,10 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     for dim in sorted({least, *common}):
         if least <= dim <= width:
             for layout in LAYOUTS:
-                source = (_halves if layout == "half" else _neighbours)(both[0], dim)
-                target = (_neighbours if layout == "interleaved" else _halves)(both[1], dim)
+                # interleaved_to_half: adjacent before, half of dim apart after the rotation
+                source = complex_pairs(both[0], "half" if layout == "half" else "interleaved", dim)
+                target = complex_pairs(both[1], "interleaved" if layout == "interleaved" else "half", dim)
                 yield Sample(source, target, where, max(kind, other), layout, width)
-
-
-def _halves(values: Floats, dim: int) -> Array:
-    return values[..., : dim // 2] + 1j * values[..., dim // 2 : dim]
-
-
-def _neighbours(values: Floats, dim: int) -> Array:
-    return values[..., 0:dim:2] + 1j * values[..., 1:dim:2]
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
