@@ -15,7 +15,7 @@ import numpy as np
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import FLOAT32, Format
 from ..._core.rotary.value import Rotary
-from ..identify.bases import BASES, ROTARY_BASES, bases_near, few_digits
+from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few_digits
 from ..identify.rotary import identify_rotary
 from ..identify.tolerances import least_of, relative_slack
 from .report import Fault, Finding
@@ -315,7 +315,7 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
     if not (numbers[-1] > 0 and unscaled[-1] > 0):
         return
     measured = float(unscaled[-1] / numbers[-1])
-    factors = list(dict.fromkeys([*few_digits(measured), measured]))
+    factors = list(dict.fromkeys([*few_digits(measured, ROTARY_DIGITS), measured]))
     for factor in factors:
         if abs(factor - 1) < 1e-5 or not 1e-3 < factor < 1e5:
             continue
@@ -462,4 +462,4 @@ def _bases_by_ends(its: _Values, denominator: float) -> list[float]:
     if not 0 < abs(logarithm) < 100:
         return []
     base = math.exp(logarithm)
-    return bases_near([base], 0.05 if its.form in HALVES else 1e-3, _BASES)
+    return bases_near([base], 0.05 if its.form in HALVES else 1e-3, _BASES, ROTARY_DIGITS)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
 from ...typing import Function, Layout, Odd
-from .bases import BASES, few_digits
+from .bases import BASES, DIGITS, few_digits
 from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 
 # largest difference of a preset that is named as the closest, as a part of its largest value: two cosines differ by up to 2
@@ -156,5 +156,7 @@ def _bases(fall: float, half: float) -> list[tuple[float, float]]:
         if half > shift and abs(fall * (half - shift)) < 600:
             base = math.exp(fall * (half - shift))
             options += [(rank, order, known) for rank, known in enumerate(BASES) if abs(math.log(known / base)) < 0.05]
-            options += [(rank, order, one) for rank, one in enumerate([*few_digits(base), base], len(BASES))]
+            options += [
+                (rank, order, one) for rank, one in enumerate([*few_digits(base, DIGITS[1:]), base], len(BASES))
+            ]
     return [(base, _SHIFTS[order]) for _, order, base in sorted(options)]
