@@ -1,4 +1,4 @@
-"""Verdicts on position tables, of which nothing says what they are to be but their own rows and columns."""
+"""Verdicts on position tables, by their own rows and columns: no config describes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PART, _PARTS = 64, 4
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 # rows of other tokens, such as a class token's, before those of positions
 _TOKENS = 4
-# rows and columns on which a first look is
+# numbers of rows and columns of a first test
 _ROWS, _COLUMNS = 48, 32
 
 

@@ -1,4 +1,4 @@
-"""Values of a tensor beside exact ones: the type that they fit into, rounding through 16 bits, and what is tolerated."""
+"""Values of a tensor: their array, the narrowest type that holds all of them, and rounding through 16 bits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..identify.angles import BLOCK
 
 # the types of 16 bits
 HALVES = (BFLOAT16, FLOAT16)
-# values that are looked at to tell which type they fit into
+# number of values that determine the narrowest type
 TYPE_SAMPLE = 1 << 16
 
 
 def array_of(values: Any, name: str) -> Array:
-    """Return an array or tensor as an array of one of the four types; of a tensor the values, wherever it is."""
+    """Return an array or a tensor, on any device, as an array of one of the four types."""
     if hasattr(values, "detach"):
         values = values.detach()
         values = values if values.is_cpu or values.is_meta else values.cpu()
@@ -55,7 +55,7 @@ def fits(form: Format, values: Floats) -> bool:
 
 
 def held(array: Array) -> Format:
-    """Return the type of which the values of a real array are: that of fewest bits among those that have them all.
+    """Return the narrowest type that holds all values of a real array.
 
     Files of 16 bits are often stored again in 32.
     """
@@ -67,7 +67,7 @@ def held(array: Array) -> Format:
     some = flat[:: max(1, flat.size // TYPE_SAMPLE)].astype(np.float64)
     narrower = [other for other in (*HALVES, FLOAT32) if other.bits < form.bits]
     for other in narrower:
-        # a few ones and zeros say nothing
+        # ones and zeros fit into every type
         if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
             return other
     return FLOAT64 if form is FLOAT64 else FLOAT32

@@ -1,4 +1,4 @@
-"""A table of sinusoids beside the exact ones: where it is wrong, and which rounding of 16 bits made it so."""
+"""Comparison of a table with exact sinusoids: the wrong rows and columns, and the rounding to 16 bits that explains them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _compare(
         values, where = table[some].astype(np.float64), positions[some]
         exact = encoding.encode(where if where.shape[1] > 1 else where[:, 0], dtype=np.float64)
         difference = np.abs(values - exact)
-        # what is not finite is not near
+        # `~(<=)` and not `>`, so that NaN counts as wrong
         allowed = waves.allowed(where, values, form)
         wrong = ~(difference <= allowed)
         gross |= not bool((difference <= _GROSS * allowed).all())
@@ -101,7 +101,7 @@ def _compare(
 def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
     """Whether all values of a table are an encoding's."""
     waves, rows = Waves.of(encoding), np.arange(len(table))
-    # most that are not tell it by a few rows
+    # the first rows reject most other encodings
     some = (rows[:8], rows) if len(rows) > 8 else (rows,)
     return all(not _compare(table, encoding, waves, positions, form, part).of_rows.any() for part in some)
 

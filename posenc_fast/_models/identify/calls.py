@@ -10,7 +10,7 @@ from ..._core.encoding.value import Encoding
 from ..._core.rotary.value import Rotary
 from ...presets._registry import get
 
-# characters of a recipe that says it all at a glance, and is not of one model
+# longest recipe in characters that is shown instead of the call of a preset
 _SHORT = 60
 
 
@@ -19,7 +19,7 @@ def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
 
     It is the recipe, or for a Rotary whose recipe is long, the call of the first of the presets that makes it.
     """
-    # where the repr is shortened, the recipe takes pages
+    # a recipe longer than the repr is too long to show
     text = value.recipe if value.recipe == repr(value) else None
     if isinstance(value, Rotary) and (text is None or len(text) > _SHORT):
         text = _preset_call(value, presets) or text
@@ -38,7 +38,7 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
             try:
                 same = build(**options) == rotary
             except (TypeError, ValueError):
-                # it has no such argument, or its source no such width
+                # the preset has no such argument, or its source no such width
                 continue
             if same:
                 arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())

@@ -1,8 +1,8 @@
-"""Search for the encoding that made a table, from the numbers alone, whatever type they were rounded to.
+"""Search for the encoding that made a table, from the numbers alone, in any type.
 
-A pair of columns, taken as a complex number, turns by the same angle from row to row. For each order of columns that
-sources have, the angles are measured; if every pair turns evenly, they are compared with the schedules that sources
-have, and the whole table with the encoding that would have made it.
+A pair of columns, as a complex number, rotates by the same angle from row to row. The angles are measured for each
+usual order of columns. If every pair rotates evenly, the angles are compared with known schedules of frequencies, and
+the whole table with the encoding of each schedule.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from .calls import Shown, call_of
 from .grids import over_axes
 
 LEAST_ROWS = 8
-# rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
+# rows on which angles are measured; first and last rows on which candidates are tried. The answer is compared with all
 _ROWS, _SAMPLE = 1024, 32
-# positions at which presets begin
+# first positions of presets
 _STARTS = (0, 1, 2)
-# parameters of presets that are bases
+# names of parameters of presets that are bases
 _BASE_NAMES = (
     "base",
     "max_len",
@@ -214,7 +214,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     first = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # most programs read no files
+        # most programs identify arrays, so the import waits
         from ... import _table_in  # type: ignore[attr-defined]
 
         values = _table_in(os.fspath(table))
@@ -229,7 +229,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
             fits += [fit for fit in (_fit(checked, candidate) for candidate in candidates) if fit.misfit <= 1]
     for _, group in itertools.groupby(sorted(fits, key=_Fit.rarity), key=_Fit.rarity):
         alike = list(group)
-        # an error a little larger is worth a simpler answer: sources have errors of their own
+        # accept a slightly larger error for more common parameters, because sources have errors of their own
         least = 2 * min(fit.misfit for fit in alike) + 0.1
         for fit in alike:
             if fit.misfit <= least:

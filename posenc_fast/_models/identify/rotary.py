@@ -1,7 +1,7 @@
-"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or turned vectors.
+"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or rotated vectors.
 
-Vectors become complex numbers, one for each token and pair, before and after they were turned. The presets are
-tried first; if none fits, frequencies are measured and compared with the ways in which sources make them.
+Vectors become complex numbers, one for each token and pair, before and after the rotation. The presets are tried
+first. If none fits, frequencies are measured and compared with the formulas of sources.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .angles import NEAR
 from .calls import Shown, call_of
 from .rotations import Sample, columns_of, complex_pairs, frequencies_in, guesses
 
-# heads and tokens that are looked at
+# numbers of heads and tokens that are compared
 _HEADS, _TOKENS = 16, 1024
 
 
@@ -254,7 +254,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     if len(table) < 2:
         raise ValueError(f"cos has shape {first.shape}, but must have (.., tokens, columns), at least two tokens")
     if (table == table[0]).all():
-        # nothing turns, as whole turns do not
+        # no pair rotates, or each rotates by whole turns
         return
     where = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
@@ -283,13 +283,13 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     where = _checked_positions(positions, tokens)[:_TOKENS]
     some_heads = (array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS] for array in (before, after))
     both = [heads.transpose(1, 0, 2) for heads in some_heads]
-    # padding says nothing
+    # tokens of zeros, such as padding, contain no angles
     used = (both[0] != 0).any(axis=(1, 2))
     both, where = [array[used] for array in both], where[used]
     changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
     if not len(changed):
         return
-    # slow pairs may have stayed as they were: common parts of a head come after the least
+    # slow pairs may be unchanged: try the smallest width that contains all changes, then common parts of a head
     least = (int(changed[-1]) + 2) // 2 * 2
     common = {width * k // 16 * 2 for k in range(1, 9)}
     common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
@@ -338,7 +338,7 @@ def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[t
         parameters = inspect.signature(FACTS[name].build).parameters
         if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
             continue
-        # where the width is not known, that of a head whose part turns is not guessed
+        # without a width, partial rotary presets have several possible head_dims: leave these presets out
         if head is None and default.rotary_dim not in (default.head_dim, 2 * pairs):
             continue
         width = default.head_dim * 2 * pairs / default.rotary_dim if head is None else head
@@ -372,7 +372,7 @@ def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> 
         for sample in samples:
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
-            # tables of DeepSeek are those of its layout before it moves the values
+            # DeepSeek's tables belong to the layout before it reorders the values, so only vectors need the same layout
             if sample.before is not None and sample.layout != rotary.layout:
                 continue
             matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
@@ -393,7 +393,7 @@ def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
     fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
-    # where columns come in pairs, they are not taken for pairs of their own
+    # if columns are equal in pairs, prefer the samples with one column a pair
     fits = [one for one in fits if one[1].sample.layout is not None] or fits
     least = min(fit.misfit for _, fit in fits)
     fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]

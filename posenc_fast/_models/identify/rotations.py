@@ -1,6 +1,6 @@
-"""Frequencies measured in tables and in turned vectors, and the ways in which sources make such frequencies.
+"""Frequencies measured in tables and in rotated vectors, and the formulas by which sources compute frequencies.
 
-Vectors are complex numbers, one for each token and pair, before and after they were turned.
+Vectors are complex numbers, one for each token and pair, before and after the rotation.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def complex_pairs(values: Array, layout: str, dim: int) -> Array:
 
 
 class Sample(NamedTuple):
-    """Pairs before and after they were turned (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
+    """Pairs before and after the rotation (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
 
-    layout and head_dim are None where they are not known; before is None for tables.
+    layout and head_dim are None if they are unknown. before is None for tables.
     """
 
     before: Complex | None
@@ -59,7 +59,7 @@ class Sample(NamedTuple):
         return int(self.after.shape[-1])
 
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
-        """Return the largest difference in units of the tolerated one, and the same without, for frequencies (pairs, axes)."""
+        """Return the largest difference divided by the tolerated one, and the largest difference, for frequencies (pairs, axes)."""
         rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
         if self.frequencies is not None:
             difference = np.abs(self.frequencies - frequencies)
@@ -83,7 +83,7 @@ class Sample(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Measured frequencies (pairs, axes), how much they may be off, and the factor of cosines and sines."""
+    """Measured frequencies (pairs, axes), their largest errors, and the factor of cosines and sines."""
 
     frequencies: Floats
     errors: Floats
@@ -105,7 +105,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
         return Measured(sample.frequencies, (2 * rounding + PER_ANGLE) * np.abs(sample.frequencies), 1.0)
     ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
     weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
-    # all heads turn alike; of pairs that are nearly nothing no angle is known
+    # all heads rotate by the same angles; pairs of length 0 have no angle
     total, weights = ratio.sum(axis=1), weight.sum(axis=1)
     if len(total) < 2 or not weights.all():
         return None
@@ -129,7 +129,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
     values = values + more.T
     spread = np.sqrt((sample.positions**2).sum(axis=0))
     largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
-    # small sines are rounded to as many digits as large ones, but not differences of turned values
+    # small sines keep as many digits as large ones, but differences of rotated values do not
     size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
     errors = (4 * rounding * size + PER_ANGLE * largest + PRODUCT * 1e-2)[:, np.newaxis] / spread
     return Measured(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
