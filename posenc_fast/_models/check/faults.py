@@ -526,32 +526,32 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
             answers.append(identify(values))
         except ValueError:
             return None
-    its, own = answers
-    made = its.encoding
-    if made is None or made.ndim != 1 or its.axes or (its.base is None and not its.presets):
+    found, own = answers
+    made = found.encoding
+    if made is None or made.ndim != 1 or found.axes or (found.base is None and not found.presets):
         return None
-    where = its.start + its.step * sample.positions
+    where = found.start + found.step * sample.positions
     if not _explains(sample, _Variant("frequencies", "", Waves.of(made), where)):
         return None
-    differences = list(_differences(its, own))
+    differences = list(_differences(found, own))
     if not differences:
         return None
     return differences[0][0], " and ".join(words for _, words in differences)
 
 
-def _differences(its: Identification, own: Identification) -> Iterator[tuple[Fault, str]]:
-    if its.start != own.start:
-        yield "start", f"the first row is that of position {its.start:g}"
-    if its.step != own.step:
+def _differences(found: Identification, own: Identification) -> Iterator[tuple[Fault, str]]:
+    if found.start != own.start:
+        yield "start", f"the first row is that of position {found.start:g}"
+    if found.step != own.step:
         yield "sign", "positions count backwards"
-    if (its.layout, its.functions) != (own.layout, own.functions) and its.layout and own.layout:
-        yield "layout", f"the columns are {its.layout}, {' before '.join(its.functions)}"
-    if own.base is not None and its.base is not None:
-        if its.freq_shift != own.freq_shift:
-            yield "exponent", f"the frequency shift is {its.freq_shift:g} instead of {own.freq_shift:g}"
-        if its.base != own.base:
-            yield "base", f"the base is {its.base:g} instead of {own.base:g}"
-        if its.first != own.first:
-            yield "scaling", f"the first frequency is {its.first:g} instead of {own.first:g}"
-    if abs(its.scale - own.scale) > 1e-6:
-        yield "amplitude", f"all values are multiplied by {its.scale / own.scale:.6g}"
+    if (found.layout, found.functions) != (own.layout, own.functions) and found.layout and own.layout:
+        yield "layout", f"the columns are {found.layout}, {' before '.join(found.functions)}"
+    if own.base is not None and found.base is not None:
+        if found.freq_shift != own.freq_shift:
+            yield "exponent", f"the frequency shift is {found.freq_shift:g} instead of {own.freq_shift:g}"
+        if found.base != own.base:
+            yield "base", f"the base is {found.base:g} instead of {own.base:g}"
+        if found.first != own.first:
+            yield "scaling", f"the first frequency is {found.first:g} instead of {own.first:g}"
+    if abs(found.scale - own.scale) > 1e-6:
+        yield "amplitude", f"all values are multiplied by {found.scale / own.scale:.6g}"
