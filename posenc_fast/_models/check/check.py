@@ -25,7 +25,7 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# what a config says of a tensor: its encodings, or the part that does not tell
+# encodings of a tensor by the config, or the part of the config that does not determine them
 _Said = tuple[tuple[Rotary, ...], str]
 _NOTHING: _Said = ((), "")
 
@@ -66,8 +66,8 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     A value is right if it is the exact one rounded once to its type, or what float32 arithmetic makes of it: frequencies
     within a few units in the last place, cosines and sines within the error of float32 angles. Tables in 16 bits are
     right if they are rounded once. Frequencies in 16 bits are wrong: angles are their products with positions.
-    Without a config, frequencies and tables that any source makes are right. What has two readings, and what no
-    encoding makes, such as learned positions, is unknown.
+    Without a config, frequencies and tables that any source makes are right. Ambiguous values, and values of
+    no known encoding, such as learned positions, are unknown.
 
     Functions run at about a hundred positions up to a million, as NumPy, torch or jax arrays, whichever they take and
     is imported. Of modules, copies run in evaluation mode, so that nothing of the model changes. Nothing from files is
@@ -240,7 +240,7 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
         try:
             arrays = [array_of(value, part.name) for value, part in zip(values, parts, strict=True)]
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-            # indices are integers, and often called positions
+            # integer tensors called positions are usually indices
             if kind != "table" or not isinstance(error, TypeError):
                 yield Finding(whole, "a tensor", "unknown", None, str(error)), said
             continue

@@ -312,16 +312,16 @@ def finding_of(
     function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
 ) -> Finding:
     """Return the finding for a function; words: for the call, instead of those of the form that was found to work."""
-    its = _Function(function, name, wanted, call)
-    if its.way is not None:
+    runner = _Function(function, name, wanted, call)
+    if runner.way is not None:
         if words:
-            its.way = its.way._replace(words=words)
-        return _judged(its, wanted, longest)
-    if its.odd is not None:
-        return its.odd
-    errors = _telling(its.errors)
+            runner.way = runner.way._replace(words=words)
+        return _judged(runner, wanted, longest)
+    if runner.odd is not None:
+        return runner.odd
+    errors = _telling(runner.errors)
     if call != "length" and not isinstance(wanted, Encoding):
-        rotated = _rotated(function, name, wanted, longest, its.axes)
+        rotated = _rotated(function, name, wanted, longest, runner.axes)
         if isinstance(rotated, Finding):
             return rotated
         errors += rotated
@@ -338,22 +338,22 @@ def _telling(errors: list[str]) -> list[str]:
     return [error for error in first if error]
 
 
-def _judged(its: _Function, wanted: Expected, longest: float | None) -> Finding:
-    way = its.way
+def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Finding:
+    way = runner.way
     assert way is not None
-    ran = _counted(its, longest) if way.counts else _chosen(its, longest)
+    ran = _counted(runner, longest) if way.counts else _chosen(runner, longest)
     if isinstance(ran, Finding):
         return ran
     positions, results, limit = ran
     said = f"; called as {way.words}{limit}"
-    finding = _judge(its.name, results, positions, wanted, said)
-    if finding.verdict == "wrong" and not its.repeats():
-        return Finding(its.name, finding.is_, "unknown", None, f"it returns other values at each call{said}")
+    finding = _judge(runner.name, results, positions, wanted, said)
+    if finding.verdict == "wrong" and not runner.repeats():
+        return Finding(runner.name, finding.is_, "unknown", None, f"it returns other values at each call{said}")
     if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
         says = f"{finding.says}, where the config has {longest:g} positions"
         finding = replace(finding, verdict="wrong", fault="length", says=says)
     if finding.verdict == "right":
-        more = _by_short_tables(its, wanted) if way.counts else _by_real_positions(its, wanted)
+        more = _by_short_tables(runner, wanted) if way.counts else _by_real_positions(runner, wanted)
         finding = more if isinstance(more, Finding) else replace(finding, says=finding.says + more)
     return finding
 
@@ -370,12 +370,12 @@ def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said:
     return judge_code_tables(name, results.tables, positions, exact, said)
 
 
-def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
     """Return positions, as many as the function takes in time, its results there, and from where on it raises."""
-    begin, few, words = time.thread_time(), _few(its.axes), its.way.words if its.way else ""
-    its.at(few)
+    begin, few, words = time.thread_time(), _few(runner.axes), runner.way.words if runner.way else ""
+    runner.at(few)
     spent = max(time.thread_time() - begin, 1e-6)
-    positions = positions_up_to(longest, its.axes, _most(its, longest, spent))
+    positions = positions_up_to(longest, runner.axes, _most(runner, longest, spent))
     if spent / len(_FEW) * len(positions) > _SECONDS:
         keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
         positions = positions[np.unique(keep)]
@@ -384,36 +384,36 @@ def _chosen(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] 
     for most in sorted(set(largest.tolist()), reverse=True):
         some = positions[largest <= most]
         try:
-            results = its.at(some)
+            results = runner.at(some)
         except Unusable as error:
             why, beyond = str(error), most
             if time.thread_time() - begin > 2 * _SECONDS:
-                return few, its.at(few), f"; beyond position {most:g} {why}"
+                return few, runner.at(few), f"; beyond position {most:g} {why}"
             continue
         if not why:
             return some, results, ""
 
         def runs(position: int) -> bool:
             try:
-                its.at(np.concatenate([few, np.full_like(few[:1], position)]))
+                runner.at(np.concatenate([few, np.full_like(few[:1], position)]))
             except Unusable:
                 return False
             return True
 
         last = _last(runs, int(most), int(beyond))
-        if last > most and its.axes == 1:
+        if last > most and runner.axes == 1:
             some = np.append(some, [[float(last)]], axis=0)
-            results = its.at(some)
+            results = runner.at(some)
         return some, results, f"; up to position {last}, beyond which {why}"
-    return Finding(its.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=beyond)
+    return Finding(runner.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=beyond)
 
 
-def _most(its: _Function, longest: float | None, spent: float) -> float:
+def _most(runner: _Function, longest: float | None, spent: float) -> float:
     """Return up to which position code runs in time: some makes a table up to the longest at each call."""
-    near = positions_up_to(None, its.axes, _NEAR)
+    near = positions_up_to(None, runner.axes, _NEAR)
     begin = time.thread_time()
     with contextlib.suppress(Unusable):
-        its.at(near)
+        runner.at(near)
     more = time.thread_time() - begin - spent * len(near) / len(_FEW)
     grows = more > max(spent, 1e-3)
     return max(_NEAR, min(1e6, _NEAR * _SECONDS / more / 4), longest or 0) if grows else 1e6
@@ -427,7 +427,7 @@ def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
     return good
 
 
-def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+def _counted(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
     """Return the positions of the longest table that the function makes in time, some of its rows, and where it ends."""
     longest_of_config = [int(longest)] if longest and 64 < longest < 1e6 else []
     lengths: list[int] = sorted({*_LENGTHS, *longest_of_config})
@@ -437,8 +437,8 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
     for length in lengths:
         started = time.thread_time()
         try:
-            value = call_quietly(its.function, length)
-            width = its.results(value, length).width
+            value = call_quietly(runner.function, length)
+            width = runner.results(value, length).width
         except Unusable as error:
             why, beyond = str(error).replace("positions", "rows"), length
             break
@@ -450,21 +450,21 @@ def _counted(its: _Function, longest: float | None) -> tuple[Floats, _Rows, str]
     if best is None and beyond > 12:
         best = 12, None
     if best is None:
-        return Finding(its.name, FUNCTION, "wrong", "error", f"f({beyond}): {why}")
+        return Finding(runner.name, FUNCTION, "wrong", "error", f"f({beyond}): {why}")
     length, value = best
     if why:
 
         def runs(count: int) -> bool:
             try:
-                its.results(call_quietly(its.function, count), count)
+                runner.results(call_quietly(runner.function, count), count)
             except Unusable:
                 return False
             return True
 
         length = _last(runs, length, beyond)
-        value = call_quietly(its.function, length)
+        value = call_quietly(runner.function, length)
         why = f"; up to {length} rows, beyond which {why}"
-    whole = its.results(value, length)
+    whole = runner.results(value, length)
     near = np.arange(min(length, _ALL_VALUES // whole.width), dtype=np.float64)
     far = positions_up_to(longest, 1, length - 1)[:, 0]
     positions = np.unique(np.concatenate([near, far, [length - 1.0]]))[:, np.newaxis]
@@ -483,36 +483,36 @@ def _take(table: Array, rows: Any, length: int) -> Array:
     return result
 
 
-def _by_short_tables(its: _Function, wanted: Expected) -> Finding | str:
+def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
     """Return the finding of a table of few rows, where it is wrong."""
     for length in (9, 17):
         positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
         try:
-            finding = _judge(its.name, its.at(positions), positions, wanted, f"; called as f({length})")
+            finding = _judge(runner.name, runner.at(positions), positions, wanted, f"; called as f({length})")
         except Unusable as error:
-            return Finding(its.name, FUNCTION, "wrong", "error", f"f({length}): {error}")
+            return Finding(runner.name, FUNCTION, "wrong", "error", f"f({length}): {error}")
         if finding.verdict == "wrong":
             says = f"{finding.says}; the rows of longer tables are right"
             return replace(finding, says=says)
     return ""
 
 
-def _by_real_positions(its: _Function, wanted: Expected) -> Finding | str:
+def _by_real_positions(runner: _Function, wanted: Expected) -> Finding | str:
     """Return the finding at real positions, where it is wrong; words where the function truncates them."""
     column = np.array(_REAL)
-    positions = np.stack([np.roll(column, axis) for axis in range(its.axes)], axis=1)
+    positions = np.stack([np.roll(column, axis) for axis in range(runner.axes)], axis=1)
     try:
-        results = its.at(positions)
+        results = runner.at(positions)
     except Unusable:
         return ""
     if wanted is None:
         return ""
-    finding = _judge(its.name, results, positions, wanted, "; called at real positions")
+    finding = _judge(runner.name, results, positions, wanted, "; called at real positions")
     if finding.verdict != "wrong":
         return ""
     whole: dict[str, Floats] = {"truncated": np.trunc(positions), "rounded": np.rint(positions)}
     for words, integers in whole.items():
-        if _judge(its.name, results, integers, wanted, "").verdict == "right":
+        if _judge(runner.name, results, integers, wanted, "").verdict == "right":
             return f"; real positions are {words} to integers"
     return finding
 

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
-from ..identify.angles import BASES
+from ..identify.bases import BASES, bases_near, few_digits
 from ..identify.encoding import Identification, identify
 from .report import Fault
+from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
 # rows of a first look, which rejects most candidates
@@ -403,7 +404,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
         slow = usable & (np.abs(own) * about < 3)
         slow = slow if slow.any() else usable
         factor = float((turns[slow] * np.abs(own[slow])).sum() / (own[slow] ** 2).sum())
-        for number in dict.fromkeys([*(float(f"{factor:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6)), factor]):
+        for number in dict.fromkeys([*few_digits(factor), factor]):
             if number > 0 and abs(number - 1) > 1e-6:
                 yield _Variant(
                     "scaling", f"all frequencies are multiplied by {number:g}", waves, number * sample.positions
@@ -421,8 +422,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     if not abs(middle) < 100:
         return
     about = math.exp(middle)
-    rounded = [float(f"{about:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6, 17)]
-    for other in dict.fromkeys([*(one for one in BASES if abs(math.log(one) - middle) < 0.05), *rounded]):
+    for other in dict.fromkeys([*bases_near([about], 0.05, BASES), about]):
         if other > 0 and abs(other / ladder.base - 1) > 1e-9:
             frequencies = ladder.first * other ** -(ladder.pair / ladder.denominator)
             says = f"the base is {other:g} instead of {ladder.base:g}"
@@ -520,39 +520,38 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
     rows = _consecutive(sample)
     if rows is None or rows.shape[1] < 4:
         return None
-    dtype = {"float64": np.float64, "float16": np.float16}.get(sample.form.name, np.float32)
     answers = []
-    for values in (rows.astype(dtype), encoding.table(len(rows), dtype=np.float64)):
+    for values in (rows.astype(dtype_for(sample.form)), encoding.table(len(rows), dtype=np.float64)):
         try:
             answers.append(identify(values))
         except ValueError:
             return None
-    its, own = answers
-    made = its.encoding
-    if made is None or made.ndim != 1 or its.axes or (its.base is None and not its.presets):
+    found, own = answers
+    made = found.encoding
+    if made is None or made.ndim != 1 or found.axes or (found.base is None and not found.presets):
         return None
-    where = its.start + its.step * sample.positions
+    where = found.start + found.step * sample.positions
     if not _explains(sample, _Variant("frequencies", "", Waves.of(made), where)):
         return None
-    differences = list(_differences(its, own))
+    differences = list(_differences(found, own))
     if not differences:
         return None
     return differences[0][0], " and ".join(words for _, words in differences)
 
 
-def _differences(its: Identification, own: Identification) -> Iterator[tuple[Fault, str]]:
-    if its.start != own.start:
-        yield "start", f"the first row is that of position {its.start:g}"
-    if its.step != own.step:
+def _differences(found: Identification, own: Identification) -> Iterator[tuple[Fault, str]]:
+    if found.start != own.start:
+        yield "start", f"the first row is that of position {found.start:g}"
+    if found.step != own.step:
         yield "sign", "positions count backwards"
-    if (its.layout, its.functions) != (own.layout, own.functions) and its.layout and own.layout:
-        yield "layout", f"the columns are {its.layout}, {' before '.join(its.functions)}"
-    if own.base is not None and its.base is not None:
-        if its.freq_shift != own.freq_shift:
-            yield "exponent", f"the frequency shift is {its.freq_shift:g} instead of {own.freq_shift:g}"
-        if its.base != own.base:
-            yield "base", f"the base is {its.base:g} instead of {own.base:g}"
-        if its.first != own.first:
-            yield "scaling", f"the first frequency is {its.first:g} instead of {own.first:g}"
-    if abs(its.scale - own.scale) > 1e-6:
-        yield "amplitude", f"all values are multiplied by {its.scale / own.scale:.6g}"
+    if (found.layout, found.functions) != (own.layout, own.functions) and found.layout and own.layout:
+        yield "layout", f"the columns are {found.layout}, {' before '.join(found.functions)}"
+    if own.base is not None and found.base is not None:
+        if found.freq_shift != own.freq_shift:
+            yield "exponent", f"the frequency shift is {found.freq_shift:g} instead of {own.freq_shift:g}"
+        if found.base != own.base:
+            yield "base", f"the base is {found.base:g} instead of {own.base:g}"
+        if found.first != own.first:
+            yield "scaling", f"the first frequency is {found.first:g} instead of {own.first:g}"
+    if abs(found.scale - own.scale) > 1e-6:
+        yield "amplitude", f"all values are multiplied by {found.scale / own.scale:.6g}"

@@ -15,10 +15,11 @@ import numpy as np
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import FLOAT32, Format
 from ..._core.rotary.value import Rotary
-from ..identify.angles import BASES, ROTARY_BASES
+from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few_digits
 from ..identify.rotary import identify_rotary
+from ..identify.tolerances import least_of, relative_slack
 from .report import Fault, Finding
-from .values import HALVES, array_of, fits, held, least_of, relative_slack, through
+from .values import HALVES, array_of, fits, held, through
 
 # fewer numbers than these fit many a schedule
 _LEAST_COUNT = 4
@@ -97,46 +98,46 @@ def judge_frequencies(
     numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
     if numbers.ndim != 1 or not numbers.size:
         return Finding(name, "a tensor", "unknown", None, f"shape {array.shape} is not that of frequencies")
-    its = _Values(name, numbers, held(array), length)
+    tensor = _Values(name, numbers, held(array), length)
     expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
     if not np.isfinite(numbers).all():
         where = np.flatnonzero(~np.isfinite(numbers))
         if expected:
-            return its.finding("wrong", "values", f"values {_listed(where)} are not finite", None)
-        return its.finding("unknown", None, "values that are not finite", None, "a tensor")
+            return tensor.finding("wrong", "values", f"values {_listed(where)} are not finite", None)
+        return tensor.finding("unknown", None, "values that are not finite", None, "a tensor")
     if not expected:
-        return _of_other_length(_without_config(its), rotaries)
+        return _of_other_length(_without_config(tensor), rotaries)
     if not numbers.any() and "inv_freq" in name:
         # as memory is that was never written
-        return its.finding(
+        return tensor.finding(
             "wrong", "values", f"all are 0, instead of those of {called(expected[0][0])}", expected[0][1]
         )
     for rotary, exact in expected:
         # what 16 bits hold exactly is right in them
-        if its._replace(form=FLOAT32).near(exact):
-            return its.finding("right", None, f"those of {called(rotary)}", exact)
+        if tensor._replace(form=FLOAT32).near(exact):
+            return tensor.finding("right", None, f"those of {called(rotary)}", exact)
     # of several axes, a program may keep those of each axis together
     expected = [
         (rotary, exact if rotary._settings.axes is None else _in_order_of(numbers, exact)) for rotary, exact in expected
     ]
     for rotary, exact in expected:
-        if its._replace(form=FLOAT32).near(exact):
-            return its.finding("right", None, f"those of {called(rotary)}, axis by axis", exact)
+        if tensor._replace(form=FLOAT32).near(exact):
+            return tensor.finding("right", None, f"those of {called(rotary)}, axis by axis", exact)
     for faults in (_rounded, _order, _base, _scaling, _arithmetic, _single, _identified):
         for rotary, exact in expected:
-            for variant in faults(its, rotary, exact):
-                return _told(its, variant, rotary, exact)
+            for variant in faults(tensor, rotary, exact):
+                return _fault_finding(tensor, variant, rotary, exact)
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
     # of a linear scaling, a program may keep the frequencies as they were, but no others
-    if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(its, exact):
-        says = f"{its.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
-        return its.finding("wrong", "frequencies", says, exact)
-    return its.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
+    if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(tensor, exact):
+        says = f"{tensor.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
+        return tensor.finding("wrong", "frequencies", says, exact)
+    return tensor.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
 
 
-def _mostly(its: _Values, exact: Floats) -> bool:
+def _mostly(tensor: _Values, exact: Floats) -> bool:
     """Whether at least half of the values are the exact ones."""
-    return 2 * int((its.distance(exact) <= 1).sum()) >= len(exact)
+    return 2 * int((tensor.distance(exact) <= 1).sum()) >= len(exact)
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
@@ -164,18 +165,18 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
                 yield each
 
 
-def _told(its: _Values, variant: Variant, rotary: Rotary, exact: Floats) -> Finding:
+def _fault_finding(tensor: _Values, variant: Variant, rotary: Rotary, exact: Floats) -> Finding:
     """Return the finding for a fault that explains all values."""
     if variant.fault == "scaling" and "positions" in variant.says:
-        return its.finding("unknown", None, variant.says, exact)
+        return tensor.finding("unknown", None, variant.says, exact)
     more = ""
     if (
         variant.fault not in ("rounded", "values")
-        and its.form in HALVES
-        and not its._replace(form=FLOAT32).near(variant.frequencies)
+        and tensor.form in HALVES
+        and not tensor._replace(form=FLOAT32).near(variant.frequencies)
     ):
-        more = f", and rounded to {its.form.name}"
-    return its.finding("wrong", variant.fault, f"{variant.says}{more}: {its.worst(exact)}", exact)
+        more = f", and rounded to {tensor.form.name}"
+    return tensor.finding("wrong", variant.fault, f"{variant.says}{more}: {tensor.worst(exact)}", exact)
 
 
 def _resembles(numbers: Floats, exact: Floats) -> bool:
@@ -193,13 +194,13 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
 # ---- faults ---------------------------------------------------------------------------------------------------------
 
 
-def _rounded(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield roundings to 16 bits at each step of the usual formula."""
     unscaled = without_scaling(rotary, exact)
     ratio = exact / np.where(unscaled == 0, 1.0, unscaled)
     n = len(exact)
     for form in HALVES:
-        if its.form is form and its.near(exact):
+        if tensor.form is form and tensor.near(exact):
             yield Variant("rounded", f"frequencies of {called(rotary)}, rounded to {form.name}", through(form, exact))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             powers = through(form, 1 / np.abs(unscaled))
@@ -213,30 +214,30 @@ def _rounded(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
                 exponents = through(form, np.arange(n) / n)
                 steps["exponents"] = ratio * rotary.base**-exponents
         for step, variant in steps.items():
-            if np.isfinite(variant).all() and its._replace(form=FLOAT32).near(variant):
+            if np.isfinite(variant).all() and tensor._replace(form=FLOAT32).near(variant):
                 yield Variant("rounded", f"{step} of {called(rotary)} went through {form.name}", variant)
 
 
-def _arithmetic(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _arithmetic(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield arithmetic in 16 bits: exponents are rounded, which the logarithm multiplies."""
-    if its.form not in HALVES or not exact.all():
+    if tensor.form not in HALVES or not exact.all():
         return
     logs = np.abs(np.log(np.abs(exact)))
-    allowed = its.form.rounding * (3 + 2 * logs) * np.abs(exact) + 2 * least_of(its.form)
-    if (np.abs(its.numbers - exact) <= allowed).all():
-        yield Variant("rounded", f"frequencies of {called(rotary)}, computed in {its.form.name}", its.numbers)
+    allowed = tensor.form.rounding * (3 + 2 * logs) * np.abs(exact) + 2 * least_of(tensor.form)
+    if (np.abs(tensor.numbers - exact) <= allowed).all():
+        yield Variant("rounded", f"frequencies of {called(rotary)}, computed in {tensor.form.name}", tensor.numbers)
 
 
-def _order(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _order(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the same frequencies in another order, or with the other sign."""
-    if its.near(-exact):
+    if tensor.near(-exact):
         yield Variant(
             "layout", f"frequencies of {called(rotary)} with the other sign: positions turn backwards", -exact
         )
         return
-    variant = _in_order_of(its.numbers, exact)
-    if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and its.near(variant):
-        turned = "from the last to the first" if its.near(exact[::-1]) else "in another order"
+    variant = _in_order_of(tensor.numbers, exact)
+    if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and tensor.near(variant):
+        turned = "from the last to the first" if tensor.near(exact[::-1]) else "in another order"
         yield Variant("layout", f"frequencies of {called(rotary)} {turned}", variant)
 
 
@@ -247,9 +248,9 @@ def _in_order_of(numbers: Floats, exact: Floats) -> Floats:
     return result
 
 
-def _base(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    for variant in base_variants(rotary, exact, its.numbers, 0.2 if its.form in HALVES else 1e-2):
-        if its.near(variant.frequencies):
+def _base(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    for variant in base_variants(rotary, exact, tensor.numbers, 0.2 if tensor.form in HALVES else 1e-2):
+        if tensor.near(variant.frequencies):
             yield variant
 
 
@@ -280,10 +281,7 @@ def _bases(numbers: Floats, slack: float) -> list[float]:
             logarithm = -math.log(numbers[last] / numbers[0]) * count / last
             if 0 < abs(logarithm) < 100:
                 measured.append(math.exp(logarithm))
-    near = [base for base in _BASES if any(abs(math.log(base / one)) < slack for one in measured)]
-    return list(
-        dict.fromkeys(near + [float(f"{one:.{digits}g}") for digits in (1, 2, 3, 4, 5, 6, 17) for one in measured])
-    )
+    return list(dict.fromkeys(bases_near(measured, slack, _BASES) + measured))
 
 
 def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
@@ -317,7 +315,7 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
     if not (numbers[-1] > 0 and unscaled[-1] > 0):
         return
     measured = float(unscaled[-1] / numbers[-1])
-    factors = list(dict.fromkeys([*(float(f"{measured:.{digits}g}") for digits in (1, 2, 3, 4, 6)), measured]))
+    factors = list(dict.fromkeys([*few_digits(measured, ROTARY_DIGITS), measured]))
     for factor in factors:
         if abs(factor - 1) < 1e-5 or not 1e-3 < factor < 1e5:
             continue
@@ -334,11 +332,11 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
             yield Variant("scaling", says, unscaled / factor)
 
 
-def _scaling(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _scaling(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     if len(exact) != rotary.rotary_dim // 2:
         return
-    for variant in scaling_variants(rotary, exact, its.numbers):
-        if its.near(variant.frequencies):
+    for variant in scaling_variants(rotary, exact, tensor.numbers):
+        if tensor.near(variant.frequencies):
             if rotary._settings.rope_type == "linear" and np.array_equal(
                 variant.frequencies, without_scaling(rotary, exact)
             ):
@@ -349,27 +347,27 @@ def _scaling(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
             yield variant
 
 
-def _single(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _single(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the exact frequencies but for some of them."""
-    other = its._replace(form=FLOAT32).distance(exact) > 1
+    other = tensor._replace(form=FLOAT32).distance(exact) > 1
     at = np.flatnonzero(other)
     # slow pairs alone are what scalings change
     tail = len(at) > 2 and np.array_equal(at, np.arange(len(exact) - len(at), len(exact)))
     if 0 < 4 * len(at) <= len(exact) and not tail:
         says = f"values {_listed(at)} are not those of {called(rotary)}"
-        yield Variant("values", says, its.numbers)
+        yield Variant("values", says, tensor.numbers)
 
 
-def _identified(its: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _identified(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield scalings of other kinds than the config's."""
     if len(exact) >= 8 and rotary.base is not None:
-        answer = identify_rotary(frequencies=its.numbers)
+        answer = identify_rotary(frequencies=tensor.numbers)
         if answer.rotary is not None and answer.base is not None and abs(answer.base / rotary.base - 1) < 1e-6:
-            theirs = "no scaling" if answer.scaling is None else _shown(answer.scaling)
+            measured = "no scaling" if answer.scaling is None else _shown(answer.scaling)
             own = rotary._arguments().get("scaling")
             if answer.scaling is None and own is None:
                 return
-            says = f"with {theirs}, where the config has {'no scaling' if own is None else _shown(own)}"
+            says = f"with {measured}, where the config has {'no scaling' if own is None else _shown(own)}"
             if answer.rotary.frequencies.shape == exact.shape:
                 yield Variant("scaling", says, answer.rotary.frequencies)
 
@@ -400,9 +398,9 @@ def _shown(scaling: dict[str, Any]) -> str:
 # ---- without a config -----------------------------------------------------------------------------------------------
 
 
-def _without_config(its: _Values) -> Finding:
+def _without_config(tensor: _Values) -> Finding:
     """Return the finding for frequencies of which no config says what they are to be."""
-    numbers = its.numbers
+    numbers = tensor.numbers
     rises = np.diff(numbers) > 0
     if (
         len(numbers) < _LEAST_COUNT
@@ -410,60 +408,60 @@ def _without_config(its: _Values) -> Finding:
         or not numbers.any()
         or min(int(rises.sum()), int((~rises).sum())) * 4 > len(rises)
     ):
-        return its.finding(
+        return tensor.finding(
             "unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor"
         )
     for form in (FLOAT32, *HALVES):
         if form is not FLOAT32 and not fits(form, numbers):
             continue
-        its = its._replace(form=form)
-        for kind, words, exact in _schedules(its):
+        tensor = tensor._replace(form=form)
+        for kind, words, exact in _schedules(tensor):
             if form is FLOAT32:
-                return its.finding("right", None, words, exact, kind)
+                return tensor.finding("right", None, words, exact, kind)
             once = np.isclose(through(form, exact), numbers, rtol=1e-9, atol=0)
             if len(numbers) >= 8 and 10 * int(once.sum()) >= 9 * len(numbers):
-                return its.finding(
-                    "wrong", "rounded", f"{words}, rounded to {form.name}: {its.worst(exact)}", exact, kind
+                return tensor.finding(
+                    "wrong", "rounded", f"{words}, rounded to {form.name}: {tensor.worst(exact)}", exact, kind
                 )
-    return its.finding("unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor")
+    return tensor.finding(
+        "unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor"
+    )
 
 
-def _schedules(its: _Values) -> Iterator[tuple[str, str, Floats]]:
+def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
     """Yield schedules near the values, with the kind and the words for each: powers of a base, then all that are known."""
-    numbers, n = its.numbers, len(its.numbers)
+    numbers, n = tensor.numbers, len(tensor.numbers)
     for ratio in (2.0, 0.5):
         exact = numbers[0] * ratio ** np.arange(n)
-        if its.near(exact):
+        if tensor.near(exact):
             yield "frequencies of octaves", f"{numbers[0]:g} times powers of {ratio:g}", exact
     if (numbers > 0).all() and numbers[0] != numbers[-1]:
         ends = (1.0, 0.0, 0.5)
         for shift in ends:
             denominator = n - shift
-            for base in _bases_by_ends(its, denominator):
+            for base in _bases_by_ends(tensor, denominator):
                 exact = numbers[0] * base ** (-np.arange(n) / denominator)
-                if its.near(exact) and (len(f"{base:g}") <= 6 or base in _BASES) and shift != 1.0:
+                if tensor.near(exact) and (len(f"{base:g}") <= 6 or base in _BASES) and shift != 1.0:
                     yield _KINDS, f"powers of base {base:g} from {numbers[0]:g} on", exact
-                elif its.near(exact) and shift == 1.0 and base in _BASES:
+                elif tensor.near(exact) and shift == 1.0 and base in _BASES:
                     yield (
                         "timestep frequencies",
                         f"{n} frequencies from {numbers[0]:g} to {numbers[-1]:.6g}, powers of base {base:g}",
                         exact,
                     )
     if n >= 8:
-        dtype = {2: np.float16}.get(its.form.kind, np.float64)
+        dtype = {2: np.float16}.get(tensor.form.kind, np.float64)
         answer = identify_rotary(frequencies=numbers.astype(dtype))
         if answer.rotary is not None and answer.rotary.frequencies.shape == numbers.shape:
             names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
             yield _KINDS, f"those of {called(answer.rotary)}{names}", answer.rotary.frequencies
 
 
-def _bases_by_ends(its: _Values, denominator: float) -> list[float]:
+def _bases_by_ends(tensor: _Values, denominator: float) -> list[float]:
     """Return bases of the powers that end where the values do."""
-    numbers = its.numbers
+    numbers = tensor.numbers
     logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)
     if not 0 < abs(logarithm) < 100:
         return []
     base = math.exp(logarithm)
-    slack = 0.05 if its.form in HALVES else 1e-3
-    near = [one for one in _BASES if abs(math.log(one / base)) < slack]
-    return list(dict.fromkeys(near + [float(f"{base:.{digits}g}") for digits in (1, 2, 3, 4, 6)]))
+    return bases_near([base], 0.05 if tensor.form in HALVES else 1e-3, _BASES, ROTARY_DIGITS)

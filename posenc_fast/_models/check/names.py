@@ -21,7 +21,7 @@ _WORDS = {
     "pe", "wpe", "pos", "position", "positions", "positional", "posemb", "posembed", "posenc", "posembedding", "poses",
     "abspos", "posembeddings",
 }  # fmt: skip
-# words of learned tensors
+# words in names of learned tensors and indices
 _OTHERS = {
     "bias", "biases", "id", "ids", "index", "idx", "proj", "projection", "conv", "linear", "rel", "relative", "rpb", "u",
     "v", "mlp", "norm", "mask", "ln", "layernorm", "scale", "dense", "fc", "head", "query", "key", "value", "token",
@@ -41,7 +41,7 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
         return "divisors"
     if _FREQUENCIES.fullmatch(last):
         if not sides and shape and "inv_freq" in last:
-            # what is left of a list
+            # a list of one frequency
             return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
             return _both(last, shape)

@@ -9,20 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import presets
-from ..._core.encoding.builders import LAYOUTS, sinusoidal
 from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import FLOAT32, FLOAT64
 from ..._core.rotary.value import Rotary
 from ...presets._registry import facts
-from ...typing import Function
 from ..identify.encoding import identify
 from ..identify.rotary import identify_rotary
+from ..identify.rotations import columns_of, complex_pairs
 from .faults import Outcome, Sample, is_right, judge_rows
 from .frequencies import called, without_scaling
 from .report import CODE, Finding
 from .rotary_tables import Tables, judge_rotary_tables, orders_of
-from .values import HALVES, array_of, held
+from .tables import are_about, name_of, tutorial_encodings
+from .values import HALVES, array_of, dtype_for, held
 
 Expected = Encoding | Rotary | str | None
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
@@ -171,20 +171,18 @@ def identified(sample: Sample) -> Identified | None:
     rows = sample.values[: min(count, 64)]
     if len(rows) < 8 or not np.isfinite(rows).all():
         return None
-    dtype = {"float64": np.float64, "float16": np.float16}.get(sample.form.name, np.float32)
     try:
-        answer = identify(rows.astype(dtype))
+        answer = identify(rows.astype(dtype_for(sample.form)))
     except ValueError:
         return None
     known = answer.encoding is not None and (answer.presets or answer.base is not None)
     if not known or answer.axes or answer.step != 1 or answer.encoding is None or answer.zero_rows:
         return None
-    names = ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
     if not answer.presets:
-        return Identified(answer.encoding, answer.start, repr(answer.encoding), answer.scale)
+        return Identified(answer.encoding, answer.start, name_of(answer), answer.scale)
     source: Any = presets.get(answer.presets[0])
     own = np.abs(answer.encoding.amplitudes).max() / np.abs(source(rows.shape[1]).amplitudes).max()
-    return Identified(answer.encoding, answer.start, names, float(own))
+    return Identified(answer.encoding, answer.start, name_of(answer), float(own))
 
 
 def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
@@ -208,16 +206,11 @@ def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
 def _usual(sample: Sample) -> Iterator[Encoding]:
     """Yield the encodings of tutorials of which the first rows are about the sample's."""
     d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
-    functions: tuple[tuple[Function, Function], ...] = ("sin", "cos"), ("cos", "sin")
     if d < 4 or sample.positions.shape[1] > 1 or not few.any():
         return
-    for layout in LAYOUTS:
-        for both in functions:
-            for shift in (0.0, 1.0):
-                encoding = sinusoidal(d, layout=layout, functions=both, freq_shift=shift)
-                exact = encoding.encode(sample.positions[few, 0], dtype=np.float64)
-                if (np.abs(sample.values[few] - exact) < 0.1).mean() > 0.6:
-                    yield encoding
+    for encoding in tutorial_encodings(d):
+        if are_about(sample.values[few], encoding.encode(sample.positions[few, 0], dtype=np.float64)):
+            yield encoding
 
 
 # ---- cosines and sines ----------------------------------------------------------------------------------------------
@@ -356,19 +349,10 @@ def _of_rotation(name: str, tables: tuple[Array, Array], rotation: Rotation, exp
     return replace(judge_code_tables(name, tables, rotation.positions, expected, said, slack), is_=COMPUTED_ROTATION)
 
 
-def _of_pairs(values: Floats, layout: str, dim: int) -> Any:
-    part = values[:, :dim]
-    both = (part[:, 0::2], part[:, 1::2]) if layout == "interleaved" else (part[:, : dim // 2], part[:, dim // 2 :])
-    return both[0] + 1j * both[1]
-
-
 def _in_pairs(z: Any, layout: str) -> Floats:
     """Return complex numbers as columns of pairs."""
     result = np.empty((len(z), 2 * z.shape[1]))
-    half = z.shape[1]
-    first, second = (
-        (slice(0, None, 2), slice(1, None, 2)) if layout == "interleaved" else (slice(half), slice(half, None))
-    )
+    first, second = columns_of(layout, 2 * z.shape[1])
     result[:, first], result[:, second] = z.real, z.imag
     return result
 
@@ -380,7 +364,7 @@ def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats,
     for x, y in zip(before, after, strict=True):
         if np.abs(y[:, dim:] - x[:, dim:]).max(initial=0.0) > 1e-2:
             return None
-        z.append(_of_pairs(y, last, dim) / _of_pairs(x, first, dim))
+        z.append(complex_pairs(y, last, dim) / complex_pairs(x, first, dim))
     if np.abs(z[0] - z[1]).max() > 2e-2 * max(1.0, float(np.abs(z[0]).max())):
         return None
     mean = (z[0] + z[1]) / 2
@@ -397,7 +381,7 @@ def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
     for copies in ("half", "interleaved"):
         both_cos, both_sin = (_in_pairs(table + 1j * table, copies) for table in (cos, sin))
         for partner in ("half", "interleaved"):
-            z = _of_pairs(x, partner, dim)
+            z = complex_pairs(x, partner, dim)
             # the right one is (-second, first)
             for sign, other in ((-1, 1), (1, -1), (1, 1), (-1, -1)):
                 partners = _in_pairs(sign * z.imag + 1j * other * z.real, partner)

@@ -13,19 +13,17 @@ from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import Format
 from ..._core.rotary.value import Rotary
 from ...typing import Function, RotaryLayout
-from ..identify.angles import ROTARY_BASES
+from ..identify.bases import ROTARY_BASES
 from ..identify.rotary import identify_rotary
-from ..identify.rotations import Sample, frequencies_in
+from ..identify.rotations import Sample, columns_of, frequencies_in
 from .frequencies import Variant, base_variants, called, scaling_variants
 from .report import Fault, Finding
-from .values import array_of, held, widened
+from .values import TYPE_SAMPLE, array_of, dtype_for, held, widened
 from .waves import Judgement, agrees, judge_waves
 
 _KIND = "rotary tables"
 # rows on which frequencies are measured, and bases and scalings tried
 _ROWS = 256
-# values that tell the type
-_VALUES = 1 << 16
 
 
 class Tables(NamedTuple):
@@ -96,7 +94,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
         raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
     where = where.astype(np.float64).reshape(rows, -1)
     # by rows of both, without a copy of all
-    step = max(1, rows * orders[0].cos.shape[1] // _VALUES)
+    step = max(1, rows * orders[0].cos.shape[1] // TYPE_SAMPLE)
     form = held(orders[0].rows(slice(None, None, step)).together())
     if not rotaries:
         return _without_config(name, orders, where, form)
@@ -130,9 +128,9 @@ def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
     cos, sin = cos.reshape(shape), None if sin is None else sin.reshape(shape)
     pairs = shape[1] // 2
     if shape[1] % 2 == 0:
-        halves, sides = (slice(0, pairs), slice(pairs, None)), (slice(0, None, 2), slice(1, None, 2))
-        layouts: tuple[tuple[RotaryLayout, tuple[slice, slice]], ...] = ("half", halves), ("interleaved", sides)
-        for layout, (one, other) in layouts:
+        layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
+        for layout in layouts:
+            one, other = columns_of(layout, shape[1])
             there = [table for table in (cos, sin) if table is not None]
             alike = np.all([(table[:, one] == table[:, other]).all(axis=0) for table in there], axis=0)
             if alike.all():
@@ -278,8 +276,8 @@ def _apart(name: str, orders: list[Tables], where: Floats, form: Format, rotarie
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
         layouts = (
-            _Order("in halves", slice(0, pairs), slice(pairs, None)),
-            _Order("side by side", slice(0, None, 2), slice(1, None, 2)),
+            _Order("in halves", *columns_of("half", 2 * pairs)),
+            _Order("side by side", *columns_of("interleaved", 2 * pairs)),
             _Order("in halves, the second from the last to the first", slice(0, pairs), slice(None, pairs - 1, -1)),
         )
         for tables in orders:
@@ -361,9 +359,8 @@ def _without_config(name: str, orders: list[Tables], where: Floats, form: Format
     judged = []
     for begin in sorted({0, len(where) // 2, max(0, len(where) - _ROWS)}):
         part = slice(begin, begin + _ROWS)
-        # the type says how near values must be; bfloat16 in float32 is known by its bits
-        kind = {"float64": np.float64, "float16": np.float16}.get(form.name, np.float32)
-        cos, sin = tables.cos[part].astype(kind), tables.sin[part].astype(kind)  # type: ignore[index]
+        dtype = dtype_for(form)
+        cos, sin = tables.cos[part].astype(dtype), tables.sin[part].astype(dtype)  # type: ignore[index]
         if not (np.isfinite(cos).all() and np.isfinite(sin).all()) or len(cos) < 8:
             continue
         own = where[part] if where.shape[1] > 1 else where[part, 0]

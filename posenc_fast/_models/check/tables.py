@@ -1,7 +1,8 @@
-"""Verdicts on position tables, of which nothing says what they are to be but their own rows and columns."""
+"""Verdicts on position tables, by their own rows and columns: no config describes them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -13,8 +14,8 @@ from ..._core.encoding.builders import LAYOUTS, sinusoidal
 from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import FLOAT16, Format
-from ...typing import Function
-from ..identify.angles import BASES
+from ..identify.angles import ORDERS
+from ..identify.bases import BASES
 from ..identify.encoding import Identification, identify
 from .report import TABLE, Finding
 from .values import HALVES, array_of, held, widened
@@ -25,7 +26,7 @@ _PART, _PARTS = 64, 4
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 # rows of other tokens, such as a class token's, before those of positions
 _TOKENS = 4
-# rows and columns on which a first look is
+# numbers of rows and columns of a first test
 _ROWS, _COLUMNS = 48, 32
 
 
@@ -122,7 +123,8 @@ def _is_known(answer: Identification, form: Format) -> bool:
     return form not in HALVES or answer.base in BASES or float(f"{answer.base:.3g}") == answer.base
 
 
-def _words(answer: Identification) -> str:
+def name_of(answer: Identification) -> str:
+    """Return the first presets of an identification, or the repr of its encoding."""
     if answer.presets:
         return ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
     return repr(answer.encoding)
@@ -132,7 +134,7 @@ def _right(name: str, array: Array, answer: Identification, form: Format, own: s
     encoding = answer.encoding
     assert encoding is not None
     radians = None
-    says = f"made by {_words(answer)}"
+    says = f"made by {name_of(answer)}"
     if not answer.axes and encoding.ndim == 1:
         flat = array.reshape(-1, array.shape[-1])
         positions = answer.start + answer.step * np.arange(len(flat), dtype=np.float64)[:, np.newaxis]
@@ -206,15 +208,10 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
             if answer.scale != 1:
                 nearest = Encoding(nearest.frequencies, nearest.phases, answer.scale * nearest.amplitudes)
             yield _Guess(nearest, answer.start, answer.step, answer.closest)
-    orders: tuple[tuple[Function, Function], ...] = ("sin", "cos"), ("cos", "sin")
-    for layout in LAYOUTS:
-        for functions in orders:
-            for shift in (0.0, 1.0):
-                if d > 2:
-                    encoding = sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
-                    for start in (0, 1):
-                        if _is_near(flat, kept, encoding, start):
-                            yield _Guess(encoding, start, 1, repr(encoding))
+    rows = np.flatnonzero(kept)[:_ROWS]
+    for encoding, start in itertools.product(tutorial_encodings(d), (0, 1)):
+        if are_about(flat[rows].astype(np.float64), encoding.encode(start + rows, dtype=np.float64)):
+            yield _Guess(encoding, start, 1, repr(encoding))
     parts = sorted({int(start) for start in np.linspace(0, max(0, len(flat) - _PART), _PARTS)})
     seen: set[tuple[Encoding, float]] = set()
     for begin in parts:
@@ -223,14 +220,18 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
             continue
         own = identify(flat[part])
         if own and own.encoding is not None and not own.axes and (own.presets or own.base in BASES):
-            guess = _Guess(own.encoding, own.start - own.step * begin, own.step, _words(own))
+            guess = _Guess(own.encoding, own.start - own.step * begin, own.step, name_of(own))
             if (guess.encoding, guess.start) not in seen:
                 seen.add((guess.encoding, guess.start))
                 yield guess
 
 
-def _is_near(flat: Array, kept: Any, encoding: Encoding, start: int) -> bool:
-    """Whether most values of the first rows are about the encoding's: so near are roundings, and nothing else."""
-    rows = np.flatnonzero(kept)[:_ROWS]
-    exact: Floats = encoding.encode(start + rows, dtype=np.float64)
-    return bool((np.abs(flat[rows].astype(np.float64) - exact) < 0.1).mean() > 0.6)
+def tutorial_encodings(d: int) -> Iterator[Encoding]:
+    """Yield the encodings of tutorials: each layout, each function first, and denominators of d/2 and d/2 - 1."""
+    for layout, functions, shift in itertools.product(LAYOUTS, ORDERS, (0.0, 1.0)):
+        yield sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
+
+
+def are_about(values: Floats, exact: Floats) -> bool:
+    """Return whether most values are so near the exact ones that only roundings to 16 bits explain the rest."""
+    return bool((np.abs(values - exact) < 0.1).mean() > 0.6)

@@ -1,8 +1,7 @@
-"""Values of a tensor beside exact ones: the type that they fit into, rounding through 16 bits, and what is tolerated."""
+"""Values of a tensor: their array, the narrowest type that holds all of them, and rounding through 16 bits."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,16 @@ from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, float_type, format_of, types_here
 from ..._core.numbers.rounding import round_once, values_of
 from ..._core.positions.foreign import as_array
+from ..identify.angles import BLOCK
 
 # the types of 16 bits
 HALVES = (BFLOAT16, FLOAT16)
-# values that are compared at a time
-_BLOCK = 1 << 20
-# values that are looked at to tell which type they fit into
-_SOME = 1 << 16
+# number of values that determine the narrowest type
+TYPE_SAMPLE = 1 << 16
 
 
 def array_of(values: Any, name: str) -> Array:
-    """Return an array or tensor as an array of one of the four types; of a tensor the values, wherever it is."""
+    """Return an array or a tensor, on any device, as an array of one of the four types."""
     if hasattr(values, "detach"):
         values = values.detach()
         values = values if values.is_cpu or values.is_meta else values.cpu()
@@ -42,13 +40,22 @@ def through(form: Format, values: npt.ArrayLike) -> Floats:
         return values_of(form.kind, round_once(form.kind, np.asarray(values, np.float64)))
 
 
+def dtype_for(form: Format) -> type[np.floating[Any]]:
+    """Return the type in which `identify` gets values of a format: it determines the allowed differences.
+
+    `identify` recognizes bfloat16 values in float32 by their bits.
+    """
+    dtypes: dict[str, type[np.floating[Any]]] = {"float64": np.float64, "float16": np.float16}
+    return dtypes.get(form.name, np.float32)
+
+
 def fits(form: Format, values: Floats) -> bool:
     """Whether a type has all of the values."""
     return bool((through(form, values) == values).all())
 
 
 def held(array: Array) -> Format:
-    """Return the type of which the values of a real array are: that of fewest bits among those that have them all.
+    """Return the narrowest type that holds all values of a real array.
 
     Files of 16 bits are often stored again in 32.
     """
@@ -57,10 +64,10 @@ def held(array: Array) -> Format:
     if form in HALVES:
         return form
     flat = array.reshape(-1)
-    some = flat[:: max(1, flat.size // _SOME)].astype(np.float64)
+    some = flat[:: max(1, flat.size // TYPE_SAMPLE)].astype(np.float64)
     narrower = [other for other in (*HALVES, FLOAT32) if other.bits < form.bits]
     for other in narrower:
-        # a few ones and zeros say nothing
+        # ones and zeros fit into every type
         if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
             return other
     return FLOAT64 if form is FLOAT64 else FLOAT32
@@ -69,29 +76,12 @@ def held(array: Array) -> Format:
 def is_constant(array: Array) -> bool:
     """Whether all values are the same number, by blocks: files of a few bytes may have a thousand million of them."""
     flat = array.reshape(-1)
-    return flat.size > 0 and all(bool((flat[i : i + _BLOCK] == flat[0]).all()) for i in range(0, flat.size, _BLOCK))
+    return flat.size > 0 and all(bool((flat[i : i + BLOCK] == flat[0]).all()) for i in range(0, flat.size, BLOCK))
 
 
 def widened(array: Array) -> Array | None:
     """Return float16 values in float32, if bfloat16 has them all: then they were rounded to bfloat16 before."""
-    some = array.reshape(-1)[:: max(1, array.size // _SOME)]
+    some = array.reshape(-1)[:: max(1, array.size // TYPE_SAMPLE)]
     if format_of(array.dtype) is not FLOAT16 or held(some.astype(np.float32)) is not BFLOAT16:
         return None
     return array.astype(np.float32)
-
-
-def least_of(form: Format) -> float:
-    """Return the smallest positive number of a type."""
-    return math.ldexp(1.0, form.least)
-
-
-def relative_slack(frequencies: Floats) -> float:
-    """Return by how much frequencies of a source's float32 arithmetic may differ, as a part of each.
-
-    Exponents are rounded, which the logarithm of the base multiplies; then powers, quotients and scalings are.
-    """
-    size = np.abs(frequencies[frequencies != 0])
-    if not size.size:
-        return FLOAT32.rounding
-    spread = abs(math.log(float(size.max()) / float(size.min())))
-    return FLOAT32.rounding * (8 + 2 * spread)

@@ -1,4 +1,4 @@
-"""A table of sinusoids beside the exact ones: where it is wrong, and which rounding of 16 bits made it so."""
+"""Comparison of a table with exact sinusoids: the wrong rows and columns, and the rounding to 16 bits that explains them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import Format
 from ..identify.angles import BLOCK
+from ..identify.tolerances import CHECKED_SINE, least_of, relative_slack
 from .report import Fault
-from .values import HALVES, least_of, relative_slack, through
+from .values import HALVES, through
 
-# error of sines by float32 arithmetic, beside that of their angles
-_CONSTANT = 1e-6
 # rows and columns on which roundings are tried
 _ROWS, _COLUMNS = 192, 64
 # fraction of the values changed by a rounding that must match it: a last bit decides where the others are rounded
@@ -52,7 +51,7 @@ class Waves(NamedTuple):
         # an infinite value may not be infinitely far away
         sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
         result: Floats = (
-            2 * form.rounding * sizes + np.abs(self.amplitudes) * (_CONSTANT + slack * angles) + least_of(form)
+            2 * form.rounding * sizes + np.abs(self.amplitudes) * (CHECKED_SINE + slack * angles) + least_of(form)
         )
         return result
 
@@ -89,7 +88,7 @@ def _compare(
         values, where = table[some].astype(np.float64), positions[some]
         exact = encoding.encode(where if where.shape[1] > 1 else where[:, 0], dtype=np.float64)
         difference = np.abs(values - exact)
-        # what is not finite is not near
+        # `~(<=)` and not `>`, so that NaN counts as wrong
         allowed = waves.allowed(where, values, form)
         wrong = ~(difference <= allowed)
         gross |= not bool((difference <= _GROSS * allowed).all())
@@ -102,7 +101,7 @@ def _compare(
 def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
     """Whether all values of a table are an encoding's."""
     waves, rows = Waves.of(encoding), np.arange(len(table))
-    # most that are not tell it by a few rows
+    # the first rows reject most other encodings
     some = (rows[:8], rows) if len(rows) > 8 else (rows,)
     return all(not _compare(table, encoding, waves, positions, form, part).of_rows.any() for part in some)
 

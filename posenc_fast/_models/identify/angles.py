@@ -12,16 +12,15 @@ import numpy.typing as npt
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
 from ...typing import Function, Layout, Odd
+from .bases import BASES, DIGITS, few_digits
+from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 
-# by how much sines of sources' float32 angles differ from exact ones: a constant, and a part of the angle
-_CONSTANT, PER_ANGLE = 2e-6, 1e-6
 # largest difference of a preset that is named as the closest, as a part of its largest value: two cosines differ by up to 2
 NEAR = 0.5
 # values that are compared at a time
 BLOCK = 1 << 20
-# bases of sinusoidal encodings and of rotary models, the most common first
-BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
-ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
+# functions of a pair of columns
+ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
 _SHIFTS = (0.0, 1.0, 0.5)
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
@@ -60,7 +59,7 @@ def scale_of(table: Table, values: Floats, expected: Floats) -> float:
 
 def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
     """Return how far values of a source may be from the exact ones, at these angles."""
-    allowed = 2 * table.form.rounding * np.abs(values) + abs(scale) * (_CONSTANT + PER_ANGLE * np.abs(angles))
+    allowed = 2 * table.form.rounding * np.abs(values) + abs(scale) * (IDENTIFIED_SINE + PER_ANGLE * np.abs(angles))
     result: Floats = np.maximum(allowed, 1e-300)
     return result
 
@@ -157,5 +156,7 @@ def _bases(fall: float, half: float) -> list[tuple[float, float]]:
         if half > shift and abs(fall * (half - shift)) < 600:
             base = math.exp(fall * (half - shift))
             options += [(rank, order, known) for rank, known in enumerate(BASES) if abs(math.log(known / base)) < 0.05]
-            options += [(len(BASES) + digits, order, float(f"{base:.{digits}g}")) for digits in (2, 3, 4, 5, 6, 17)]
+            options += [
+                (rank, order, one) for rank, one in enumerate([*few_digits(base, DIGITS[1:]), base], len(BASES))
+            ]
     return [(base, _SHIFTS[order]) for _, order, base in sorted(options)]

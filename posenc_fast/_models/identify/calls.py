@@ -10,7 +10,7 @@ from ..._core.encoding.value import Encoding
 from ..._core.rotary.value import Rotary
 from ...presets._registry import get
 
-# characters of a recipe that says it all at a glance, and is not of one model
+# longest recipe in characters that is shown instead of the call of a preset
 _SHORT = 60
 
 
@@ -19,7 +19,7 @@ def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
 
     It is the recipe, or for a Rotary whose recipe is long, the call of the first of the presets that makes it.
     """
-    # where the repr is shortened, the recipe takes pages
+    # a recipe longer than the repr is too long to show
     text = value.recipe if value.recipe == repr(value) else None
     if isinstance(value, Rotary) and (text is None or len(text) > _SHORT):
         text = _preset_call(value, presets) or text
@@ -38,7 +38,7 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
             try:
                 same = build(**options) == rotary
             except (TypeError, ValueError):
-                # it has no such argument, or its source no such width
+                # the preset has no such argument, or its source no such width
                 continue
             if same:
                 arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
@@ -46,6 +46,31 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
     return ""
 
 
-def lines_of(rows: Sequence[tuple[str, str]]) -> str:
-    """Return a line for each title and its text."""
-    return "\n".join(f"{title:<11} {text}" for title, text in rows)
+class Shown:
+    """Text and HTML of an identification: its rows of titles and texts, or the closest preset."""
+
+    closest: str | None
+    error: float
+    # what was searched for
+    _kind = "encoding"
+
+    def _rows(self) -> dict[str, str]:
+        """Return the text of each title, which may be empty. There are no titles if nothing was found."""
+        raise NotImplementedError
+
+    def _lines(self) -> list[tuple[str, str]]:
+        return [(title, text) for title, text in self._rows().items() if text]
+
+    def _nothing(self) -> str:
+        if self.closest:
+            return f"no known {self._kind}; the closest is {self.closest}, off by {self.error:.3g}"
+        return f"no known {self._kind}, and no preset comes near"
+
+    def __str__(self) -> str:
+        return "\n".join(f"{title:<11} {text}" for title, text in self._lines()) or self._nothing()
+
+    def _repr_html_(self) -> str:
+        # only notebooks call this, so the import waits
+        from ..._core.numbers.notebook import html_table
+
+        return html_table(self._lines() or [(self._nothing(),)])

@@ -1,8 +1,8 @@
-"""Search for the encoding that made a table, from the numbers alone, whatever type they were rounded to.
+"""Search for the encoding that made a table, from the numbers alone, in any type.
 
-A pair of columns, taken as a complex number, turns by the same angle from row to row. For each order of columns that
-sources have, the angles are measured; if every pair turns evenly, they are compared with the schedules that sources
-have, and the whole table with the encoding that would have made it.
+A pair of columns, as a complex number, rotates by the same angle from row to row. The angles are measured for each
+usual order of columns. If every pair rotates evenly, the angles are compared with known schedules of frequencies, and
+the whole table with the encoding of each schedule.
 """
 
 from __future__ import annotations
@@ -28,16 +28,30 @@ from ..._core.positions.foreign import numbers_of
 from ...presets import names
 from ...presets._registry import facts
 from ...typing import Function, Layout
-from .angles import BASES, BLOCK, FIRSTS, NEAR, Angles, Table, measure, odd_of, scale_of, schedules, start_of, tolerated
-from .calls import call_of, lines_of
+from .angles import (
+    BLOCK,
+    FIRSTS,
+    NEAR,
+    ORDERS,
+    Angles,
+    Table,
+    measure,
+    odd_of,
+    scale_of,
+    schedules,
+    start_of,
+    tolerated,
+)
+from .bases import BASES
+from .calls import Shown, call_of
 from .grids import over_axes
 
 LEAST_ROWS = 8
-# rows that angles are measured on, and half of those that candidates are tried on; the answer is compared with all
+# rows on which angles are measured; first and last rows on which candidates are tried. The answer is compared with all
 _ROWS, _SAMPLE = 1024, 32
-# positions at which presets begin
+# first positions of presets
 _STARTS = (0, 1, 2)
-# parameters of presets that are bases
+# names of parameters of presets that are bases
 _BASE_NAMES = (
     "base",
     "max_len",
@@ -51,7 +65,7 @@ _BASE_NAMES = (
 
 
 @dataclass(frozen=True)
-class Identification:
+class Identification(Shown):
     """The encoding that made a table, and how; true if one was found.
 
     Parameters
@@ -100,29 +114,14 @@ class Identification:
     def __bool__(self) -> bool:
         return self.encoding is not None
 
-    def __str__(self) -> str:
-        return lines_of(self._rows()) or self._nothing()
-
-    def _repr_html_(self) -> str:
-        # only notebooks ask
-        from ..._core.numbers.notebook import html_table
-
-        return html_table(self._rows() or [(self._nothing(),)])
-
-    def _nothing(self) -> str:
-        if self.closest:
-            return f"no known encoding; the closest is {self.closest}, off by {self.error:.3g}"
-        return "no known encoding, and no preset comes near"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """Return titles and texts; none where nothing was found."""
+    def _rows(self) -> dict[str, str]:
         if self.encoding is None:
-            return []
+            return {}
         places = f"{self.start:g}, {self.start + self.step:g}, .."
         if self.axes:
             places = f"grid([{', '.join(map(str, self.axes))}], encoding).reshape(-1, {self.encoding.d_model})"
         zeros = f"{', '.join(map(str, self.zero_rows[:8]))}{', ..' if self.zero_rows[8:] else ''}"
-        rows = {
+        return {
             "presets": ", ".join(self.presets) or "none",
             "encoding": repr(self.encoding),
             "positions": places,
@@ -130,7 +129,6 @@ class Identification:
             "error": f"{self.error:.3g}",
             "call": call_of(self.encoding),
         }
-        return [(title, text) for title, text in rows.items() if text]
 
 
 class _Candidate(NamedTuple):
@@ -216,7 +214,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     first = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # most programs read no files
+        # most programs identify arrays, so the import waits
         from ... import _table_in  # type: ignore[attr-defined]
 
         values = _table_in(os.fspath(table))
@@ -224,15 +222,14 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     if len(shape) > 1:
         return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
     fits = []
-    orders: tuple[tuple[Function, ...], ...] = ("sin", "cos"), ("cos", "sin")
-    for layout, functions in itertools.product(LAYOUTS, orders):
+    for layout, functions in itertools.product(LAYOUTS, ORDERS):
         angles = measure(checked, layout, functions)
         if angles is not None:
             candidates = _candidates(checked, angles, first, layout, functions)
             fits += [fit for fit in (_fit(checked, candidate) for candidate in candidates) if fit.misfit <= 1]
     for _, group in itertools.groupby(sorted(fits, key=_Fit.rarity), key=_Fit.rarity):
         alike = list(group)
-        # an error a little larger is worth a simpler answer: sources have errors of their own
+        # accept a slightly larger error for more common parameters, because sources have errors of their own
         least = 2 * min(fit.misfit for fit in alike) + 0.1
         for fit in alike:
             if fit.misfit <= least:

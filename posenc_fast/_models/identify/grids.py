@@ -14,11 +14,11 @@ from ...presets._images import diffusers_2d
 from ...presets._registry import FACTS
 from .angles import BLOCK, Table, scale_of, tolerated
 
-# rows that are tried first
+# number of rows that are compared first
 _SAMPLE = 8
-# how many times as long as the other one of the last two axes is taken to be
+# largest ratio of the lengths of the last two axes
 _LONGEST = 16
-# first arguments of presets that are told the width, and how much of it
+# first arguments of presets that are a fraction of the width, and the divisor
 _WIDTHS = {"num_pos_feats": 2, "channels": 1}
 
 
@@ -77,7 +77,7 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
             try:
                 encoding = build(d // _WIDTHS.get(first, 1), **options)
             except ValueError:
-                # a width that its source does not have
+                # the source has no such width
                 continue
             if encoding.ndim in (2, 3) and encoding.d_model == d:
                 yield name, encoding

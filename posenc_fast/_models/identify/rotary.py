@@ -1,7 +1,7 @@
-"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or turned vectors.
+"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or rotated vectors.
 
-Vectors become complex numbers, one for each token and pair, before and after they were turned. The presets are
-tried first; if none fits, frequencies are measured and compared with the ways in which sources make them.
+Vectors become complex numbers, one for each token and pair, before and after the rotation. The presets are tried
+first. If none fits, frequencies are measured and compared with the formulas of sources.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ..._core.rotary.value import Rotary
 from ...presets._registry import FACTS
 from ...typing import RotaryLayout
 from .angles import NEAR
-from .calls import call_of, lines_of
-from .rotations import Sample, frequencies_in, guesses
+from .calls import Shown, call_of
+from .rotations import Sample, columns_of, complex_pairs, frequencies_in, guesses
 
-# heads and tokens that are looked at
+# numbers of heads and tokens that are compared
 _HEADS, _TOKENS = 16, 1024
 
 
 @dataclass(frozen=True)
-class RotaryIdentification:
+class RotaryIdentification(Shown):
     """The rotary encoding that rotated vectors or made tables; true if one was found.
 
     Parameters
@@ -73,30 +73,16 @@ class RotaryIdentification:
     attention_factor: float = 1.0
     error: float = math.inf
     closest: str | None = None
+    _kind = "rotary encoding"
 
     def __bool__(self) -> bool:
         return self.rotary is not None
 
-    def __str__(self) -> str:
-        return lines_of(self._rows()) or self._nothing()
-
-    def _repr_html_(self) -> str:
-        # only notebooks ask
-        from ..._core.numbers.notebook import html_table
-
-        return html_table(self._rows() or [(self._nothing(),)])
-
-    def _nothing(self) -> str:
-        if self.closest:
-            return f"no known rotary encoding; the closest is {self.closest}, off by {self.error:.3g}"
-        return "no known rotary encoding, and no preset comes near"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        """Return titles and texts; none where nothing was found."""
+    def _rows(self) -> dict[str, str]:
         if self.rotary is None:
-            return []
+            return {}
         direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
-        rows = {
+        return {
             "presets": ", ".join(self.presets) or "none",
             "rotary": repr(self.rotary),
             "layout": self.layout or "not in these numbers",
@@ -104,7 +90,6 @@ class RotaryIdentification:
             "error": f"{self.error:.3g}",
             "call": call_of(self.rotary, self.presets),
         }
-        return [(title, text) for title, text in rows.items() if text]
 
 
 class _Fit(NamedTuple):
@@ -269,16 +254,14 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     if len(table) < 2:
         raise ValueError(f"cos has shape {first.shape}, but must have (.., tokens, columns), at least two tokens")
     if (table == table[0]).all():
-        # nothing turns, as whole turns do not
+        # no pair rotates, or each rotates by whole turns
         return
     where = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
     if columns % 2 == 0:
-        orders: dict[RotaryLayout, tuple[Array, Array]] = {
-            "half": (table[..., : columns // 2], table[..., columns // 2 :]),
-            "interleaved": (table[..., 0::2], table[..., 1::2]),
-        }
-        for layout, (one, other) in orders.items():
+        layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
+        for layout in layouts:
+            one, other = (table[..., part] for part in columns_of(layout, columns))
             if (one == other).all():
                 yield Sample(None, one, where, kind, layout, head)
     yield Sample(None, table, where, kind, None, head)
@@ -300,30 +283,23 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     where = _checked_positions(positions, tokens)[:_TOKENS]
     some_heads = (array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS] for array in (before, after))
     both = [heads.transpose(1, 0, 2) for heads in some_heads]
-    # padding says nothing
+    # tokens of zeros, such as padding, contain no angles
     used = (both[0] != 0).any(axis=(1, 2))
     both, where = [array[used] for array in both], where[used]
     changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
     if not len(changed):
         return
-    # slow pairs may have stayed as they were: common parts of a head come after the least
+    # slow pairs may be unchanged: try the smallest width that contains all changes, then common parts of a head
     least = (int(changed[-1]) + 2) // 2 * 2
     common = {width * k // 16 * 2 for k in range(1, 9)}
     common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
     for dim in sorted({least, *common}):
         if least <= dim <= width:
             for layout in LAYOUTS:
-                source = (_halves if layout == "half" else _neighbours)(both[0], dim)
-                target = (_neighbours if layout == "interleaved" else _halves)(both[1], dim)
+                # interleaved_to_half: adjacent before, half of dim apart after the rotation
+                source = complex_pairs(both[0], "half" if layout == "half" else "interleaved", dim)
+                target = complex_pairs(both[1], "interleaved" if layout == "interleaved" else "half", dim)
                 yield Sample(source, target, where, max(kind, other), layout, width)
-
-
-def _halves(values: Floats, dim: int) -> Array:
-    return values[..., : dim // 2] + 1j * values[..., dim // 2 : dim]
-
-
-def _neighbours(values: Floats, dim: int) -> Array:
-    return values[..., 0:dim:2] + 1j * values[..., 1:dim:2]
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
@@ -362,7 +338,7 @@ def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[t
         parameters = inspect.signature(FACTS[name].build).parameters
         if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
             continue
-        # where the width is not known, that of a head whose part turns is not guessed
+        # without a width, partial rotary presets have several possible head_dims: leave these presets out
         if head is None and default.rotary_dim not in (default.head_dim, 2 * pairs):
             continue
         width = default.head_dim * 2 * pairs / default.rotary_dim if head is None else head
@@ -396,7 +372,7 @@ def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> 
         for sample in samples:
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
-            # tables of DeepSeek are those of its layout before it moves the values
+            # DeepSeek's tables belong to the layout before it reorders the values, so only vectors need the same layout
             if sample.before is not None and sample.layout != rotary.layout:
                 continue
             matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
@@ -417,7 +393,7 @@ def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
     fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
-    # where columns come in pairs, they are not taken for pairs of their own
+    # if columns are equal in pairs, prefer the samples with one column a pair
     fits = [one for one in fits if one[1].sample.layout is not None] or fits
     least = min(fit.misfit for _, fit in fits)
     fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]

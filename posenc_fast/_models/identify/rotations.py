@@ -1,6 +1,6 @@
-"""Frequencies measured in tables and in turned vectors, and the ways in which sources make such frequencies.
+"""Frequencies measured in tables and in rotated vectors, and the formulas by which sources compute frequencies.
 
-Vectors are complex numbers, one for each token and pair, before and after they were turned.
+Vectors are complex numbers, one for each token and pair, before and after the rotation.
 """
 
 from __future__ import annotations
@@ -12,27 +12,38 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..._core.numbers.arrays import Floats
-from ..._core.numbers.formats import FLOAT16, FORMATS
+from ..._core.numbers.arrays import Array, Floats
+from ..._core.numbers.formats import FORMATS
 from ..._core.numbers.schedule import geometric
 from ..._core.rotary.scaling import checked_scaling, frequencies_of
 from ...typing import RotaryLayout
-from .angles import PER_ANGLE, ROTARY_BASES
+from .bases import ROTARY_BASES, ROTARY_DIGITS, bases_near
+from .tolerances import PER_ANGLE, PRODUCT, least_of
 
 Complex = npt.NDArray[np.complex128]
 
-# by how much float32 products differ from exact ones, as a part of a pair's length
-_PRODUCT = 3e-7
-# by kind, the smallest number of a type that has small ones near the values
-_LEAST = (0.0, 0.0, 2.0**FLOAT16.least, 0.0)
 # original lengths of scalings, the most common first
 _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
-class Sample(NamedTuple):
-    """Pairs before and after they were turned (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
+def columns_of(layout: str, dim: int) -> tuple[slice, slice]:
+    """Return the columns of the first and of the second values of all pairs: adjacent, or half of dim apart."""
+    if layout == "interleaved":
+        return slice(0, dim, 2), slice(1, dim, 2)
+    return slice(0, dim // 2), slice(dim // 2, dim)
 
-    layout and head_dim are None where they are not known; before is None for tables.
+
+def complex_pairs(values: Array, layout: str, dim: int) -> Array:
+    """Return the pairs among the first dim columns as complex numbers."""
+    first, second = columns_of(layout, dim)
+    pairs: Array = values[..., first] + 1j * values[..., second]
+    return pairs
+
+
+class Sample(NamedTuple):
+    """Pairs before and after the rotation (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
+
+    layout and head_dim are None if they are unknown. before is None for tables.
     """
 
     before: Complex | None
@@ -48,12 +59,12 @@ class Sample(NamedTuple):
         return int(self.after.shape[-1])
 
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
-        """Return the largest difference in units of the tolerated one, and the same without, for frequencies (pairs, axes)."""
-        rounding = FORMATS[self.kind].rounding
+        """Return the largest difference divided by the tolerated one, and the largest difference, for frequencies (pairs, axes)."""
+        rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
         if self.frequencies is not None:
             difference = np.abs(self.frequencies - frequencies)
             size = np.abs(frequencies)
-            allowed = (2 * rounding + PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + _LEAST[self.kind]
+            allowed = (2 * rounding + PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + least
             misfit = difference / allowed
             return float(misfit.max()), float((difference / np.maximum(size, 1e-300)).max())
         angles = (self.positions @ frequencies.T)[:, np.newaxis]
@@ -62,17 +73,17 @@ class Sample(NamedTuple):
         if self.before is None:
             parts = [(self.after.real, turn.real), (self.after.imag, turn.imag)]
             differences = [(np.abs(got - expected), got) for got, expected in parts]
-            allowed = factor * PER_ANGLE * largest + 1e-12 + _LEAST[self.kind]
+            allowed = factor * PER_ANGLE * largest + 1e-12 + least
             misfit = max(float((d / (2 * rounding * np.abs(got) + allowed)).max()) for d, got in differences)
             return misfit, max(float(d.max()) for d, _ in differences)
         difference = np.abs(self.after - turn * self.before)
         length = factor * np.abs(self.before)
-        allowed = length * (4 * rounding + PER_ANGLE * largest + _PRODUCT) + 1e-30 + _LEAST[self.kind]
+        allowed = length * (4 * rounding + PER_ANGLE * largest + PRODUCT) + 1e-30 + least
         return float((difference / allowed).max()), float(difference.max())
 
 
 class Measured(NamedTuple):
-    """Measured frequencies (pairs, axes), how much they may be off, and the factor of cosines and sines."""
+    """Measured frequencies (pairs, axes), their largest errors, and the factor of cosines and sines."""
 
     frequencies: Floats
     errors: Floats
@@ -94,7 +105,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
         return Measured(sample.frequencies, (2 * rounding + PER_ANGLE) * np.abs(sample.frequencies), 1.0)
     ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
     weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
-    # all heads turn alike; of pairs that are nearly nothing no angle is known
+    # all heads rotate by the same angles; pairs of length 0 have no angle
     total, weights = ratio.sum(axis=1), weight.sum(axis=1)
     if len(total) < 2 or not weights.all():
         return None
@@ -118,9 +129,9 @@ def frequencies_in(sample: Sample) -> Measured | None:
     values = values + more.T
     spread = np.sqrt((sample.positions**2).sum(axis=0))
     largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
-    # small sines are rounded to as many digits as large ones, but not differences of turned values
+    # small sines keep as many digits as large ones, but differences of rotated values do not
     size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
-    errors = (4 * rounding * size + PER_ANGLE * largest + _PRODUCT * 1e-2)[:, np.newaxis] / spread
+    errors = (4 * rounding * size + PER_ANGLE * largest + PRODUCT * 1e-2)[:, np.newaxis] / spread
     return Measured(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
 
 
@@ -178,7 +189,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
             continue
         slack = 8 / math.sqrt(weights.sum()) + 1e-5
         exact = math.exp(estimate)
-        for base in (*ROTARY_BASES, *(float(f"{exact:.{digits}g}") for digits in (1, 2, 3, 4, 6)), exact):
+        for base in (*bases_near([exact], slack, ROTARY_BASES, ROTARY_DIGITS), exact):
             if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
                 seen.add(base)
                 yield base

@@ -1,0 +1,36 @@
+"""Differences between exact values and the float32 arithmetic of sources."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..._core.numbers.arrays import Floats
+from ..._core.numbers.formats import FLOAT32, Format
+
+# Error of a sine or cosine: a constant, and a fraction of the angle. `identify` compares a table with many encodings and
+# uses one fraction for all of them: 16 roundings of a float32 angle. `check` compares with one encoding and must not
+# reject correct float32 code, so its fraction is `relative_slack`, which grows with the range of the frequencies (1.6e-6
+# for base 10000). Its constant is smaller, so that fewer wrong values pass.
+IDENTIFIED_SINE, PER_ANGLE = 2e-6, 1e-6
+CHECKED_SINE = 1e-6
+# error of a float32 rotation, as a fraction of the pair's length: a product and a sum of rounded numbers
+PRODUCT = 3e-7
+
+
+def relative_slack(frequencies: Floats) -> float:
+    """Return the largest relative error of frequencies that are computed in float32.
+
+    A rounded exponent is multiplied by the logarithm of the base. Powers, quotients and scalings are rounded as well.
+    """
+    size = np.abs(frequencies[frequencies != 0])
+    if not size.size:
+        return FLOAT32.rounding
+    spread = abs(math.log(float(size.max()) / float(size.min())))
+    return FLOAT32.rounding * (8 + 2 * spread)
+
+
+def least_of(form: Format) -> float:
+    """Return the smallest positive number of a type: the rounding error of results near 0."""
+    return math.ldexp(1.0, form.least)
