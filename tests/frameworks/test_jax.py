@@ -453,3 +453,11 @@ def test_errors_come_where_jax_traces(call, error, says, jitted):
         (jax.jit(call) if jitted else call)(jnp.asarray(1))
     missing = [part for part in says if part not in str(caught.value)]
     assert not missing, f"{caught.value} does not say {missing}"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_sequences_with_their_own_start(count, rng):
+    x = rng.normal(size=(count, 3, 8)).astype(np.float32)
+    starts = jnp.arange(7, 7 + count)
+    got = jax.vmap(lambda start, rows: pfj.add_to(pf.sinusoidal(8), rows, start=start))(starts, jnp.asarray(x))
+    same_bits(got, np.stack([pf.sinusoidal(8).add_to(rows, start=7 + i) for i, rows in enumerate(x)]))

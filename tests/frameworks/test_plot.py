@@ -830,3 +830,25 @@ def test_without_matplotlib():
     run = python("import sys; sys.modules['matplotlib'] = None; import posenc_fast.plot")
     assert run.returncode == 1
     assert "ImportError: posenc_fast.plot needs matplotlib: pip install matplotlib" in run.stderr
+
+
+def test_sizes_of_pictures_by_default():
+    assert shown(plot.grid("mae")).shape == (14, 14)
+    assert "128 columns" in plot.similarity("whisper").get_title()
+    for draw, encoding, length in ((plot.sinusoids, LINE, 50), (plot.rotary, ROTARY, 100)):
+        default, stated, longer = (
+            draw(encoding, *lengths, ax=plt.figure().gca()).dataLim.bounds for lengths in ((), (length,), (length + 1,))
+        )
+        assert default == stated != longer
+
+
+def test_labels_of_angles_are_at_most_six():
+    assert len(plot.angles(pf.sinusoidal(64), ax=plt.figure(figsize=(30, 4)).gca()).get_xticks()) <= 6
+
+
+def test_cells_of_a_grid_are_squares():
+    assert plot.grid(PLANE, (6, 8)).get_aspect() == 1
+
+
+def test_one_curve_of_frequencies_has_no_legend():
+    assert plot.frequencies("llama3", ax=plt.figure().gca()).get_legend() is None

@@ -660,3 +660,9 @@ def test_without_scikit_learn():
     run = python("import sys; sys.modules['sklearn'] = None; import posenc_fast.sklearn")
     assert run.returncode == 1
     assert "ImportError: posenc_fast.sklearn needs scikit-learn: pip install scikit-learn" in run.stderr
+
+
+def test_error_names_the_cycle_without_an_angle():
+    encoder = PositionalEncoder(periods=["day", "week"], layout="interleaved").fit(frame(t=times()))
+    with pytest.raises(ValueError, match=r"0 in row 0 of 't_week_sin'"):
+        encoder.inverse_transform([[0, 1, 0, 0]])

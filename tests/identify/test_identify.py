@@ -493,3 +493,10 @@ def test_paths_that_cannot_be_read(tmp_path):
         pf.identify(tmp_path / "x.npy")
     with pytest.raises(ValueError, match="must be the path"):
         pf.identify("")
+
+
+def test_odd_tables_of_measured_frequencies():
+    encoding = pf.sinusoidal(9, frequencies=[0.74, 0.31, 0.05, 0.006], odd="zero", layout="concatenated")
+    found = pf.identify(encoding.table(256, dtype="float64"))
+    assert found.encoding is not None
+    np.testing.assert_allclose(found.encoding.table(256), encoding.table(256), rtol=0, atol=1e-6)

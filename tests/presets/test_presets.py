@@ -57,6 +57,7 @@ OPTIONS = [
     ("clay", 32, {"gsd": 10.0}),
     ("diffusers_3d", 32, {"spatial_interpolation_scale": 2.0, "temporal_interpolation_scale": 1.5}),
     ("fairseq2_3d", 24, {"uniform_power": True}),
+    ("fairseq2_3d", 14, {"uniform_power": True}),
     ("fairseq2_3d", 16, {"uniform_power": True}),
     ("loftr", 16, {"temp_bug_fix": False}),
     ("monai", 12, {"spatial_dims": 2}),
