@@ -1,1 +1,1 @@
-"""The command line: a module a command, and the files that they read and write."""
+"""The command line: one module per command, and modules that read input and write output."""

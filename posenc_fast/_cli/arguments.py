@@ -77,7 +77,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _is_period(word: str) -> bool:
-    """Return whether a word lists cycles for --periods and is not an existing file."""
+    """Return True if a word lists cycles for --periods and is not an existing file."""
     try:
         Cycles([_number_or_text(each.strip()) for each in word.split(",") if each.strip()])
     except (TypeError, ValueError):
@@ -94,7 +94,7 @@ def add_command(
     end: str = "",
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Return the parser of a command that calls ``run``. usage: shown arguments (default: all)."""
+    """Return the parser of a command that calls ``run``. usage: arguments in the usage line (default: all)."""
     shown = f"posenc-fast {name} {usage}" if usage else None
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end, usage=shown)
     parser.set_defaults(run=run)
@@ -119,7 +119,7 @@ def number(text: str) -> int | float:
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
-    """Add the options of how rows are computed."""
+    """Add the options --dtype, --precision and --workers."""
     parser.add_argument("--dtype", choices=TYPES, default="float32", help="type of the values (default: float32)")
     parser.add_argument(
         "--precision",

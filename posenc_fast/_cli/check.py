@@ -34,7 +34,7 @@ could be compared or a file could not be read.
 
 
 def add(commands: Any) -> None:
-    """Put the command on the parser."""
+    """Add the command to the parser."""
     parser = add_command(commands, _check, "check", "check the position encoding of a model", ABOUT, HELP)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
     parser.add_argument("--config", metavar="FILE", help="config.json (default: the one in the same folder)")

@@ -19,12 +19,12 @@ examples:
   posenc-fast completion zsh > ~/.zfunc/_posenc-fast  # in a folder of fpath
   posenc-fast completion fish > ~/.config/fish/completions/posenc-fast.fish
 """
-# metavars of arguments that are files
+# metavars of arguments that name files
 _FILES = ("FILE", "FILE.npy", "INPUT", "OUT", "PATH", "TABLE")
 
 
 def add(commands: Any, parser: Parser) -> None:
-    """Put the command on the parser, whose commands it completes."""
+    """Add the command to the parser. The printed script completes the commands of this parser."""
     run = functools.partial(_complete, parser, commands)
     completion = add_command(commands, run, "completion", "print a script that completes commands", ABOUT, EXAMPLES)
     completion.add_argument("shell", metavar="SHELL", help="bash, zsh, fish or another that shtab knows")

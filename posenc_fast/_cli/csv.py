@@ -27,17 +27,17 @@ Clock = Literal["UTC", "wall", "either"]
 
 # cells that are parsed together
 CELLS = 1 << 14
-# maximum characters of a row; the csv module limits only cells
+# maximum number of characters in a row; the csv module limits only the length of a cell
 ROW = 1 << 24
 # known delimiters, and how to write them in a shell
 _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
-# forms of a record, and the dtype of its bits
+# possible forms of a record, and the dtype of the bits for each form
 REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
 RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
 
-# reads records and kept cells in blocks of so many rows
+# a function that takes a number of rows, and reads records and kept cells in blocks of this size
 _Read = Callable[[int], Iterator[tuple[Array, Sequence[Any]]]]
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -48,7 +48,7 @@ _BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
 class Block(NamedTuple):
     """Some rows of INPUT.
 
-    parts: which of the rows, and their positions. kept: the cells of each column that is kept.
+    parts: pairs of row indices and the positions of these rows. kept: cells of each column that --keep copies.
     """
 
     parts: list[tuple[Any, Any]]
@@ -58,8 +58,8 @@ class Block(NamedTuple):
 class Source(NamedTuple):
     """Positions, which need not fit in memory: ``blocks(n)`` reads them in blocks of n rows.
 
-    length: number of positions, None if it is unknown before all are read. label: describes the positions read so far.
-    kept: names of the columns that are kept, and their fields in Arrow; None for text.
+    length: number of positions, or None if it is unknown before all are read. label: function that describes the
+    positions read so far. kept: name of each column that --keep copies, with its Arrow field, or None for text.
     """
 
     length: int | None
@@ -79,8 +79,8 @@ def open_csv(
 ) -> Iterator[Source]:
     """Yield the positions in a column of a file, or of standard input for -.
 
-    keep: whether blocks have the cells of all columns. spool: a file, and its name for errors; if given, positions are
-    written to it first, so that their number is known.
+    keep: True if blocks contain the cells of all columns. spool: a file and its name in errors. If given, all positions
+    are written to this file first, so that their number is known.
     """
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
@@ -92,14 +92,14 @@ def open_csv(
         if path == "-":
             if sys.stdin is None:
                 raise ValueError("standard input is closed")
-            # wrapped below as UTF-8, whatever the terminal's encoding
+            # wrapped below as UTF-8 instead of the terminal's encoding
             packed = sys.stdin.buffer
         else:
             packed = stack.enter_context(open(path, "rb"))
             if packed.peek(2)[:2] == b"\x1f\x8b":
                 packed = stack.enter_context(gzip.GzipFile(fileobj=packed))
         text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
-        # leave standard input open
+        # detach, because closing the wrapper would close standard input
         stack.callback(text.detach)
         reader = _Reader(text, separator, name)
         with _broken(reader):
@@ -113,7 +113,7 @@ def open_csv(
         def parsed(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
             blocks = chosen.blocks(rows)
             while True:
-                # report only errors of the reader here, not of the caller
+                # only errors of the reader get the file name, not errors of the caller
                 with _broken(reader, hint):
                     block = next(blocks, None)
                 if block is None:
@@ -130,27 +130,27 @@ def open_csv(
         yield Source(None if spool is None else chosen.count, chosen.described, blocks, titles)
 
 
-def _spooled(read: _Read, file: IO[bytes], where: str) -> _Read:
-    """Write all records to a file, and return a function that reads them from there."""
+def _spooled(read: _Read, file: IO[bytes], name: str) -> _Read:
+    """Write all records to a file, and return a function that reads them from the file."""
     for records, _ in read(CELLS):
-        with named(where):
+        with named(name):
             file.write(records.tobytes())
 
-    def again(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
-        with named(where):
+    def from_file(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
+        with named(name):
             file.seek(0)
             while block := file.read(rows * RECORD.itemsize):
                 yield np.frombuffer(block, RECORD), ()
 
-    return again
+    return from_file
 
 
 def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
-    """Yield the positions of records, those of one form together: (which of the rows, their positions)."""
+    """Yield, for each form of record, the indices of its rows and their positions."""
     forms = np.unique(records["form"])
     for form in forms:
-        where = slice(None) if len(forms) == 1 else np.flatnonzero(records["form"] == form)
-        yield where, records["bits"][where].copy().view(FORMS[form])
+        rows = slice(None) if len(forms) == 1 else np.flatnonzero(records["form"] == form)
+        yield rows, records["bits"][rows].copy().view(FORMS[form])
 
 
 @contextlib.contextmanager
@@ -171,7 +171,7 @@ def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
 
 
 def _hint(first: list[str], separator: str) -> str:
-    """Return the hint for errors where the first line has more of another delimiter, or as many."""
+    """Return a hint for errors if the first line contains at least as many of another delimiter, else an empty string."""
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first)
         if other != separator and count and count >= len(first) - 1:
@@ -183,7 +183,7 @@ def _hint(first: list[str], separator: str) -> str:
 
 
 class _Reader:
-    """Rows of CSV text with the numbers of their last lines; empty lines are no rows."""
+    """Iterate over rows of CSV text, each with the number of its last line. Empty lines are skipped."""
 
     def __init__(self, text: IO[str], separator: str, name: str) -> None:
         self.text, self.name, self.left = text, name, ROW
@@ -206,12 +206,12 @@ class _Reader:
 
 
 class _Column:
-    """One column of CSV text, as records; with ``keep``, the cells of all columns as well."""
+    """One column of CSV text as records. With ``keep``, blocks also contain the cells of all columns."""
 
     def __init__(self, reader: _Reader, first: list[str], column: str | None, keep: bool, clock: Clock) -> None:
         self.reader, self.name, self.keep, self.read = reader, reader.name, keep, _READ[clock]
         self.count = self.missing = 0
-        # "number" or "date" and the first line that has one: a column of both is a mistake
+        # "number" or "date", and the first line with one: a column that mixes both raises an error
         self.content, self.content_line = "", 0
         titles = [cell.strip() for cell in first]
         self.index = column_index(titles, column, self.name)
@@ -219,15 +219,15 @@ class _Column:
         self.label = f"column {title!r}" if header else f"column {self.index}"
         self.titles = titles if header else [f"column{i}" for i in range(len(first))]
         self.pending = [] if header else [(reader.rows.line_num, first)]
-        # a file with a single line may be data with a typo, not a header
-        self.alone = title if header and not _by_name(column) else None
+        # title to report if no line follows: a single line may be data with a typo, not a header
+        self.guessed_title = title if header and not _by_name(column) else None
 
     def described(self) -> str:
         missing = f", {self.missing} missing" if self.missing else ""
         return f"{self.name}, {self.label}{missing}"
 
     def blocks(self, rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
-        """Yield the records of ``rows`` rows at a time, and the columns of their cells where these are kept."""
+        """Yield the records of ``rows`` rows at a time. With ``keep``, also yield the cells of these rows by column."""
         numbered = itertools.chain(self.pending, self.reader)
         while True:
             kept: list[list[str]] = []
@@ -235,17 +235,16 @@ class _Column:
             if not parsed:
                 break
             yield np.concatenate(parsed), list(zip(*kept, strict=True))
-        if not self.count and self.alone is not None:
+        if not self.count and self.guessed_title is not None:
             raise ValueError(
-                f"{self.name} has a single line, whose {self.alone!r} is neither a number nor an ISO date; "
+                f"{self.name} has a single line, whose {self.guessed_title!r} is neither a number nor an ISO date; "
                 f"if it is a header, give its name with --column"
             )
 
     def _cells(
         self, rows: Iterator[tuple[int, list[str]]], kept: list[list[str]]
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield CELLS cells at a time, and their lines. Append rows to ``kept`` where they are kept."""
-        # only the chosen column is kept in memory
+        """Yield CELLS cells of the column at a time, with their line numbers. With ``keep``, append all rows to ``kept``."""
         cells: list[str] = []
         lines: list[int] = []
         for line, row in rows:
@@ -267,11 +266,11 @@ class _Column:
             yield cells, lines
 
     def _parsed(self, cells: list[str], lines: list[int]) -> Array:
-        records = _of_one_form(cells, self.content, self.read)
+        records = _parse_equal_forms(cells, self.content, self.read)
         if records is None:
             records = self._one_by_one(cells, lines)
         elif not self.content:
-            self._see(int(records["form"][0]), lines[0])
+            self._check_content(int(records["form"][0]), lines[0])
         reals = records["bits"][records["form"] == REAL].view(np.float64)
         self.missing += int(np.count_nonzero(np.isnan(reals)))
         self.count += len(cells)
@@ -284,7 +283,7 @@ class _Column:
                 form, value = _parse(cell, self.read)
                 # NaN is allowed among numbers and among dates
                 if not math.isnan(value):
-                    self._see(form, line)
+                    self._check_content(form, line)
             except ValueError as error:
                 raise ValueError(f"{self.name}, line {line}: {error}") from None
             parsed.append((form, value))
@@ -294,7 +293,8 @@ class _Column:
             records[forms == form] = _records(form, [value for each, value in parsed if each == form])
         return records
 
-    def _see(self, form: int, line: int) -> None:
+    def _check_content(self, form: int, line: int) -> None:
+        """Raise an error if the column mixes numbers and dates."""
         content = "date" if form >= MICROSECONDS else "number"
         if not self.content:
             self.content, self.content_line = content, line
@@ -305,12 +305,12 @@ class _Column:
 
 
 def _by_name(column: str | None) -> bool:
-    """Return whether a column is chosen by name, not by number."""
+    """Return True if --column is a name, not a number."""
     return column is not None and not re.fullmatch(r"[0-9]+", column)
 
 
 def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
-    """Return the index of the column that is chosen by name or by number, or that is the only one."""
+    """Return the index of the column that --column names or numbers (default: the only column)."""
     shown = [f"{i} ({title[:40]!r})" for i, title in enumerate(titles[:20])]
     there = f"there are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
     if column is None:
@@ -328,7 +328,7 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
 
 
 def _is_header(titles: list[str], index: int) -> bool:
-    """Return whether the first row is a header: the chosen cell is not a number or date."""
+    """Return True if the first row is a header: its cell of the chosen column is neither a number nor a date."""
     if titles[index]:
         return not _is_position(titles[index])
     # an index column often has no title: check the other titles
@@ -338,10 +338,10 @@ def _is_header(titles: list[str], index: int) -> bool:
 # ---- cells ----------------------------------------------------------------------------------------------------------
 
 
-def _of_one_form(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
+def _parse_equal_forms(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
     """Fast path: parse a block whose cells are all integers, all floats or all dates. Return None otherwise."""
     together = "\n".join(cells)
-    # int and float take 1_000 and digits of other scripts, and a time is cut to microseconds
+    # int and float would accept 1_000 and non-ASCII digits, and datetime drops digits after microseconds
     if "_" in together or not together.isascii() or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
         return None
     with contextlib.suppress(ValueError, OverflowError):
@@ -352,7 +352,8 @@ def _of_one_form(cells: list[str], content: str, read: Callable[[str], int]) -> 
         return None
     with contextlib.suppress(ValueError):
         values = np.fromiter(map(float, cells), np.float64, len(cells))
-        # NaN belongs to neither, 1e999 is no infinity, and from 2**53 on an integer may have been rounded
+        # parse cell by cell if the first is NaN (neither number nor date yet), or from 2^53 on: integers may have been
+        # rounded, and 1e999 must raise an error
         return None if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any() else _records(REAL, values)
     return None
 
@@ -365,7 +366,7 @@ def _records(form: int, values: Sequence[float] | Array) -> Array:
 
 
 def _is_position(text: str) -> bool:
-    """Return whether a title is a position, or begins like a malformed number or date."""
+    """Return True if a title is a position, or begins like a malformed number or date."""
     try:
         _parse(text, _microseconds)
     except ValueError:
@@ -374,12 +375,12 @@ def _is_position(text: str) -> bool:
 
 
 def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
-    """Return form and value of one cell; a date's value counts since 1970, as ``read`` has it."""
+    """Return form and value of one cell. ``read`` converts a date to microseconds since 1970."""
     text = cell.strip()
     if _WHOLE.fullmatch(text):
         return _whole(text)
     try:
-        # float takes digits of other scripts, too
+        # float would also accept non-ASCII digits
         value = float(text or "nan") if text.isascii() else None
     except ValueError:
         value = None
@@ -393,7 +394,7 @@ def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
 
 
 def _whole(text: str) -> tuple[int, int]:
-    # int refuses thousands of digits
+    # int raises an error for thousands of digits
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
         return INTEGER, value
@@ -405,7 +406,7 @@ def _whole(text: str) -> tuple[int, int]:
 def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
     try:
         count = read(text)
-    except _TwoClocks:
+    except _AmbiguousClock:
         raise
     except ValueError as error:
         reason = f" ({error})" if text[4:5] == "-" and "isoformat" not in str(error) else ""
@@ -417,14 +418,14 @@ def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
     if len(digits) > 3:
         raise ValueError(f"{text[:80]!r} is finer than nanoseconds")
     nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
-    # the least number stands for a missing time
+    # -2^63 is NaT
     if not -(2**63) < nanoseconds < 2**63:
         raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, those that nanoseconds reach")
     return NANOSECONDS, nanoseconds
 
 
 def _isoformat(text: str) -> datetime:
-    """Return an ISO date or time; digits behind microseconds are cut off."""
+    """Return an ISO date or time. Digits after microseconds are cut off."""
     # with hyphens only: 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
         raise ValueError("not an isoformat string")
@@ -432,24 +433,24 @@ def _isoformat(text: str) -> datetime:
 
 
 def _microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of an ISO date or time, UTC if it does not say."""
+    """Return the microseconds since 1970 of an ISO date or time. Without an offset, it is UTC."""
     return microseconds(_isoformat(text))
 
 
 def _wall_microseconds(text: str) -> int:
-    """Return the microseconds from 1970 to a date or time on the wall clock that it is of."""
+    """Return the microseconds since 1970 by the local clock of a date or time: its UTC offset is ignored."""
     return microseconds(_isoformat(text).replace(tzinfo=None))
 
 
-class _TwoClocks(ValueError):
-    """A time whose offset matters, where it is wanted by two clocks."""
+class _AmbiguousClock(ValueError):
+    """Raised for a time whose local clock and UTC differ, if --periods needs both."""
 
 
 def _either_microseconds(text: str) -> int:
-    """Return the microseconds of a date or time whose wall clock is UTC; or raise an error."""
+    """Return the microseconds since 1970 of a date or time in UTC. Raise an error for other offsets."""
     time = _isoformat(text)
     if time.utcoffset():
-        raise _TwoClocks(
+        raise _AmbiguousClock(
             f"{text[:80]!r} has an offset: give --timezone, by whose clock days and months are counted, lengths as UTC"
         )
     return microseconds(time)

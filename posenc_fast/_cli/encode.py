@@ -21,7 +21,7 @@ from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import progress
 
-# rows of one column take more for their positions than for their encodings; cells of other columns more again
+# maximum rows and copied cells in a block: with narrow encodings, positions and cells need most of the memory
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
@@ -58,7 +58,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Put the command on the parser."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         _encode,
@@ -104,14 +104,14 @@ def _encode(arguments: argparse.Namespace) -> None:
     dtype = float_type(arguments.dtype)
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
-    # frequencies that were given one by one are those of seconds
-    any_times = hasattr(arguments, "frequencies")
+    # --frequencies apply to seconds, so they can encode times
+    accepts_times = hasattr(arguments, "frequencies")
 
     def check(positions: Any) -> None:
         letter = convert(positions[:1], 1).letter
         if cycles is not None:
             cycles.check_lengths(letter, "positions")
-        elif letter == "M" and not any_times:
+        elif letter == "M" and not accepts_times:
             raise ValueError("positions are points in time; give --periods, such as --periods day,24h")
 
     def rows_of(positions: Any, **out: Any) -> Any:
@@ -145,12 +145,12 @@ def _encode(arguments: argparse.Namespace) -> None:
             for parts, cells in source.blocks(rows):
                 block = buffer[: sum(len(positions) for _, positions in parts)]
                 try:
-                    for where, positions in parts:
+                    for indices, positions in parts:
                         check(positions)
-                        if isinstance(where, slice):
+                        if isinstance(indices, slice):
                             rows_of(positions, out=block)
                         else:
-                            block[where] = rows_of(positions)
+                            block[indices] = rows_of(positions)
                 except (TypeError, ValueError) as error:
                     raise ValueError(f"{source.label()}: {error}") from None
                 yield block, cells

@@ -1,4 +1,4 @@
-"""Rows as .npy, .npz, CSV or Parquet, a block at a time."""
+"""Write rows as .npy, .npz, CSV or Parquet, one block at a time."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from .._core.numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
 Shape = tuple[int, int]
-# names of the columns before the encoded ones, and their fields in Arrow; None for text
+# name of each column that --keep copies, with its Arrow field, or None for text
 Kept = Sequence[tuple[str, Any]]
-# takes rows, and the cells of each of those columns
+# a function that writes encoded rows, and the cells of each copied column
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
@@ -41,7 +41,7 @@ numpy.load(OUT).view(ml_dtypes.bfloat16).
 """
 
 
-# ---- one function a format: each yields what writes a block of rows -------------------------------------------------
+# ---- one context manager per format: each yields a function that writes a block of rows -----------------------------
 
 
 @contextlib.contextmanager
@@ -49,12 +49,12 @@ def _npy(
     file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = (), columns: Sequence[str] = ()
 ) -> Iterator[Write]:
     _write_header(file, shape, dtype)
-    # as bytes: dtypes outside NumPy, such as bfloat16, have no buffers
+    # as bytes, because arrays of bfloat16 do not support the buffer protocol
     yield lambda block, cells: file.write(block.view(np.uint8).data)
 
 
 def _write_header(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Write the header of a .npy file. Its size does not depend on the number of rows: NumPy leaves room for any."""
+    """Write the header of a .npy file. NumPy pads it, so that its size is the same for any number of rows."""
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
@@ -90,7 +90,7 @@ def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, column
 
 
 def _texts(column: Any) -> Sequence[str | None]:
-    """Return the cells of a column as text, as they are or by Arrow."""
+    """Return the cells of a column as text. Arrow converts columns of Parquet."""
     if isinstance(column, tuple):
         return column
     import pyarrow as pa
@@ -100,16 +100,16 @@ def _texts(column: Any) -> Sequence[str | None]:
 
 
 class _Lines(list[str]):
-    """A list of lines, to which csv writes one at a time."""
+    """List of lines with the method `write` that csv.writer calls."""
 
     def write(self, line: str) -> None:
         self.append(line)
 
 
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
-    """Return lines of CSV, without their ends."""
+    """Return lines of CSV without line ends."""
     lines = _Lines()
-    # with both characters, so that csv quotes each of them in cells
+    # csv quotes cells that contain characters of lineterminator
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 
@@ -146,7 +146,7 @@ _FORMATS: dict[str, Callable[[IO[bytes], Shape, np.dtype[Any], Kept, Sequence[st
 }
 
 
-# ---- the options, and what they are good for ------------------------------------------------------------------------
+# ---- options of the output ------------------------------------------------------------------------------------------
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -161,7 +161,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool = False) -> None:
-    """Settle the format, with an error for an OUT that cannot be written in it, or not with columns that are kept."""
+    """Set the default of --format. Raise an error if OUT cannot be written in this format, or not with --keep."""
     path = arguments.output
     if path != STANDARD:
         usable_target(path)
@@ -183,7 +183,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
 
 
 def length_first(arguments: argparse.Namespace) -> bool:
-    """Return whether the number of rows must be known first: a pipe or an archive cannot go back to the header."""
+    """Return True if the number of rows must be known first: pipes and archives cannot seek back to the header."""
     return bool(arguments.format == "npz" or (arguments.format == "npy" and arguments.output == STANDARD))
 
 
@@ -202,10 +202,10 @@ def write_rows(
     kept: Kept = (),
     columns: Sequence[str] | None = None,
 ) -> Iterator[Write]:
-    """Yield a function that writes a block of rows. At the end OUT appears, and is reported with notes.
+    """Yield a function that writes a block of rows. At the end, rename the complete file to OUT and print notes.
 
-    length: number of rows; None if it is unknown, which `length_first` forbids. columns: names of the encoded ones
-    (default: c0, c1, ..).
+    length: number of rows. It can be None (unknown) unless `length_first` is True. columns: names of the encoded
+    columns (default: c0, c1, ..).
     """
     path = arguments.output
     size = (length or 0) * width * dtype.itemsize

@@ -34,7 +34,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Put the command on the parser."""
+    """Add the command to the parser."""
     parser = add_command(commands, _identify, "identify", "find out which encoding made a table", ABOUT, HELP)
     parser.add_argument("table", metavar="TABLE", help=".npy, .npz or .safetensors file")
     parser.add_argument("--key", metavar="NAME", help="name of the array in an .npz or .safetensors file")

@@ -18,7 +18,7 @@ from .progress import progress
 
 
 def add(commands: Any) -> None:
-    """Put the commands on the parser."""
+    """Add the commands to the parser."""
     about = "Print the active backend, the instruction levels of this processor, and the\nversions of posenc_fast, NumPy and Python."
     add_command(commands, _info, "info", "print the backend and the versions", about)
     verify = add_command(

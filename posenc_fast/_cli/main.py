@@ -1,4 +1,4 @@
-"""The command line, ``posenc-fast`` or ``python -m posenc_fast``: from arguments to an exit status."""
+"""Run the command line, ``posenc-fast`` or ``python -m posenc_fast``, and return its exit status."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     words = sys.argv[1:] if argv is None else argv
     try:
-        with interruptible(last=argv is None), _any_character():
+        with interruptible(last=argv is None), _escape_unencodable():
             return _run([shielded(argument) for argument in words])
     except KeyboardInterrupt as error:
         number = error.number if isinstance(error, Stopped) else signal.SIGINT
@@ -70,7 +70,7 @@ def _run(words: list[str]) -> int:
         try:
             status: int = arguments.run(arguments) or 0
         except MemoryError as error:
-            raise MemoryError(_what_for(error, arguments)) from None
+            raise MemoryError(_memory_message(error, arguments)) from None
         return status
     finally:
         # printing help can also meet a full disk or a closed pipe
@@ -78,16 +78,16 @@ def _run(words: list[str]) -> int:
             sys.stdout.flush()
 
 
-def _what_for(error: MemoryError, arguments: argparse.Namespace) -> str:
+def _memory_message(error: MemoryError, arguments: argparse.Namespace) -> str:
     """Return a message with the missing bytes and the sizes that the user gave."""
     sizes = {name: getattr(arguments, name, None) for name in ("length", "d_model")}
     shape = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
-    much = str(error).partition(" for an array")[0]
-    return " for ".join(filter(None, (much, shape)))
+    missing = str(error).partition(" for an array")[0]
+    return " for ".join(filter(None, (missing, shape)))
 
 
 @contextlib.contextmanager
-def _any_character() -> Iterator[None]:
+def _escape_unencodable() -> Iterator[None]:
     """Escape characters that the terminal's encoding lacks, as standard error already does."""
     stream = sys.stdout
     if not isinstance(stream, io.TextIOWrapper):

@@ -24,7 +24,7 @@ Style = Literal["bold", "red", "green", "yellow"]
 
 
 def usable_target(path: str) -> Path:
-    """Return the regular file behind a path, whether it is there yet or not; an error for what cannot be written."""
+    """Return the path without symbolic links. Raise an error if no regular file can be written there."""
     target = Path(os.path.realpath(path))
     # a rename would replace a device or a named pipe by a file
     if target.exists() and not target.is_file():
@@ -32,7 +32,7 @@ def usable_target(path: str) -> Path:
     if not target.parent.is_dir():
         shown = target if os.path.islink(path) else Path(path)
         raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(shown.parent))
-    # a rename replaces even a read-only file
+    # check, because a rename replaces even a read-only file
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -42,7 +42,7 @@ def usable_target(path: str) -> Path:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Yield a binary file that becomes ``path`` at the end, if there is no error; standard output for -."""
+    """Yield a binary file that is renamed to ``path`` at the end if there was no error. For -, yield standard output."""
     if path == STANDARD:
         with named("standard output"), _standard() as file:
             yield file
@@ -56,7 +56,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 file.flush()
                 if target.exists():
                     shutil.copymode(target, part if part.exists() else _path_of(file.fileno()))
-                # one after another: of a process that is killed in between a hidden file stays
+                # a process that is killed between these steps leaves a hidden file
                 _link(file, part)
                 complete()
             os.replace(part, target)
@@ -66,7 +66,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def _created(part: Path) -> IO[bytes]:
-    """Yield a file that has no name yet, so that a killed process leaves nothing; where that cannot be, ``part``."""
+    """Return a nameless file, so that a killed process leaves nothing. If unsupported, return the open file ``part``."""
     if hasattr(os, "O_TMPFILE"):
         # not every file system supports this; the errors differ
         with contextlib.suppress(OSError):
@@ -78,11 +78,11 @@ def _created(part: Path) -> IO[bytes]:
 
 
 def _link(file: IO[bytes], part: Path) -> None:
-    """Name a file that has no name: a rename, which alone replaces a file at once, needs one."""
+    """Link a nameless file to ``part``. Only a rename replaces a file atomically, and it needs a name."""
     if os.fstat(file.fileno()).st_nlink == 0:
         folder = os.open(part.parent, os.O_RDONLY)
         try:
-            # only with a folder does Python follow the link that /proc has
+            # os.link follows the symbolic link in /proc only if a folder is passed
             os.link(_path_of(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
             # if linking is not permitted, copy the file (slower, needs the space twice)
@@ -104,7 +104,8 @@ def _standard() -> Iterator[IO[bytes]]:
     sys.stdout.flush()
     file: IO[bytes] = sys.stdout.buffer
     if isinstance(file, io.RawIOBase):
-        # python -u: a raw file may write less than it is told to; closed at once, so that nothing is tried again later
+        # python -u: a raw file may write only part of its data; the buffer is closed here, so that no later flush repeats
+        # a failed write
         with open(os.dup(file.fileno()), "wb") as buffered:
             yield buffered
         return
@@ -114,7 +115,7 @@ def _standard() -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield a nameless file on the disk that ``path`` is on, and its name for errors."""
+    """Yield a temporary file on the same disk as ``path``, and its name in errors."""
     directory = tempfile.gettempdir() if path == STANDARD else str(usable_target(path).parent)
     name = directory if path == STANDARD else path
     try:
@@ -125,17 +126,17 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
         yield file, name
 
 
-# ---- words ----------------------------------------------------------------------------------------------------------
+# ---- messages -------------------------------------------------------------------------------------------------------
 
 
 def _printable(text: str) -> str:
-    """Escape what a terminal would obey in a text: control characters, directions, halves of characters."""
+    """Escape control characters, text directions and surrogates, which could change the terminal."""
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 def styled(text: str, style: Style, file: IO[str] | None) -> str:
     """Return the text in bold or in a colour, if the standard stream is a terminal that shows them."""
-    # https://no-color.org; consoles of Windows print the codes, unless they are those of its Terminal
+    # https://no-color.org; on Windows, only Windows Terminal is known to support the codes
     plain = (
         os.environ.get("NO_COLOR")
         or os.environ.get("TERM") == "dumb"
@@ -145,7 +146,7 @@ def styled(text: str, style: Style, file: IO[str] | None) -> str:
 
 
 def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
-    """Print lines that may have words of a file in them; those that begin with a word of ``styles`` have it in that style."""
+    """Print lines, with characters from files escaped. A first word that is a key of ``styles`` gets this style."""
     for line in _printable(text).split("\n"):
         first, space, rest = line.partition(" ")
         style = (styles or {}).get(first)
@@ -161,12 +162,12 @@ def complain(text: str, heading: str = "") -> None:
 
 
 def report_error(message: str) -> None:
-    """Print an error in one line, even where the message shows an array."""
+    """Print an error in one line. Line ends in the message, as of an array, become spaces."""
     complain(f" {' '.join(message.splitlines())}", f"posenc-fast: {styled('error:', 'red', sys.stderr)}")
 
 
 def give_up_output() -> None:
-    """Keep the interpreter from writing again what standard output does not take."""
+    """Redirect a failing standard output to the null device, so that the interpreter does not flush it again at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -176,14 +177,14 @@ def give_up_output() -> None:
 
 
 def is_terminal(file: IO[str] | None) -> bool:
-    """Return whether a standard stream is a terminal. A closed stream is none."""
+    """Return True if a standard stream is open and a terminal."""
     return file is not None and file.isatty()
 
 
 def report_written(path: str, file: IO[bytes], *lines: str) -> None:
-    """Say that ``path`` is there, and what is in it; beside the data, where that goes to standard output.
+    """Print the path, content and size of the output. If the data go to standard output, print to standard error.
 
-    To be called before `opened` ends: where there is no room for the words, the file is left as it was.
+    Call this before `opened` ends: if printing fails, the existing file stays unchanged.
     """
     first, *more = lines
     if path == STANDARD:

@@ -48,7 +48,7 @@ _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "cmap": (1, str, "NAME", "name of a matplotlib colormap"),
 }
 _POSITIONS_OF = ("start", "step", "position", "positions", "offset")
-# maximum pixels per side in matplotlib, minimum pixels per inch for its letters
+# maximum pixels per side in matplotlib, minimum pixels per inch for its text
 _PIXELS, _DPI = 2**16 - 1, 10
 # neighbouring integers beyond this position are equal in float64 axes
 _POSITIONS = 2**53
@@ -68,7 +68,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Put the command on the parser."""
+    """Add the command to the parser."""
     about = "Draw an encoding of D_MODEL columns, a preset of that width, or the cycles of\n--periods, with matplotlib."
     parser = add_command(
         commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES, "KIND [D_MODEL] -o OUT [OPTION ..]"
@@ -117,20 +117,20 @@ def _plot(arguments: argparse.Namespace) -> None:
     if cycles is not None and cycles.calendar:
         raise ValueError(f"--periods {arguments.periods}: pictures have lengths such as 1D, not {cycles.calendar[0]}")
     value = value_of(arguments, "D_MODEL", 128, get) if cycles is None else cycles.encoding
-    # pass the name if it is the whole setting: the title shows it
+    # without --set, pass the name of the preset, which the title shows
     named = arguments.preset is not None and not arguments.set
     draw = getattr(plot, kind)
-    taken = inspect.signature(draw).parameters
+    parameters = inspect.signature(draw).parameters
     settings = {name: getattr(arguments, name) for name in _SETTINGS}
     settings = {name: value for name, value in settings.items() if value is not None}
     for name in settings:
-        if name not in taken:
+        if name not in parameters:
             raise ValueError(f"{kind} takes no --{name} (see posenc-fast plot --help)")
         if name in _POSITIONS_OF:
             _check_positions(name, settings[name] if name == "positions" else [settings[name]])
-    if "d_model" in taken:
+    if "d_model" in parameters:
         settings["d_model"] = 128 if arguments.d_model is None else arguments.d_model
-    figure, axes = new_figure(3 if "axes" in taken else 1)
+    figure, axes = new_figure(3 if "axes" in parameters else 1)
     most = _PIXELS / max(figure.get_size_inches())
     if not _DPI <= real(arguments.dpi, "--dpi") <= most:
         raise ValueError(
@@ -139,7 +139,7 @@ def _plot(arguments: argparse.Namespace) -> None:
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:
         raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
-    draw(arguments.preset if named else value, **settings, **{"axes" if "axes" in taken else "ax": axes})
+    draw(arguments.preset if named else value, **settings, **{"axes" if "axes" in parameters else "ax": axes})
     with opened(arguments.output) as file:
         try:
             figure.savefig(file, format=suffix, dpi=arguments.dpi)

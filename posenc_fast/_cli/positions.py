@@ -1,4 +1,4 @@
-"""INPUT: the positions in a .npy file, in a column of Parquet, or in a column of text."""
+"""Read positions from INPUT: a .npy file, a column of Parquet, or a column of CSV text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def open_positions(
 ) -> Iterator[Source]:
     """Yield the positions of a file or of standard input.
 
-    keep: whether blocks have the cells of all columns. spool, clock: as in `open_csv`.
+    keep: True if blocks contain the cells of all columns. spool, clock: as in `open_csv`.
     """
     file_format = _format_of(path)
     if file_format == "npy" and column is not None:

@@ -27,7 +27,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Put the command on the parser."""
+    """Add the command to the parser."""
     parser = add_command(commands, _presets, "presets", "list the presets, show or search them", ABOUT, EXAMPLES)
     parser.add_argument("name", nargs="?", metavar="NAME", help="the preset to show")
     parser.add_argument(
@@ -96,7 +96,7 @@ def _search(words: list[str], width: int) -> int:
         # programs get whole lines
         if len(line) > width and is_terminal(sys.stdout):
             line = line[: width - 2].rstrip() + " …"
-        print(_begun(line, name))
+        print(_bold_title(line, name))
     return 0
 
 
@@ -112,7 +112,7 @@ def _show(name: str, width: int) -> None:
     signature = inspect.signature(facts.build)
     parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
     call = f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}"
-    print(_begun(call, name))
+    print(_bold_title(call, name))
     print(f"{summary(name)}\n")
     rows = [
         ("frequency i", facts.frequency),
@@ -145,15 +145,15 @@ def _show(name: str, width: int) -> None:
 
 
 def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
-    """Print titles in a column, each with its wrapped text to the right."""
+    """Print titles in a column, with the wrapped texts in a second column."""
     cell = max(len(title) for title, _ in rows) + 2
     for title, text in rows:
         plain = re.sub("``?", "", text)
         first = title.ljust(cell)
         lines = wrap(plain, width, initial_indent=first, subsequent_indent=" " * cell, break_on_hyphens=False)
-        print(_begun("\n".join(lines), title))
+        print(_bold_title("\n".join(lines), title))
 
 
-def _begun(text: str, title: str) -> str:
+def _bold_title(text: str, title: str) -> str:
     """Return a text with its leading title in bold."""
     return styled(title, "bold", sys.stdout) + text.removeprefix(title)

@@ -11,9 +11,10 @@ from .output import is_terminal
 
 @contextlib.contextmanager
 def progress(shown: bool | None, label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:
-    """Yield a function that takes how much is done. A bar of tqdm shows it, if tqdm is installed.
+    """Yield a function that takes the amount of finished work, and shows it in a progress bar if tqdm is installed.
 
-    shown: whether to show it (default: if standard error is a terminal). total: None if it is unknown.
+    shown: True to show the bar (default: True if standard error is a terminal). total: amount of all work, or None if
+    it is unknown.
     """
     if sys.stderr is None or not (is_terminal(sys.stderr) if shown is None else shown):
         yield lambda done: None

@@ -1,4 +1,4 @@
-"""Stop a command at a signal, until its output is complete."""
+"""Let signals stop a command until its output is complete."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def interruptible(last: bool) -> Iterator[None]:
-    """Raise KeyboardInterrupt at SIGTERM and SIGHUP, as at Ctrl-C; a second signal does not disturb the cleaning up.
+    """Raise KeyboardInterrupt at SIGTERM and SIGHUP, as at Ctrl-C. A second signal does not interrupt the cleanup.
 
-    Nor does any signal disturb the end of the process, if this is the last that it does: its status is settled.
+    last: True if the process ends afterwards. Then signals stay ignored, so that they cannot change the exit status.
     """
 
     def interrupt(number: int, frame: object) -> NoReturn:

@@ -28,7 +28,7 @@ examples:
 
 
 def add(commands: Any) -> None:
-    """Put the command on the parser."""
+    """Add the command to the parser."""
     parser = add_command(
         commands,
         _table,
@@ -60,7 +60,7 @@ def _table(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
     def fill(block: Array, first: int) -> None:
-        # start + first * step is exact, so the start of a block is not rounded
+        # start + first * step is an exact fraction, so the first position of a block is not rounded
         position: dict[str, Any] = {"start": start + first * step, "step": step}
         encoding.table(len(block), out=block, **position, **settings)
 
