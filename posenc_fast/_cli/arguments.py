@@ -213,8 +213,8 @@ def encoding_of(arguments: argparse.Namespace, metavar: str, default_width: int 
     encoding: Encoding = value_of(arguments, metavar, default_width, encoding_preset)
     if encoding.ndim != 1:
         raise ValueError(
-            f"the preset {arguments.preset!r} has {encoding.ndim} axes, and files one: see posenc_fast.grid and "
-            "Encoding.encode"
+            f"the preset {arguments.preset!r} has {encoding.ndim} axes, but this command supports only one: use "
+            "posenc_fast.grid or Encoding.encode in Python"
         )
     return encoding
 
@@ -234,7 +234,7 @@ def value_of(
     if arguments.preset is not None:
         for name in options:
             raise ValueError(
-                f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set has what a preset takes)"
+                f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set sets arguments of a preset)"
             )
         return _preset(arguments, metavar, default_width, find_preset)
     if arguments.set:

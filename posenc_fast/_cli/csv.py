@@ -171,7 +171,7 @@ def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
 
 
 def _hint(first: list[str], separator: str) -> str:
-    """Return a hint for errors if the first line contains at least as many of another delimiter, else an empty string."""
+    """Return a hint for errors if the first line contains at least as many of another delimiter, else no text."""
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first)
         if other != separator and count and count >= len(first) - 1:
@@ -244,7 +244,7 @@ class _Column:
     def _cells(
         self, rows: Iterator[tuple[int, list[str]]], kept: list[list[str]]
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield CELLS cells of the column at a time, with their line numbers. With ``keep``, append all rows to ``kept``."""
+        """Yield CELLS cells of the column at a time, with line numbers. With ``keep``, append all rows to ``kept``."""
         cells: list[str] = []
         lines: list[int] = []
         for line, row in rows:
@@ -253,8 +253,8 @@ class _Column:
             if self.keep:
                 if len(row) != len(self.titles):
                     raise ValueError(
-                        f"{self.name}, line {line}: cells: {len(row)}, and {len(self.titles)} in the first line; "
-                        f"--keep needs as many in each"
+                        f"{self.name}, line {line}: number of cells is {len(row)}, but {len(self.titles)} in the first line; "
+                        f"--keep needs equally many in each line"
                     )
                 kept.append(row)
             cells.append(row[self.index])
@@ -300,7 +300,7 @@ class _Column:
             self.content, self.content_line = content, line
         if self.content != content:
             raise ValueError(
-                f"a {content}, where line {self.content_line} has a {self.content}; positions must all be of one kind"
+                f"a {content}, but line {self.content_line} has a {self.content}; positions must be all numbers or all dates"
             )
 
 
@@ -420,7 +420,7 @@ def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
     nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
     # -2^63 is NaT
     if not -(2**63) < nanoseconds < 2**63:
-        raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, those that nanoseconds reach")
+        raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, the range of nanoseconds")
     return NANOSECONDS, nanoseconds
 
 
@@ -451,7 +451,7 @@ def _either_microseconds(text: str) -> int:
     time = _isoformat(text)
     if time.utcoffset():
         raise _AmbiguousClock(
-            f"{text[:80]!r} has an offset: give --timezone, by whose clock days and months are counted, lengths as UTC"
+            f"{text[:80]!r} has an offset: pass --timezone, the time zone of calendar cycles; lengths are in UTC"
         )
     return microseconds(time)
 

@@ -35,13 +35,13 @@ empty cell or "nan" is a missing position: its row is NaN. Empty lines are
 skipped. The first line is a header if --column is a name, or if its cell does
 not begin like a number or a date.
 
-Columns of times need --periods. It computes a sine and a cosine of each cycle:
-day, week (from Monday), month, quarter or year by the calendar and the wall
-clock, or a length in UTC such as 12h. For a column of numbers, give lengths in
-its units, such as 24. The wall clock is that of --timezone. Without --timezone
-it is that of the time's own offset or zone, and times that have neither are
-read as they are. CSV and Parquet then have the columns day_sin, day_cos, ..
-With --frequencies, times count the seconds since 1970-01-01T00:00Z.
+Columns of timestamps need --periods. It computes a sine and a cosine of each
+cycle. A cycle is day, week (from Monday), month, quarter or year in local time,
+or a length in UTC such as 12h. For a column of numbers, pass lengths in the
+units of the column, such as 24. Local time is the time in --timezone (default:
+the time zone or offset of each timestamp, or the timestamp unchanged). CSV and
+Parquet then have the columns day_sin, day_cos, .. With --frequencies, the
+position is the number of seconds since 1970-01-01T00:00Z.
 """
 EXAMPLES = """
 examples:
@@ -76,15 +76,18 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--d-model", type=int, metavar="D", help="number of columns, unless the preset has its own")
     parser.add_argument(
-        "--column", type=str.strip, metavar="NAME_OR_NUMBER", help="name of the column, or its number from 0"
+        "--column",
+        type=str.strip,
+        metavar="NAME_OR_NUMBER",
+        help="name or number (from 0) of the column with positions",
     )
     parser.add_argument(
         "--periods",
         metavar="CYCLES",
-        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; in place of --d-model",
+        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model",
     )
     parser.add_argument(
-        "--timezone", metavar="ZONE", help="zone of the wall clock that --periods reads, such as Europe/Berlin"
+        "--timezone", metavar="ZONE", help="time zone of the cycles of --periods, such as Europe/Berlin"
     )
     parser.add_argument("--delimiter", metavar="CHAR", help="character between cells: ';', '|', tab (default ',')")
     parser.add_argument(
@@ -112,7 +115,7 @@ def _encode(arguments: argparse.Namespace) -> None:
         if cycles is not None:
             cycles.check_lengths(letter, "positions")
         elif letter == "M" and not accepts_times:
-            raise ValueError("positions are points in time; give --periods, such as --periods day,24h")
+            raise ValueError("positions are timestamps; pass --periods, such as --periods day,24h")
 
     def rows_of(positions: Any, **out: Any) -> Any:
         if calendar is None:

@@ -53,16 +53,26 @@ def add(commands: Any) -> None:
     parser.add_argument("model", metavar="MODEL", help="config, folder or .gguf file")
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--onnx", type=int, metavar="LENGTH", help="cos_cache and sin_cache of LENGTH positions")
-    target.add_argument("--gguf", metavar="ARCHITECTURE", help="metadata of a GGUF file, such as of llama")
+    target.add_argument(
+        "--gguf", metavar="ARCHITECTURE", help="metadata of a GGUF file for ARCHITECTURE, such as llama"
+    )
     target.add_argument("--config", action="store_true", help="head_dim and rope_parameters of a config.json")
     parser.add_argument(
-        "-o", "--output", default=STANDARD, metavar="OUT", help="file, or - for standard output (default; JSON alone)"
+        "-o",
+        "--output",
+        default=STANDARD,
+        metavar="OUT",
+        help="file, or - for standard output (default; only for JSON)",
     )
-    parser.add_argument("--layer", type=int, metavar="N", help="which layer, where they differ")
-    parser.add_argument("--layout", choices=LAYOUTS, help="instead of the model's, for weights in another order")
-    parser.add_argument("--seq-len", type=int, metavar="N", help="length of sequences, for dynamic and longrope")
-    parser.add_argument("--num-heads", type=int, metavar="N", help="with --onnx: the attribute, for inputs of 3 axes")
-    parser.add_argument("--dtype", choices=TYPES, help="with --onnx: default float32")
+    parser.add_argument("--layer", type=int, metavar="N", help="number of the layer, from 0, if layers differ")
+    parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights, if it is not the model's")
+    parser.add_argument(
+        "--seq-len", type=int, metavar="N", help="sequence length, for the scalings dynamic and longrope"
+    )
+    parser.add_argument(
+        "--num-heads", type=int, metavar="N", help="with --onnx: attribute num_heads, for inputs with 3 axes"
+    )
+    parser.add_argument("--dtype", choices=TYPES, help="with --onnx: dtype of the caches (default: float32)")
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -96,7 +106,9 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     seq_len: int | None = arguments.seq_len
     if path.lower().endswith(".gguf"):
         if arguments.layout is not None:
-            raise ValueError(f"--layout is for configs; the architecture of {path} has one")
+            raise ValueError(
+                f"--layout is for configs: the architecture of {path} determines the layout; leave --layout out"
+            )
         return Rotary.from_gguf(path, layer=layer, seq_len=seq_len)
     file = path if path.lower().endswith(".json") else config_in(path)
     if file is None:
@@ -106,7 +118,7 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
 
 def _write_cache(arguments: argparse.Namespace, rotary: Rotary) -> None:
     if not arguments.output.lower().endswith(".npz"):
-        raise ValueError(f"{arguments.output} must end with .npz, for two arrays; give -o")
+        raise ValueError(f"{arguments.output} must end with .npz, because --onnx writes two arrays; pass -o FILE.npz")
     usable_target(arguments.output)
     dtype = float_type(arguments.dtype or "float32")
     cache = rotary.onnx_cache(arguments.onnx, dtype=dtype, num_heads=arguments.num_heads)

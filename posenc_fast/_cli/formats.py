@@ -168,7 +168,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
     if arguments.format is None:
         arguments.format = "csv" if path == STANDARD else Path(path).suffix[1:].lower()
         if arguments.format not in _FORMATS:
-            raise ValueError(f"{path} must end with {_listed()}, or --format must say what it is")
+            raise ValueError(f"{path} must end with {_listed()}; or pass --format")
     if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
         raise ValueError("standard output is a terminal: send it to a file or a program, or leave --format out")
     if keep and arguments.format not in ("csv", "parquet"):
@@ -239,7 +239,7 @@ def _check_kept(kept: Kept, columns: Sequence[str], file_format: str) -> None:
         return
     name, count = collections.Counter(_names(kept, columns)).most_common(1)[0]
     if count > 1:
-        raise ValueError(f"--keep would make {count} columns {name!r} of OUT: give that of INPUT another name")
+        raise ValueError(f"--keep: OUT would have {count} columns {name!r}; rename the column of INPUT")
     if file_format == "csv":
         for name, field in kept:
             if field is not None:

@@ -115,7 +115,9 @@ def _plot(arguments: argparse.Namespace) -> None:
         raise ValueError(f"{kind} draws a rotary encoding: give its --preset (see posenc-fast presets --search rotary)")
     cycles = cycles_of(arguments)
     if cycles is not None and cycles.calendar:
-        raise ValueError(f"--periods {arguments.periods}: pictures have lengths such as 1D, not {cycles.calendar[0]}")
+        raise ValueError(
+            f"--periods {arguments.periods}: plots support only lengths such as 1D, not {cycles.calendar[0]}"
+        )
     value = value_of(arguments, "D_MODEL", 128, get) if cycles is None else cycles.encoding
     # without --set, pass the name of the preset, which the title shows
     named = arguments.preset is not None and not arguments.set
@@ -152,4 +154,6 @@ def _plot(arguments: argparse.Namespace) -> None:
 def _check_positions(name: str, values: list[Any]) -> None:
     for value in values:
         if not isinstance(value, datetime) and abs(real(value, f"--{name}")) > _POSITIONS:
-            raise ValueError(f"--{name} {value} is beyond 2^53, where the axes of pictures tell no positions apart")
+            raise ValueError(
+                f"--{name} {value} is beyond 2^53, where neighbouring positions are equal on the axes of pictures"
+            )

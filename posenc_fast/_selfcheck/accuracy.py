@@ -1,7 +1,7 @@
 """Check the promised accuracy against exact values on this machine, for ``posenc-fast verify``.
 
-The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. These share
-only the formula with the engines.
+The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. The
+engines share only the formula with these modules.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def engines() -> dict[str, tuple[Backend, Isa | None]]:
 def verify(
     seconds: float, seed: int, done: Callable[[float], object] = lambda passed: None
 ) -> dict[tuple[str, str, str], Finding]:
-    """Check random positions until the time is over, and from every range at least once.
+    """Check random positions until the time is over. Draw from every range at least once.
 
     Return findings by dtype, call and engine. Call ``done`` with the number of seconds that have passed.
     """

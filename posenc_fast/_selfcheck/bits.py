@@ -70,7 +70,7 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
     def reals(encoding: Encoding, k: int, bits: int = 30, places: int = 10) -> npt.NDArray[np.float64]:
         return _integers(rows(encoding), k, bits) / 2.0**places
 
-    def nowhere(k: int) -> npt.NDArray[np.float64]:
+    def invalid(k: int) -> npt.NDArray[np.float64]:
         positions = reals(gaps, k)
         positions[::5], positions[1::7] = np.nan, np.inf
         return positions
@@ -89,7 +89,7 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
         "reals, far": lambda t, k: usual.encode(reals(usual, k, 52, 3), dtype=t),
         "integers": lambda t, k: usual.encode(_integers(1024, k, 63), dtype=t),
         "times": lambda t, k: usual.encode(_integers(1024, k, 60).view("M8[ns]"), dtype=t),
-        "no positions": lambda t, k: gaps.encode(nowhere(k), dtype=t),
+        "no positions": lambda t, k: gaps.encode(invalid(k), dtype=t),
         "phases": lambda t, k: phases.encode(reals(phases, k), dtype=t),
         "axes": lambda t, k: two.encode(_integers(1872, k, 20).reshape(-1, 2) / 64, dtype=t),
         "grid": lambda t, k: grid([30, np.arange(31) / 8 + k], two, dtype=t),
@@ -124,16 +124,16 @@ def hashes(times: int) -> Iterator[tuple[str, str]]:
 
 # ---- the loops of the kernel ----------------------------------------------------------------------------------------
 
-# all small widths, and widths next to each multiple of 8, a vector's length, with one other remainder in turn
+# all small widths, and widths next to each multiple of 8 (the length of a vector), with one other remainder each
 WIDTHS = sorted({*range(1, 34), *(8 * k + near for k in range(4, 38) for near in (-1, 0, 1, 2 + k % 5))})
-# orders with separate loops in the kernel: columns in the order of waves, interleaved or concatenated; negative; any
+# orders of columns with separate loops in the kernel: interleaved, concatenated, negative functions, any other
 _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("interleaved", ("sin", "cos")),
     ("concatenated", ("sin", "cos")),
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# bytes of an output that the kernel writes past the cache, on every machine where it does so at all
+# outputs above this number of bytes bypass the cache, on every machine where the kernel has stores that bypass it
 _PAST = 1 << 24
 # angles of all sizes, signed zeros, and invalid positions
 _NEAR = [
@@ -175,12 +175,12 @@ def _some(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield each width with an encoding of one of two orders in turn. The loops that rotate rows serve both."""
+    """Yield each width with one encoding. Orders alternate, because the loops that rotate rows are the same for both."""
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 
 def _tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables that cross the end of a span, and tables that begin and end with half a block."""
+    """Yield tables that cross the border between two spans, and tables that begin and end in the middle of a block."""
     for width, encoding in _of_each_width():
         yield encoding.table(200, start=4096 * (1 + width % 3) - 131, dtype=t)
         yield encoding.table(192, start=8192, dtype=t)
@@ -204,7 +204,7 @@ def _reals(t: np.dtype[Any]) -> Iterator[Array]:
     # signed zeros in rows that are rounded again because they contain subnormal numbers
     blank = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
     yield blank.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
-    # positions whose rows are left to exact arithmetic, or almost are
+    # positions near the limit beyond which exact arithmetic computes the rows
     for layout, functions in _ORDERS:
         yield sinusoidal(9, layout=layout, functions=functions).encode(_FAR, dtype=t)
 
@@ -334,7 +334,7 @@ def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
         yield name, _digest(_numbers(make()))
 
 
-# ---- what is expected -----------------------------------------------------------------------------------------------
+# ---- expected hashes ------------------------------------------------------------------------------------------------
 
 
 def expected(part: int | str) -> dict[str, str]:
@@ -344,7 +344,7 @@ def expected(part: int | str) -> dict[str, str]:
 
 
 def report() -> bool:
-    """Print and return whether every engine of this machine computes the expected bits."""
+    """Compare the bits of every engine of this machine with the expected hashes. Print the result, and return it."""
     calls, loops, same = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         with _backend.use_backend(backend, isa):
@@ -356,9 +356,9 @@ def report() -> bool:
     return _compare("frequencies", "", dict(hashes_of_frequencies()), expected("frequencies")) and same
 
 
-def _compare(title: str, where: str, digests: dict[str, str], right: dict[str, str]) -> bool:
+def _compare(title: str, prefix: str, digests: dict[str, str], right: dict[str, str]) -> bool:
     other = [name for name, digest in digests.items() if right.get(name) != digest]
     print(f"{title:21} {len(digests) - len(other):3} of {len(digests):3} hashes are those of all machines")
     for name in other:
-        print(f"BROKEN: {where}{name}: other bits than on other machines")
+        print(f"BROKEN: {prefix}{name}: other bits than on other machines")
     return not other

@@ -1,6 +1,6 @@
-"""Sets of frequencies that have the same bits on all machines: presets, scalings, configs of models, exact periods.
+"""List sets of frequencies whose bits must be equal on all machines: presets, scalings, configs, exact periods.
 
-Each value is built on request, from numbers that are integers or short fractions.
+Each function of `sets` builds one Encoding or Rotary, from integers and short fractions.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..reference import CONTEXT, exact_row
 Floats = npt.NDArray[np.float64]
 Row = list[Decimal]
 
-# numbers below SMALL are multiplied by 2^UP, since they or their errors would be subnormal doubles
+# numbers below SMALL are multiplied by 2^UP, because they or their errors would be subnormal doubles
 SMALL, UP = Decimal("1e-200"), 700
 
 

@@ -1,4 +1,4 @@
-"""Compare speed with NumPy programs on this machine: ``posenc-fast bench``. The repository's bench/ has far more."""
+"""Compare speed with NumPy programs on this machine, for ``posenc-fast bench``. See bench/ for more comparisons."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def compare(side: Side) -> Comparison:
 
 
 def sides() -> Iterator[Side]:
-    """Yield pairs of calls, which take half a minute in all.
+    """Yield pairs of calls. Timing all of them takes half a minute.
 
-    A name contains our call and, after the slash, the NumPy program. Results are new arrays on both sides, and float32
-    unless the name has another dtype.
+    A name contains our call and, after the slash, the NumPy program. Both sides return new arrays, of float32 unless
+    the name contains another dtype.
     """
     wide, narrow = sinusoidal(512), sinusoidal(64)
     tolerances = {"float64": 1e-9, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}
@@ -79,9 +79,9 @@ def sides() -> Iterator[Side]:
     yield Side(name, functools.partial(wide.table, 2048), lambda: float32_formula(2048, 512), 3e-4)
     for count in (1, 100_000):
         seconds = np.random.default_rng(0).uniform(1.6e9, 1.9e9, count)
-        theirs = functools.partial(formula, narrow, seconds)
+        numpy_rows = functools.partial(formula, narrow, seconds)
         name = f"encode {count} times x 64 / float64 formula"
-        yield Side(name, functools.partial(narrow.encode, seconds), theirs, 1e-6)
+        yield Side(name, functools.partial(narrow.encode, seconds), numpy_rows, 1e-6)
     x = np.zeros((8, 512, 512), np.float32)
     ready = wide.table(512)
     yield Side(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 Times = dict[str, npt.NDArray[np.float64]]
 
-# seconds: shorter calls are repeated within a sample, so that the cost of clock and loop is negligible
+# minimum seconds of a sample: shorter calls are repeated, so that the cost of clock and loop is negligible
 SAMPLE = 5e-5
 # seconds of untimed calls before a sample, at least one call, so that the caches settle
 SETTLE = 1e-3
@@ -36,7 +36,7 @@ def seconds(
 ) -> float:
     """Return the mean time of ``repeats`` calls. The result of a single call is freed after the clock has stopped.
 
-    clock: use ``time.thread_time`` for calls of one thread on a machine that shares its CPU with other guests.
+    clock: for calls of one thread on a shared CPU, pass ``time.thread_time``.
     """
     kept = None
     if repeats == 1:
@@ -79,10 +79,10 @@ def alternate(
 ) -> Times:
     """Time the sides alternately (A B A B ..), and return the seconds per call of each side and run.
 
-    Untimed calls of the same side precede each sample, so that no side finds the caches as another side left them.
+    Untimed calls of the same side precede each sample, so that the other sides do not change what is in the caches.
     """
     repeats = {name: _repeats(call) for name, call in sides.items()}
-    runs = max(FEWEST, min(runs, int(BUDGET / sum(taken for _, _, taken in repeats.values()))))
+    runs = max(FEWEST, min(runs, int(BUDGET / sum(total for _, _, total in repeats.values()))))
     times: Times = {name: np.empty(runs) for name in sides}
     with no_collection():
         for i in range(runs):
@@ -95,7 +95,7 @@ def alternate(
 
 
 def ratio(times: Times, above: str, below: str) -> Ratio:
-    """Return the ratio of the times of two sides. Neighbouring samples are compared, so a slow moment affects both."""
+    """Return the ratio of the times of two sides. Neighbouring samples are compared, so a slow phase affects both."""
     low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
 

@@ -83,7 +83,7 @@ def test_two_clocks_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     written(TIMES, "+02:00", 2)
     arguments = ["encode", "p.csv", "--column", "time", "--periods", "day,12h", "-o", "o.npy"]
     assert run(*arguments) == 2
-    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has an offset: give --timezone" in capsys.readouterr().err
+    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has an offset: pass --timezone" in capsys.readouterr().err
     assert os.listdir() == ["p.csv"]
     assert run(*arguments, "--timezone", "Europe/Berlin") == 0
     same("o.npy", expected_beside(TIMES, "Europe/Berlin"))
@@ -129,9 +129,9 @@ def test_only_missing_cells() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--d-model 64", "positions are points in time; give --periods, such as --periods day,24h"),
-        ("--d-model 64 --base 500 --first 2", "give --periods"),
-        ("--preset diffusers_timesteps --d-model 8", "give --periods"),
+        ("--d-model 64", "positions are timestamps; pass --periods, such as --periods day,24h"),
+        ("--d-model 64 --base 500 --first 2", "pass --periods"),
+        ("--preset diffusers_timesteps --d-model 8", "pass --periods"),
         ("--periods 24", "periods has 24 without a unit, but positions has timestamps; .*'day', .*'24h'"),
         ("--periods 0.5,86400", "periods has 0.5 without a unit"),
         ("--periods day,24", "24"),
@@ -164,9 +164,12 @@ def test_numbers_have_lengths_of_their_own() -> None:
     ("options", "words"),
     [
         ("--column time --periods dya", "periods has 'dya'.*is 'day' meant"),
-        ("--column time --periods ,", "periods must be at least one"),
+        ("--column time --periods ,", "periods must have at least one"),
         ("--column time --periods day --timezone Europe/Berln", "'Europe/Berln'.*is 'Europe/Berlin' meant"),
-        ("--column time --periods 12h --timezone Europe/Berlin", "timezone='Europe/Berlin' needs a cycle of the calendar"),
+        (
+            "--column time --periods 12h --timezone Europe/Berlin",
+            "timezone='Europe/Berlin' needs a cycle of the calendar",
+        ),
         ("--column time --timezone Europe/Berlin --d-model 4", "--timezone is for the cycles of --periods"),
         ("--column time --periods day --d-model 4", "--periods excludes --d-model"),
         ("--column time --periods day --preset vaswani2017", "--periods excludes --preset"),

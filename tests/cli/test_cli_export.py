@@ -86,12 +86,15 @@ def test_layers_and_layouts(tmp_path, capsys):
 REFUSED = {
     "nothing to write": (["--onnx", "4", "--config"], "not allowed with"),
     "no target": ([], "one of the arguments --onnx --gguf --config is required"),
-    "no file": (["--onnx", "4"], "- must end with .npz, for two arrays; give -o"),
+    "no file": (["--onnx", "4"], "- must end with .npz, because --onnx writes two arrays; pass -o FILE.npz"),
     "no such folder": (["--onnx", "4", "-o", "nowhere/rope.npz"], "nowhere"),
     "no length": (["--onnx", "0", "-o", "rope.npz"], "length"),
     "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is for --onnx"),
     "a type of a config": (["--config", "--dtype", "float16"], "--dtype is for --onnx"),
-    "another layout": (["--gguf", "llama"], "layout='half' differs from layout='interleaved', which llama.cpp uses for 'llama'"),
+    "another layout": (
+        ["--gguf", "llama"],
+        "layout='half' differs from layout='interleaved', which llama.cpp uses for 'llama'",
+    ),
     "an architecture": (["--gguf", "lama"], "is 'llama' meant"),
 }
 

@@ -373,8 +373,8 @@ def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.
         ("t\n2026-01-01T10:00+99:00\n", "", "line 2: "),
         ("t\n2026-01-01T00:00:00.1234567891\n", "", "line 2: .* finer than nanoseconds"),
         ("t\n2500-01-01T00:00:00.123456789\n", "", "line 2: .* outside of the years 1678 to 2261"),
-        ("t\n2026-01-01\n17\n", "", "line 3: a number, where line 2 has a date"),
-        ("t\n17\n2026-01-01\n", "", "line 3: a date, where line 2 has a number"),
+        ("t\n2026-01-01\n17\n", "", "line 3: a number, but line 2 has a date"),
+        ("t\n17\n2026-01-01\n", "", "line 3: a date, but line 2 has a number"),
         ("t\n\xff\n", "", "UTF-8"),
         ("t\n" + "1" * 200000 + "\n", "", "line 2: field larger than field limit"),
     ],
@@ -724,11 +724,14 @@ def test_kept_columns_of_parquet(block: int, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("c1,t\n1,2\n", "--keep would make 2 columns 'c1' of OUT: give that of INPUT another name"),
+        ("c1,t\n1,2\n", "--keep: OUT would have 2 columns 'c1'; rename the column of INPUT"),
         (" c0 ,t\n1,2\n", "2 columns 'c0'"),
         ("a,t,a\n1,2,3\n", "2 columns 'a'"),
-        ("a,t\n1,2\n3,4,5\n", "p.csv, line 3: cells: 3, and 2 in the first line; --keep needs as many in each"),
-        ("t,a\n1,2\n3\n", "p.csv, line 3: cells: 1, and 2 in the first line"),
+        (
+            "a,t\n1,2\n3,4,5\n",
+            "p.csv, line 3: number of cells is 3, but 2 in the first line; --keep needs equally many in each line",
+        ),
+        ("t,a\n1,2\n3\n", "p.csv, line 3: number of cells is 1, but 2 in the first line"),
     ],
 )
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet", "-"])

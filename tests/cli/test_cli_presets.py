@@ -198,7 +198,7 @@ def test_formula_has_any_phases() -> None:
     [
         ("--preset wisper", "--preset: there is no preset 'wisper'; perhaps whisper"),
         ("--preset llama", "is a Rotary, not an Encoding; posenc_fast.presets.llama"),
-        ("--preset mae", "'mae' has 2 axes, and files one: see posenc_fast.grid"),
+        ("--preset mae", "'mae' has 2 axes, but this command supports only one: use posenc_fast.grid"),
         ("--preset whisper --base 3", "--preset excludes --base; leave one of them out"),
         ("--preset whisper --frequencies f.npy", "--preset excludes --frequencies"),
         ("--set max_timescale=3", "--set is for the arguments of a preset: give --preset NAME too"),
