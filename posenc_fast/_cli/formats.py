@@ -168,7 +168,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
     if arguments.format is None:
         arguments.format = "csv" if path == STANDARD else Path(path).suffix[1:].lower()
         if arguments.format not in _FORMATS:
-            raise ValueError(f"{path} must end with {_listed()}; or pass --format")
+            raise ValueError(f"{path} must end with {_listed()}, or --format must name its format")
     if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
         raise ValueError("standard output is a terminal: send it to a file or a program, or leave --format out")
     if keep and arguments.format not in ("csv", "parquet"):
