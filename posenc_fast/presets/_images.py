@@ -139,7 +139,7 @@ def timm(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
     frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) without in_pixels",
     layout="sines of all frequencies of y, then of x; then the cosines",
-    positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid they stand before the columns:"
+    positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid the source puts them before the columns:"
     " `np.concatenate([grid, rows], -1)`",
     odd="4 columns for each frequency",
     differs="two axes; frequencies ascend for pixels",
@@ -209,7 +209,7 @@ def _loftr_base(d: int) -> float:
     source="huggingface/transformers: models/perceiver, generate_fourier_features",
     frequency="pi * linspace(1, resolution/2, num_bands) for each axis",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="from -1 to 1 on each axis; with concat_pos they stand before the columns:"
+    positions="from -1 to 1 on each axis; with concat_pos the source puts them before the columns:"
     " `np.concatenate([grid, rows], -1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies are equally spaced up to the pixels' own",

@@ -23,7 +23,7 @@ __all__ = [
     source="harvardnlp/annotated-transformer: the_annotated_transformer.py, PositionalEncoding",
     frequency="base^(-2i/d)",
     layout="sine and cosine in turn",
-    differs="it is the paper's (arXiv:1706.03762, section 3.5)",
+    differs="nothing; this is the formula of arXiv:1706.03762, section 3.5",
     also="PyTorch's word_language_model and tutorials, d2l, Informer2020 PositionalEmbedding and FixedEmbedding"
     " (calendar numbers as positions), Time-Series-Library, ESPnet and WeNet PositionalEncoding (reverse=True:"
     " `.table(n, start=n - 1, step=-1)`), OpenNMT-py SinusoidalInterleaved, SpeechBrain PositionalEncoding, Florence-2,"
