@@ -112,8 +112,8 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_sincos2d_pos_embed",
     frequency="temperature^(-4i/d)",
-    layout="sines of y, sines of x, cosines of y, cosines of x; interleave_sin_cos: of y sines and cosines, then of x;"
-    " reverse_coord: x before y",
+    layout="sines of y, sines of x, cosines of y, cosines of x; with interleave_sin_cos sines and cosines of y, then of"
+    " x; with reverse_coord x before y",
     positions="(y, x), the cells of a grid; with reverse_coord the source has them in column-major order",
     odd="ValueError unless 4 divides it",
     differs="two axes; all sines before all cosines",
@@ -188,7 +188,7 @@ def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     layout="for each frequency: sine and cosine of x, sine and cosine of y",
     positions="(y, x), the cells of a grid counted from 1; the source has channels first: `np.moveaxis(rows, -1, 0)`",
     odd="ValueError unless 4 divides it",
-    differs="two axes in turn; positions start at 1",
+    differs="two axes that alternate; positions start at 1",
     axes="2",
     example="pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)"
     " -> array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])",
@@ -212,7 +212,7 @@ def _loftr_base(d: int) -> float:
     positions="from -1 to 1 on each axis; with concat_pos the source puts them before the columns:"
     " `np.concatenate([grid, rows], -1)`",
     odd="2 columns for each frequency of each axis",
-    differs="frequencies are equally spaced up to the pixels' own",
+    differs="frequencies are equally spaced up to about half a turn per pixel",
     axes="A",
     example="pf.presets.perceiver(3, max_resolution=(4, 6)).d_model -> 12",
 )

@@ -24,7 +24,7 @@ _TEXTS = {
     "base_freq min_freq": "float: Last frequency.",
     "base_period period": "float: Longest period (prophet: in days; nemos: one number, or one for each axis).",
     "base_size": "int: Side of the grid that positions are scaled to.",
-    "bias_1": "array_like of shape (features, k): Phases in radians, of a checkpoint.",
+    "bias_1": "array_like of shape (features, k): Phases from a checkpoint, in radians.",
     "biases": "array_like of shape (k,): Phases in turns.",
     "cos_first flip_sin_to_cos": "bool: Whether cosines come before sines.",
     "downscale_freq_shift": "float: Subtracted from half the width in the denominator of the exponents.",
@@ -37,7 +37,7 @@ _TEXTS = {
     "\n    result is the source's table, at any position.",
     "full_turns": "bool: Whether frequencies are in turns instead of radians.",
     "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}: Function of each half: choose the table of sines or of cosines.',
-    "gaussian_matrix": "array_like of shape (A, k): Turns per unit, of a checkpoint.",
+    "gaussian_matrix": "array_like of shape (A, k): Frequencies from a checkpoint, in turns per unit.",
     "granularity interpolation_scale": "float: Positions are divided by it.",
     "grid_size": "int or (rows, columns): Sides of the grid.",
     "gsd": "float: Ground sample distance, a factor of all frequencies.",
@@ -75,7 +75,7 @@ _TEXTS = {
     "part": '{"phi", "pi", "psi", "omega"}: Name of one of the four factors.',
     "partial_rotary_factor": "float: Fraction of a head to rotate.",
     "period_base_list": "sequence of float: Periods within a decade.",
-    "pos_frequencies": "array_like of shape (3, heads, head_dim/2): Radians per unit, of a checkpoint.",
+    "pos_frequencies": "array_like of shape (3, heads, head_dim/2): Frequencies from a checkpoint, in radians per unit.",
     "random_offset": "array_like of shape (k,): Phases of a fitted sampler, in radians.",
     "random_weights": "array_like of shape (features, k): Frequencies of a fitted sampler, in radians per unit.",
     "reverse_coord": "bool: Whether columns of x come before those of y.",
@@ -93,8 +93,8 @@ _TEXTS = {
     "time_factor": "float: Factor of the positions.",
     "uniform_power": "bool: Whether the axes have equal numbers of columns.",
     "upper": "float: Longest wavelength.",
-    "weight weight_1": "array_like of shape (features, k): Turns per unit of each feature, of a checkpoint.",
-    "weights": "array_like of shape (k,) or (k, A): Turns per unit, of a checkpoint (LightGlue: radians).",
+    "weight weight_1": "array_like of shape (features, k): Frequencies from a checkpoint, in turns per unit of each feature.",
+    "weights": "array_like of shape (k,) or (k, A): Frequencies from a checkpoint, in turns per unit (LightGlue: radians).",
 }
 PARAMETERS = {name: text for names, text in _TEXTS.items() for name in names.split()}
 # names for the number of columns

@@ -87,7 +87,7 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
     source="facebookresearch/segment-anything: modeling/prompt_encoder.py, PositionEmbeddingRandom",
     frequency="2 pi gaussian_matrix[:, i]",
     layout="sines, then cosines",
-    positions="(x, y) in [0, 1], stretched to [-1, 1]: `.encode(2 * xy - 1)`; cells have their centres, (column + 0.5)"
+    positions="(x, y) in [0, 1], stretched to [-1, 1]: `.encode(2 * xy - 1)`; of a cell pass the centre, (column + 0.5)"
     " / width",
     odd="2 columns for each column of the matrix",
     differs="frequencies are random vectors, from a checkpoint",

@@ -54,8 +54,8 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
 
 @rotary_preset(
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
-    frequency="theta^(-2i/head_dim), divided by factor if a turn takes more than 8192 positions, by less if it"
-    " takes more than 2048",
+    frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by less if"
+    " it is above 2048",
     pairs="half a head apart",
     differs="the layout of pairs; frequencies beyond the trained length are divided",
     also="Llama 3.2 with factor 32",

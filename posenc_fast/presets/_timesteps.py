@@ -221,7 +221,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_fourier_embeds_from_boundingbox (GLIGEN)",
-    frequency="100^(i/n), n = embed_dim frequencies for each of the four corners' coordinates",
+    frequency="100^(i/n), n = embed_dim frequencies for each of the four coordinates",
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
     odd="8 embed_dim columns, for any embed_dim",
