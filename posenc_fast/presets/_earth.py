@@ -72,9 +72,9 @@ def gencast(num_frequencies: int = 32, *, base_period: float = 16.0) -> Encoding
     frequency="one turn in 365.24219 days; and one in a day plus one in 360 degrees of longitude",
     layout="sine and cosine of the year; sine and cosine of the day",
     positions="(seconds since 1970 in UTC, longitude in degrees): `.encode(np.stack([seconds, longitude], -1))`; the source"
-    " rounds the progress to float32, which is 4e-7 of sine and cosine, and has it as a variable of its own",
+    " rounds the progress to float32, which changes sine and cosine by up to 4e-7, and stores it as a separate variable",
     odd="4 columns",
-    differs="exact periods; the day is that of the longitude, by the sum of two axes",
+    differs="exact periods; the local day is the sum of two axes, time and longitude",
     also="GenCast and WeatherNext",
     axes="2",
     example="pf.presets.graphcast().encode([43200.0, 180.0]).round(4)"
@@ -252,7 +252,7 @@ def geoclip_positional(sigma: float, m: int, *, input_dims: int = 2) -> Encoding
 
 @preset(
     source="VicenteVivan/geo-clip: geoclip/model/rff, gaussian_encoding",
-    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    frequency="2 pi weights[i]; weights has one row per frequency and one column per axis",
     layout="cosines, then sines",
     positions="projected longitude and latitude: `.encode(x)`",
     odd="2 columns for each row of weights",

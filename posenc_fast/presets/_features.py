@@ -23,7 +23,7 @@ __all__ = [
     source="bmild/nerf: run_nerf_helpers.py, Embedder",
     frequency="2^(i max_freq_log2 / (num_freqs - 1)), or linspace(1, 2^max_freq_log2, num_freqs)",
     layout="for each frequency: sines of all axes, then their cosines",
-    positions="coordinates; the source has them before the columns: `np.concatenate([x, rows], -1)`",
+    positions="coordinates; the source puts them before the columns: `np.concatenate([x, rows], -1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; no factor pi, which the NeRF paper has",
     axes="input_dims",
@@ -47,7 +47,7 @@ def nerf(
     source="google/mipnerf: internal/mip.py, pos_enc",
     frequency="2^k, k = min_deg .. max_deg - 1",
     layout="sines: for each frequency all axes; then the cosines",
-    positions="coordinates; the source has them before the columns: `np.concatenate([x, rows], -1)`;"
+    positions="coordinates; the source puts them before the columns: `np.concatenate([x, rows], -1)`;"
     " integrated_pos_enc: `.encode(x, variance=cov)`, of variances or matrices",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; cosines are sines of x + pi/2",
@@ -65,7 +65,7 @@ def mip_nerf(min_deg: int = 0, max_deg: int = 16, *, input_dims: int = 3) -> Enc
     source="facebookresearch/pytorch3d: renderer/implicit/harmonic_embedding.py, HarmonicEmbedding",
     frequency="omega_0 * 2^i, or omega_0 * linspace(1, 2^(n - 1), n)",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="coordinates; with append_input the source has them behind the columns: `np.concatenate([rows, x], -1)`;"
+    positions="coordinates; with append_input the source puts them after the columns: `np.concatenate([rows, x], -1)`;"
     " diag_cov: `.encode(x, variance=diag_cov)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend",
@@ -85,8 +85,8 @@ def pytorch3d(
     source="nerfstudio-project/nerfstudio: field_components/encodings.py, NeRFEncoding",
     frequency="2 pi * 2^linspace(min_freq_exp, max_freq_exp, num_frequencies)",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="coordinates in [0, 1]; with include_input the source has them behind the columns:"
-    " `np.concatenate([rows, x], -1)`; covs, which the source does not multiply by 2 pi and reads the diagonal of:"
+    positions="coordinates in [0, 1]; with include_input the source puts them after the columns:"
+    " `np.concatenate([rows, x], -1)`; with covs, of which the source reads the diagonal, without a factor of 2 pi:"
     " `.encode(x, variance=np.diagonal(covs, 0, -2, -1) / (2 * np.pi) ** 2)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by 2 pi",

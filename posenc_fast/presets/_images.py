@@ -112,8 +112,8 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_sincos2d_pos_embed",
     frequency="temperature^(-4i/d)",
-    layout="sines of y, sines of x, cosines of y, cosines of x; interleave_sin_cos: of y sines and cosines, then of x;"
-    " reverse_coord: x before y",
+    layout="sines of y, sines of x, cosines of y, cosines of x; with interleave_sin_cos sines and cosines of y, then of"
+    " x; with reverse_coord x before y",
     positions="(y, x), the cells of a grid; with reverse_coord the source has them in column-major order",
     odd="ValueError unless 4 divides it",
     differs="two axes; all sines before all cosines",
@@ -139,7 +139,7 @@ def timm(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
     frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) without in_pixels",
     layout="sines of all frequencies of y, then of x; then the cosines",
-    positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid they stand before the columns:"
+    positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid the source puts them before the columns:"
     " `np.concatenate([grid, rows], -1)`",
     odd="4 columns for each frequency",
     differs="two axes; frequencies ascend for pixels",
@@ -188,7 +188,7 @@ def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     layout="for each frequency: sine and cosine of x, sine and cosine of y",
     positions="(y, x), the cells of a grid counted from 1; the source has channels first: `np.moveaxis(rows, -1, 0)`",
     odd="ValueError unless 4 divides it",
-    differs="two axes in turn; positions start at 1",
+    differs="two axes that alternate; positions start at 1",
     axes="2",
     example="pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)"
     " -> array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])",
@@ -209,10 +209,10 @@ def _loftr_base(d: int) -> float:
     source="huggingface/transformers: models/perceiver, generate_fourier_features",
     frequency="pi * linspace(1, resolution/2, num_bands) for each axis",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="from -1 to 1 on each axis; with concat_pos they stand before the columns:"
+    positions="from -1 to 1 on each axis; with concat_pos the source puts them before the columns:"
     " `np.concatenate([grid, rows], -1)`",
     odd="2 columns for each frequency of each axis",
-    differs="frequencies are equally spaced up to the pixels' own",
+    differs="frequencies are equally spaced up to about half a turn per pixel",
     axes="A",
     example="pf.presets.perceiver(3, max_resolution=(4, 6)).d_model -> 12",
 )

@@ -62,7 +62,7 @@ def graphmixer(out_channels: int) -> Encoding:
     source="pyg-team/pytorch_geometric: torch_geometric/nn/encoding.py, PositionalEncoding",
     frequency="base_freq^(i / (d/2 - 1)) / granularity",
     layout="sines, then cosines",
-    positions="given: `.encode(x)`",
+    positions="values that the caller passes: `.encode(x)`",
     differs="the exponent reaches exactly 1; sines come first; positions are divided by granularity",
     example="pf.presets.pyg(4, granularity=0.5).frequencies -> array([2.e+00, 2.e-04, 2.e+00, 2.e-04])",
 )
@@ -76,7 +76,7 @@ def pyg(out_channels: int, *, base_freq: float = 1e-4, granularity: float = 1.0)
     source="jingraham/neurips19-graph-protein-design: struct2seq/protein_features.py, PositionalEncodings",
     frequency="10000^(-2i/d)",
     layout="cosines, then sines",
-    positions="indices of neighbours less those of residues: `.encode(j - i)`",
+    positions="indices of neighbours minus indices of residues: `.encode(j - i)`",
     odd="one column more than requested",
     differs="cosines come first; positions are relative",
     also="GVP gvp/data.py, _positional_embeddings",
@@ -96,8 +96,8 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
     layout="only cosines, each with its own phase",
     positions="logarithms of noise levels in units of 16 angstrom: `.encode(np.log(sigma / 16))`",
     odd="1 column for each weight",
-    differs="frequencies and phases are random, from the source or a checkpoint; those of the source are what jax.random"
-    " makes of PRNGKey(42) with jax_threefry_partitionable=False",
+    differs="frequencies and phases are random, from the source or a checkpoint; the source draws them by jax.random"
+    " from PRNGKey(42) with jax_threefry_partitionable=False",
     also="Boltz FourierEmbedding (proj.weight[:, 0], proj.bias) of times np.log(sigma / 16) / 4",
     example="pf.presets.alphafold3([2.0], [0.0]).encode(1.0) -> array([-1.], dtype=float32)",
 )

@@ -18,6 +18,7 @@ from .._core.numbers.arrays import Array, check_out
 from .._core.numbers.names import meant, one_of
 from .._core.positions.foreign import as_array
 from .._core.positions.masks import checked_mask
+from .._models.config.part import as_mapping
 from ..typing import MropeFollowing
 
 __all__ = ["FAMILIES", "REFUSED", "Family", "family_of", "from_tokens"]
@@ -116,10 +117,7 @@ def family_of(model: Any) -> Family:
     if isinstance(model, str):
         family = FAMILIES.get(model)
         return _named(model) if family is None else family
-    if not isinstance(model, Mapping) and callable(getattr(model, "to_dict", None)):
-        model = {"model_type": getattr(model, "model_type", None), **model.to_dict()}
-    if not isinstance(model, Mapping):
-        raise TypeError(f"model must be a model_type or a config, not {type(model).__name__}")
+    model = as_mapping(model, "model must be a model_type or a config")
     family = _named(model.get("model_type"))
     parts = [model]
     for key in ("thinker_config", "vision_config"):

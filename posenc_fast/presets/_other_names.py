@@ -41,10 +41,10 @@ LEARNED = frozenset(_LEARNED.split())
 # kinds of encoding that are not presets, with advice
 ELSEWHERE = {
     "alibi": "ALiBi adds distances to the scores of attention, without sines and cosines",
-    "rope": "posenc_fast.Rotary is RoPE; roformer is that of its paper, and llama that of most language models",
-    "rotary": "posenc_fast.Rotary is RoPE; roformer is that of its paper, and llama that of most language models",
-    "sinusoidal": "posenc_fast.sinusoidal has all of its parameters; annotated_transformer is the paper's",
+    "rope": "posenc_fast.Rotary is RoPE; the presets are roformer (the paper) and llama (most language models)",
+    "rotary": "posenc_fast.Rotary is RoPE; the presets are roformer (the paper) and llama (most language models)",
+    "sinusoidal": "posenc_fast.sinusoidal has all parameters; annotated_transformer is the encoding of the paper",
     "t5": "T5 has learned biases of distances, which have no formula",
-    "vit": "ViT's positions are learned, and have no formula; mae and simple_vit are its sinusoidal relatives",
+    "vit": "ViT's positions are learned, and have no formula; mae and simple_vit are similar and sinusoidal",
     "wav2vec2": "wav2vec 2.0 learns its positions as a convolution, which has no formula",
 }

@@ -39,7 +39,7 @@ def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
 
 @preset(
     source="crowsonkb/k-diffusion: k_diffusion/layers.py, FourierFeatures",
-    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    frequency="2 pi weights[i]; weights has one row per frequency and one column per axis",
     layout="cosines, then sines",
     positions="noise levels: `.encode(x)`",
     odd="2 columns for each row of weights",
@@ -69,7 +69,7 @@ def mp_fourier(weights: npt.ArrayLike) -> Encoding:
 
 @preset(
     source="tancik/fourier-feature-networks: input_mapping",
-    frequency="2 pi weights[i], a row for each frequency with a column for each axis",
+    frequency="2 pi weights[i]; weights has one row per frequency and one column per axis",
     layout="sines, then cosines",
     positions="coordinates: `.encode(x)`",
     odd="2 columns for each row of weights",
@@ -87,7 +87,7 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
     source="facebookresearch/segment-anything: modeling/prompt_encoder.py, PositionEmbeddingRandom",
     frequency="2 pi gaussian_matrix[:, i]",
     layout="sines, then cosines",
-    positions="(x, y) in [0, 1], stretched to [-1, 1]: `.encode(2 * xy - 1)`; cells have their centres, (column + 0.5)"
+    positions="(x, y) in [0, 1], stretched to [-1, 1]: `.encode(2 * xy - 1)`; of a cell pass the centre, (column + 0.5)"
     " / width",
     odd="2 columns for each column of the matrix",
     differs="frequencies are random vectors, from a checkpoint",

@@ -212,7 +212,7 @@ def facts(name: str) -> Facts:
 
 
 def advice(name: str) -> str:
-    """Return advice about a name that no preset has, if there is any."""
+    """Return advice for an unknown name of a preset, or an empty string."""
     import difflib
 
     from .._models.config.table import types

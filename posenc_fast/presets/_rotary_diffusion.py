@@ -60,8 +60,8 @@ __all__ = [
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_flux.py, FluxPosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; the image's index, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for the image's index, row and column",
     positions="(0, row, column), and zeros for text: `positions.flux(rows, columns, text)`",
     differs="three axes",
     axes="3",
@@ -75,8 +75,8 @@ def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> R
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_flux2.py, Flux2PosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; the image's index, row, column and the token's index one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for the image's index, row, column and the token's index",
     positions="(image, row, column, 0), and (0, 0, 0, index) for text: `positions.flux2(rows, columns, text)`",
     differs="four axes",
     axes="4",
@@ -90,8 +90,8 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_krea2.py, Krea2RotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; the image's index, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for the image's index, row and column",
     positions="see `flux`",
     differs="three axes",
     axes="3",
@@ -103,9 +103,9 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; frame, row and column one after another",
-    positions="(text + 1, row, column), then (1 + index, 0, 0) for text, filled up: "
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for frame, row and column",
+    positions="(text + 1, row, column), then (1 + index, 0, 0) for text, both padded: "
     "`positions.z_image(rows, columns, text)`",
     differs="three axes",
     axes="3",
@@ -119,8 +119,8 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_lumina2.py, Lumina2RotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; the token's index, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for the token's index, row and column",
     positions="(text, row, column), and (index, 0, 0) for text: `positions.lumina2(rows, columns, text)`",
     differs="three axes",
     axes="3",
@@ -134,8 +134,8 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hidream_image.py, HiDreamImageEmbedND; "
     "axes_dim of the checkpoint's config.json",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; the image's index, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for the image's index, row and column",
     positions="see `flux`",
     differs="three axes",
     axes="3",
@@ -147,8 +147,8 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_prx.py, PRXEmbedND",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for row and column",
     positions="(row, column): `positions.grid(rows, columns)`, and zeros for text",
     differs="two axes",
     axes="2",
@@ -160,8 +160,8 @@ def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_qwenimage.py, QwenEmbedRope",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim",
-    pairs="side by side; frame, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
+    pairs="side by side; one block of pairs each for frame, row and column",
     positions="(frame, row, column), rows and columns about the centre: `positions.qwen_image(rows, columns, text)`",
     differs="three axes",
     axes="3",
@@ -177,8 +177,8 @@ def qwen_image(
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hunyuan_video.py, HunyuanVideoRotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim",
-    pairs="side by side; frame, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
+    pairs="side by side; one block of pairs each for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text does not rotate",
     differs="three axes",
     axes="3",
@@ -193,8 +193,8 @@ def hunyuan_video(
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hunyuanimage.py, HunyuanImageRotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim",
-    pairs="side by side; row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
+    pairs="side by side; one block of pairs each for row and column",
     positions="(row, column): `positions.grid(rows, columns)`; text does not rotate",
     differs="two axes",
     axes="2",
@@ -208,8 +208,8 @@ def hunyuan_image(
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_wan.py, WanRotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim; computed in float64",
-    pairs="side by side; frame, row and column one after another",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    pairs="side by side; one block of pairs each for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
     differs="three axes",
     axes="3",
@@ -223,9 +223,9 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos.py, CosmosRotaryPosEmbed",
     frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128",
-    pairs="half a head apart; frame, row and column one after another",
+    pairs="half a head apart; one block of pairs each for frame, row and column",
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
-    differs="the pairs; three axes, each with its base",
+    differs="the layout of pairs; three axes, each with its base",
     axes="3",
     example="pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape -> (24, 64)",
 )
@@ -246,9 +246,9 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos3.py, Cosmos3VLTextRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; they read t, h, w in turn, and t after the others have all their pairs",
-    positions="(t, h, w): `positions.mrope`, with the time of frames by fps",
-    differs="the pairs; three axes that share the frequencies",
+    pairs="half a head apart; they read t, h, w in turn; when h and w have all their pairs, the rest read t",
+    positions="(t, h, w): `positions.mrope`, with times of frames computed from fps",
+    differs="the layout of pairs; three axes that share the frequencies",
     axes="3",
     example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
 )
@@ -262,7 +262,7 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart; the first 60 read t, h, w in turn, the rest t",
     positions="(t, h, w); images begin at 65536",
-    differs="the pairs; three axes that share the frequencies",
+    differs="the layout of pairs; three axes that share the frequencies",
     axes="3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
@@ -277,8 +277,8 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx.py, LTXVideoRotaryPosEmbed",
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // 6, rounded to float64",
-    pairs="side by side, before heads are split; after dim % 6 values that do not rotate, they read frame, row, "
-    "column in turn",
+    pairs="side by side in vectors that are not yet split into heads; the first dim % 6 values do not rotate, then "
+    "pairs read frame, row, column in turn",
     positions="(t, row, column), seconds over 20 and pixels over 2048, from -1 to 1: `positions.ltx(frames, rows, "
     "columns)`",
     differs="three axes; rising frequencies; each head has its own frequencies",
@@ -295,7 +295,8 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="interleaved"',
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes), rounded to float64",
-    pairs="side by side, before heads are split; after the pairs that do not rotate, they read the axes in turn",
+    pairs="side by side in vectors that are not yet split into heads; the first do not rotate, the others read the "
+    "axes in turn",
     positions="(t, row, column), the middles of patches in seconds over 20 and pixels over 2048, from -1 to 1: "
     "`positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
     differs="rising frequencies; each head has its own frequencies",
@@ -314,7 +315,7 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="half a head apart; they read the axes in turn",
     positions="see `ltx2`",
-    differs="the pairs; rising frequencies; each head has its own frequencies",
+    differs="the layout of pairs; rising frequencies; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2_split(head=31).head_dim -> 128",
 )
@@ -336,7 +337,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_mochi.py, MochiRoPE",
     frequency="pos_frequencies, of the checkpoint",
-    pairs="side by side, before heads are split; each reads all axes",
+    pairs="side by side in vectors that are not yet split into heads; each reads all axes",
     positions="(frame, row, column), rows and columns about the centre, scaled to an area of 192 * 192: "
     "`positions.mochi(frames, rows, columns)`",
     differs="three axes, all in each angle; learned; each head has its own frequencies",
@@ -357,7 +358,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
 @rotary_preset(
     source="huggingface/diffusers: models/embeddings.py, get_3d_rotary_pos_embed",
     frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3 head_dim/8 of rows and of columns",
-    pairs="side by side; frame, row and column one after another",
+    pairs="side by side; one block of pairs each for frame, row and column",
     positions="(frame, row, column) of a grid that is scaled into 30 by 45: `positions.cogvideox(frames, rows, "
     "columns)`; 1.5 has `positions.grid`; text does not rotate",
     differs="three axes; positions are real numbers",
@@ -395,7 +396,7 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="half a head apart; rows, then columns",
     positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text does not rotate",
-    differs="the pairs; two axes",
+    differs="the layout of pairs; two axes",
     also="GLM-Image (`positions.grid`)",
     axes="2",
     example="pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape -> (24, 64)",
@@ -411,7 +412,7 @@ def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precis
     frequency="(10000 * ntk_factor)^(-4i/head_dim) / linear_factor for each axis",
     pairs="side by side; they read row and column in turn",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="two axes; early steps of the diffusion have a linear_factor, later ones an ntk_factor",
+    differs="two axes; early diffusion steps use linear_factor, later steps ntk_factor",
     axes="2",
     example="pf.presets.lumina_next(8).frequencies -> array([1.  , 1.  , 0.01, 0.01])",
 )
@@ -425,9 +426,9 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_kandinsky.py, Kandinsky5RoPE3D",
-    frequency="theta^(-2i/D) for each axis, D its axes_dim",
-    pairs="side by side; frame, row and column one after another",
-    positions="(frame, row / scale, column / scale), scale 2 at 480 to 854 pixels and 3.16 else: "
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
+    pairs="side by side; one block of pairs each for frame, row and column",
+    positions="(frame, row / scale, column / scale), scale 2 if both sides have 480 to 854 pixels, else 3.16: "
     "`positions.grid(frames, rows, columns) / (1, 2, 2)`; text has one axis (`roformer`)",
     differs="three axes; positions are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
@@ -445,7 +446,7 @@ def kandinsky5(
     frequency="theta^(-i/rope_freq_dim) for each axis",
     pairs="D/2 values apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
     positions="(t, row, column)",
-    differs="the pairs; three axes; the rest of a head does not rotate",
+    differs="the layout of pairs; three axes; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_h3(
@@ -460,8 +461,8 @@ def minimax_h3(
     source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
     frequency="theta^(-2i/D), D = head_dim / 2",
     pairs="D/2 values apart, among the first D values",
-    positions="the token's index from 0, the global ones before the audio included",
-    differs="the pairs; the rest of a head does not rotate",
+    positions="the token's index from 0; global tokens before the audio count too",
+    differs="the layout of pairs; the rest of a head does not rotate",
     also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:

@@ -42,7 +42,7 @@ __all__ = [
     source="huggingface/transformers: models/llama/modeling_llama.py, LlamaRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
-    differs="the pairs, side by side in RoFormer",
+    differs="the layout of pairs, which are side by side in RoFormer",
     also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
     "and Dia; ACE-Step and Anima of diffusers",
     example="pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6) -> True",
@@ -54,10 +54,10 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
 
 @rotary_preset(
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
-    frequency="theta^(-2i/head_dim), divided by factor if a turn takes more than 8192 positions, by less if it"
-    " takes more than 2048",
+    frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by less if"
+    " it is above 2048",
     pairs="half a head apart",
-    differs="the pairs; frequencies beyond the trained length are divided",
+    differs="the layout of pairs; frequencies beyond the trained length are divided",
     also="Llama 3.2 with factor 32",
     example="round(float(pf.presets.llama3().frequencies[-1]), 9) -> 3.07e-07",
 )
@@ -91,7 +91,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="D/2 values apart, among the first D values",
-    differs="the pairs; the rest of a head does not rotate",
+    differs="the layout of pairs; the rest of a head does not rotate",
     also="Pythia; StableLM",
     example="pf.presets.gpt_neox(96).rotary_dim -> 24",
 )
@@ -116,7 +116,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="D/2 values apart, among the first D values",
-    differs="the pairs; the rest of a head does not rotate",
+    differs="the layout of pairs; the rest of a head does not rotate",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
     example="pf.presets.phi(64).rotary_dim -> 32",
 )
@@ -179,7 +179,7 @@ def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precisi
     source="huggingface/transformers: models/nanochat/modeling_nanochat.py, NanoChatRotaryEmbedding",
     frequency="-theta^(-2i/head_dim)",
     pairs="half a head apart",
-    differs="the pairs, and the direction",
+    differs="the layout of pairs, and the direction of rotation",
     example="pf.presets.nanochat(4).tables(2)[1][1].round(4) -> array([-0.8415, -0.01  ], dtype=float32)",
 )
 def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
@@ -223,7 +223,7 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     "parameters of the checkpoint's config.json",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 65536)",
     pairs="side by side, in the last eighth of a head: apply to `x[..., -64:]`; the attention's output is rotated back",
-    positions="the token's index from 0; of a compressed key, that of its window",
+    positions="the token's index from 0; a compressed key has the position of its window",
     differs="slow frequencies are divided; sliding layers have theta 10000 and no YaRN",
     example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
@@ -242,7 +242,7 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
     source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
     pairs="half a head apart",
-    differs="the pairs; slow frequencies are divided, and tables multiplied by 0.1 * ln(factor) + 1",
+    differs="the layout of pairs; slow frequencies are divided, and tables multiplied by 0.1 * ln(factor) + 1",
     example="round(pf.presets.gpt_oss().attention_factor, 4) -> 1.3466",
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
@@ -254,7 +254,7 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
     pairs="half a head apart",
-    differs="the pairs; slow frequencies are divided; queries are also multiplied by 1 + 0.1 * ln(1 + position // 16384)",
+    differs="the layout of pairs; slow frequencies are divided; queries are also multiplied by 1 + 0.1 * ln(1 + position // 16384)",
     example="pf.presets.ministral3().attention_factor -> 1.0",
 )
 def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:
@@ -274,7 +274,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     "HunYuanDenseV1RotaryEmbedding; alpha of the checkpoint's config.json",
     frequency="(theta * alpha^(D/(D-2)))^(-2i/D), D = head_dim",
     pairs="half a head apart",
-    differs="the pairs, and the base",
+    differs="the layout of pairs, and the base",
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
@@ -286,7 +286,7 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
     source="huggingface/transformers: models/gemma3/modeling_gemma3.py, Gemma3RotaryEmbedding",
     frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full ones",
     pairs="half a head apart",
-    differs="the pairs; two bases",
+    differs="the layout of pairs; two bases",
     also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
     example='pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256) -> True',
 )
@@ -304,7 +304,7 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
     frequency="10000^(-2i/256) in sliding layers; in full ones 1000000^(-2i/512) for the first 64 pairs, 0 for the "
     "rest",
     pairs="half a head apart",
-    differs="the pairs; full layers have heads of 512, and three quarters of the pairs do not rotate",
+    differs="the layout of pairs; full layers have heads of 512, and three quarters of the pairs do not rotate",
     example="rotary = pf.presets.gemma4()\nrotary.head_dim, int((rotary.frequencies > 0).sum()) -> (512, 64)",
 )
 def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
@@ -319,7 +319,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full ones",
     pairs="half a head apart",
     positions="the token's index from 0 in its own sequence",
-    differs="the pairs; two bases",
+    differs="the layout of pairs; two bases",
     example="pf.presets.modernbert() == pf.Rotary(64, base=160000.0) -> True",
 )
 def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") -> Rotary:
@@ -332,7 +332,7 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
     "ones",
     pairs="D/2 values apart, among the first D values",
-    differs="the pairs; two bases; the rest of a head does not rotate",
+    differs="the layout of pairs; two bases; the rest of a head does not rotate",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of MiMo-V2-Flash, for one kind of layer."""
@@ -345,7 +345,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
     pairs="rotary_dim/2 values apart, among the first rotary_dim values",
-    differs="the pairs; the rest of a head does not rotate",
+    differs="the layout of pairs; the rest of a head does not rotate",
     example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
 def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
@@ -358,7 +358,7 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="D/2 values apart, among the first D values",
-    differs="the pairs; the rest of a head does not rotate",
+    differs="the layout of pairs; the rest of a head does not rotate",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     """Rotary embedding of Qwen3-Next's attention layers."""
@@ -369,7 +369,7 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     source="huggingface/transformers: models/nomic_bert/modeling_nomic_bert.py, NomicBertRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
-    differs="the pairs, and the base",
+    differs="the layout of pairs, and the base",
     example="pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0) -> True",
 )
 def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:

@@ -40,7 +40,7 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart",
     positions="the frame's index from 0; hidden states are rotated, head by head, before the projection",
-    differs="the pairs, and where they are rotated",
+    differs="the layout of pairs; hidden states are rotated instead of queries and keys",
     also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (queries and keys, as usual)",
     example="pf.presets.wav2vec2_conformer() == pf.Rotary(64) -> True",
 )
@@ -68,7 +68,7 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
     frequency="theta^(-2i/head_dim)",
     pairs="half a head apart; the first 16 read t, the next 24 h, the last 24 w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the pairs; three axes, each with its part of the frequencies",
+    differs="the layout of pairs; three axes, each with its part of the frequencies",
     also="Qwen2.5-VL, Qwen2.5-Omni, PaddleOCR-VL (theta 500000)",
     axes="3",
     example="positions = pf.presets.positions.mrope([3, (1, 2, 2), 2])\n"
@@ -84,9 +84,9 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     source="huggingface/transformers: models/qwen3_vl/modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding, "
     "apply_interleaved_mrope; theta of the checkpoint's config.json",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; they read t, h, w in turn, and t after the others have all their pairs",
+    pairs="half a head apart; they read t, h, w in turn; when h and w have all their pairs, the rest read t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the pairs; three axes that share the frequencies",
+    differs="the layout of pairs; three axes that share the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
 )
@@ -101,7 +101,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="D/2 values apart, among the first D values; they read t, h, w in turn",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the pairs; three axes that share the frequencies; the rest of a head does not rotate",
+    differs="the layout of pairs; three axes that share the frequencies; the rest of a head does not rotate",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:

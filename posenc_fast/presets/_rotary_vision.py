@@ -31,9 +31,9 @@ __all__ = [
     source="huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLVisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="half a head apart; the first quarter of a head's values reads the row, the next the column",
-    positions="(row, column), the patches of a merged one next to each other: `positions.qwen2_vl_vision(rows, "
+    positions="(row, column); patches that are merged into one token are neighbours: `positions.qwen2_vl_vision(rows, "
     "columns)`",
-    differs="the pairs; two axes",
+    differs="the layout of pairs; two axes",
     also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its head_dim; "
     "LFM3-VL (theta 1000000)",
     axes="2",
@@ -50,7 +50,7 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     frequency="theta^(-4i/head_dim) for rows, theta^(-(4i+2)/head_dim) for columns, rounded to float64",
     pairs='half a head apart (side by side in mistral-inference, with layout="interleaved"); rows, then columns',
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="the pairs; two axes that share one list of frequencies",
+    differs="the layout of pairs; two axes that share one list of frequencies",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -68,7 +68,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     pairs="half a head apart; rows, then columns",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
     "patches do not rotate",
-    differs="the pairs; two axes; positions are parts of the image",
+    differs="the layout of pairs; two axes; positions are parts of the image",
     also="Sapiens 2, EoMT",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
@@ -117,7 +117,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="half a head apart (side by side in the checkpoint); they read column and row in turn",
     positions="(row, column), see `qwen2_vl_vision`",
-    differs="the pairs; two axes",
+    differs="the layout of pairs; two axes",
     axes="2",
 )
 def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -145,8 +145,8 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
     source="huggingface/transformers: models/minimax_m3_vl/modeling_minimax_m3_vl.py, MiniMaxM3VLVisionRotaryEmbedding",
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
     pairs="3 S/2 values apart, among the first 3 S values; t, then rows, then columns",
-    positions="(t, row, column), the patches of a merged one next to each other",
-    differs="the pairs; three axes; the rest of a head does not rotate",
+    positions="(t, row, column); patches that are merged into one token are neighbours",
+    differs="the layout of pairs; three axes; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -158,7 +158,7 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
 @rotary_preset(
     source="huggingface/transformers: models/efficientloftr/modeling_efficientloftr.py, EfficientLoFTRRotaryEmbedding",
     frequency="theta^(-4i/hidden_size) for each axis",
-    pairs="side by side, before heads are split; they read row and column in turn",
+    pairs="side by side in vectors that are not yet split into heads; they read row and column in turn",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
     differs="two axes; each head has its own frequencies",
     axes="2",

@@ -83,7 +83,7 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = 
     source="NVIDIA/NeMo: asr/modules/transformer/transformer_modules.py, FixedPositionalEncoding",
     frequency="10000^(-2i/d)",
     layout="sine and cosine in turn",
-    positions="0, 1, .., or given",
+    positions="0, 1, .., or values that the caller passes",
     differs="all columns are divided by sqrt(d)",
     example="pf.presets.nemo_fixed(4).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
@@ -114,7 +114,7 @@ def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Enc
     source="NVIDIA/NeMo: hyena/hyena_filter.py, PositionalEmbedding",
     frequency="2 pi / seq_len * (1e-4 + i (b - 1 - 1e-4) / (b - 1)), b = (emb_dim - 1) / 2",
     layout="cosines, then negative sines",
-    positions="0, 1, .. seq_len - 1; the source has the time before them:"
+    positions="0, 1, .. seq_len - 1; the source puts the time before the columns:"
     " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
     odd="emb_dim is odd: emb_dim - 1 columns and the time",
     differs="frequencies are equally spaced; a complex exponential of a negative angle",

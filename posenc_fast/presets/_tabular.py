@@ -30,7 +30,7 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     positions="rows of features: `.encode(x)`, `.reshape(*x.shape, -1)` gives one vector for each feature; the linear layers are"
     " the model's",
     odd="2 columns for each weight",
-    differs="frequencies are learned, from a checkpoint, each of one axis; cosines come first",
+    differs="frequencies are learned, from a checkpoint; each belongs to one axis; cosines come first",
     also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weight_1[:, 0])",
     axes="A",
     example="pf.presets.plr([[0.25], [0.5]]).encode([1.0, 1.0]).round(6) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
@@ -68,7 +68,7 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     layout="only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`",
     odd="1 column for each column of random_weights",
-    differs="frequencies are random vectors and phases random, from the fitted sampler: `random_weights_` and `random_offset_`;"
+    differs="frequencies and phases are random, from the fitted sampler: `random_weights_` and `random_offset_`;"
     " all columns are multiplied by sqrt(2/d)",
     also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
     axes="A",
@@ -87,11 +87,11 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
-    frequency="one turn in each number of period_base_list times each power of ten, from frac_digit_len digits behind the"
-    " point to int_digit_len digits before it",
+    frequency="one turn per period; periods are the numbers of period_base_list times powers of ten: 1, frac_digit_len "
+    "powers below 1 and int_digit_len powers above 1",
     layout="from the shortest period: cosine and sine in turn; then zero columns",
     positions="numbers: `.encode(x)`; the source sets rows of the number 0 to zero",
-    odd="zero columns for the remainder",
+    odd="zero columns at the end",
     differs="exact periods, so that digits of whole numbers are exact; cosines come first; computed in float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
     by_width=False,
@@ -167,7 +167,7 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     source="SalesforceAIResearch/uni2ts: src/uni2ts/module/position/attn_projection.py, QueryKeyProjection",
     frequency="10000^(-2i/D), D = head_dim/2",
     pairs="side by side, among the first half of a head",
-    positions="the patch's place in its series (time_id), from 0",
+    positions="index of the patch in its series (time_id), from 0",
     differs="the second half of a head does not rotate",
 )
 def moirai(head_dim: int = 64) -> Rotary:

@@ -85,8 +85,8 @@ def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Prec
     source="black-forest-labs/flux: src/flux/modules/layers.py, timestep_embedding",
     frequency="time_factor * max_period^(-i / (d//2))",
     layout="cosines, then sines",
-    positions="timesteps in [0, 1]: `.encode(t)`; in float32 the source rounds time_factor * t: give that and"
-    " time_factor=1",
+    positions="timesteps in [0, 1]: `.encode(t)`; in float32 the source rounds time_factor * t; to match it, encode the"
+    " rounded product with time_factor=1",
     odd="zero column",
     differs="cosines come first; positions are multiplied by 1000",
     example="pf.presets.flux_timesteps(4).frequencies -> array([1000.,   10., 1000.,   10.])",
@@ -181,7 +181,8 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     source="huggingface/transformers: models/qwen2_5_omni, SinusPositionEmbedding",
     frequency="scale * 10000^(-i / (d/2 - 1))",
     layout="sines, then cosines",
-    positions="times: `.encode(t)`; in float32 the source rounds scale * t: give that and scale=1",
+    positions="times: `.encode(t)`; in float32 the source rounds scale * t; to match it, encode the rounded product "
+    "with scale=1",
     differs="the exponent reaches exactly 1; positions are multiplied by 1000",
     example="pf.presets.qwen_omni_timesteps(4).frequencies -> array([1.e+03, 1.e-01, 1.e+03, 1.e-01])",
 )
@@ -220,7 +221,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_fourier_embeds_from_boundingbox (GLIGEN)",
-    frequency="100^(i/n), n = embed_dim frequencies for each of the four corners' coordinates",
+    frequency="100^(i/n), n = embed_dim frequencies for each of the four coordinates",
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
     odd="8 embed_dim columns, for any embed_dim",

@@ -71,7 +71,7 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     source="PyPI positional-embeddings-pytorch 0.0.1: sin_cos",
     frequency="10000^(-2i/d - 1)",
     layout="d/2 + 1 sines, then as many cosines",
-    positions="given",
+    positions="values that the caller passes",
     differs="a missing bracket divides all frequencies by 10000 and adds two columns",
     example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )

@@ -180,8 +180,8 @@ def mrope(
     ----------
     tokens : array_like of int, shape (length,) or (batch, length); or a sequence of int and (frames, rows, columns)
         Token ids, if model is given. Otherwise, parts in the order of the tokens. A part is a number of text tokens, or
-        the grid of an image or video in merged patches. Text has the same position on all axes. A part begins one after
-        the largest position of the part before it.
+        the grid of an image or video in merged patches. Text has the same position on all axes. The first position of a
+        part is the largest position of the previous part plus 1.
     model : str or config, optional
         A model_type, such as "qwen2_5_vl", which stands for the token ids of published models. Or a config, as a
         mapping or an object of transformers, with its own token ids and sizes.
@@ -225,8 +225,8 @@ def mrope(
     PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. For the token types of transformers' processors, pass
     ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
 
-    Tokens of audio among the tokens of a video are its sound, and share its clock. Published models have different
-    rates of time, so pass a config that contains tokens_per_second or position_id_per_seconds.
+    Audio tokens between the tokens of a video are the sound of the video, and have the same times. The number of
+    positions per second differs between models, so pass a config with tokens_per_second or position_id_per_seconds.
 
     References
     ----------

@@ -202,7 +202,7 @@ def read(name, arguments):
     text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
     names = {key: list(value) if isinstance(value, (tuple, list)) else [value] for key, value in arguments.items()}
     names |= {"d": [next(iter(arguments.values()), None)]}
-    if "D$ its `axes_dim`" in text:
+    if "where $D$ is the `axes_dim` of the axis" in text:
         names["D"] = list(arguments["axes_dim"])
     names |= LETTERS.get(name, lambda a: {})(arguments)
     formulas, last = [], None

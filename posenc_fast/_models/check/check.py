@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._core.numbers.arrays import Array
 from ..._core.rotary.value import Rotary
+from ..config.part import Config, as_mapping
 from .code import Call, as_expected, check_function
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
@@ -154,16 +155,8 @@ def _is_config(value: Any) -> bool:
     return isinstance(value, Mapping) or callable(getattr(value, "to_dict", None))
 
 
-def _config(config: Any) -> Any:
-    """Return a config as a mapping or an object of transformers."""
-    if isinstance(config, (str, os.PathLike)):
-        return read_json(os.fspath(config))
-    if not _is_config(config):
-        raise TypeError(
-            f"config must be a mapping, the path of a config.json or a config of transformers, not "
-            f"{type(config).__name__}"
-        )
-    return config
+def _config(config: Any) -> Config:
+    return read_json(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else as_mapping(config)
 
 
 def _of_files(path: str, config: Any) -> Report:

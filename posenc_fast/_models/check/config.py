@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..._core.rotary.value import Rotary
 from ..config import others, reader, table
-from ..config.part import SPELLINGS, NoRotary, Undecided
+from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping
 from .frequencies import called
 from .report import Finding, Verdict
 
@@ -83,8 +83,7 @@ class Expected(NamedTuple):
 
 def expected_of(config: Any) -> Expected:
     """Return what all parts of a config say, a mapping or an object of transformers."""
-    if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
-        config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
+    config = as_mapping(config)
     pairs = list(itertools.islice(_parts("config", config, _DEPTH), _MOST_PARTS + 1))
     if len(pairs) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in pairs):
         says = f"posenc_fast reads no config of more than {_MOST_PARTS} parts, or of {_MOST_KEYS} keys in one"

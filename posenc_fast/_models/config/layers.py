@@ -128,8 +128,8 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
             )
         if own.get("truncate") is False:
             raise ValueError(
-                f"{part.rope_where}[{label!r}]['truncate']=False is ignored in the parameters of one kind of layers: "
-                "transformers always truncates there. Leave it out, or call Rotary with arguments"
+                f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always truncates if a kind "
+                "of layers has its own parameters. Leave it out, or call Rotary with arguments"
             )
         _check_lists(part, nested)
         return part._replace(rope=own, rope_where=f"{part.rope_where}[{label!r}]")

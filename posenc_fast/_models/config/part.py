@@ -19,6 +19,8 @@ SPELLINGS = {
     "layer_types": ("layer_types", "layers_block_type"),
     "num_hidden_layers": ("num_hidden_layers", "num_layers", "n_layers", "n_layer"),
 }  # fmt: skip
+# argument of functions that read a config, for errors
+ACCEPTED = "config must be a mapping, the path of a config.json or a config of transformers"
 # limit of layers, above that of any model: each has its type
 MOST_LAYERS = 100_000
 
@@ -37,6 +39,16 @@ class Several(ValueError):
     def __init__(self, message: str, options: Iterable[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
         self.options = options
+
+
+def as_mapping(config: Any, accepted: str = ACCEPTED) -> Config:
+    """Return a config as a mapping, from a mapping or a config object of transformers. accepted: words for the error."""
+    if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
+        # the dictionary of transformers omits some empty model types
+        config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
+    if not isinstance(config, Mapping):
+        raise TypeError(f"{accepted}, not {type(config).__name__}")
+    return config
 
 
 def is_list(value: Any) -> TypeGuard[Sequence[Any]]:

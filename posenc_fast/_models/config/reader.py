@@ -15,7 +15,7 @@ from ..._core.numbers.exact import log
 from ..._core.rotary import scaling as _rope
 from . import others, table
 from .layers import for_layer, requested, rotates
-from .part import SPELLINGS, Config, NoRotary, Part, Several, Undecided, check_same, is_list
+from .part import ACCEPTED, SPELLINGS, Config, NoRotary, Part, Several, Undecided, as_mapping, check_same, is_list
 from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, default_factor, factor_of, rotated_dim, width
@@ -116,25 +116,16 @@ def _prepared(config: Config, layout: Any) -> Part:
 def _read(config: Any) -> Config:
     if isinstance(config, (str, os.PathLike)):
         config = _loaded(Path(config))
-    elif not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
-        # the dictionary of transformers omits some empty model types
-        config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
-    if not isinstance(config, Mapping):
-        raise TypeError(
-            "config must be a mapping, the path of a config.json or a config of transformers, not "
-            f"{type(config).__name__}"
-        )
-    return config
+    return as_mapping(config)
 
 
 def _advice_on(path: Path) -> str:
     """Return which configs are accepted and, for a model name of the Hugging Face Hub, how to load its config."""
-    accepted = "config must be a mapping, the path of a config.json or a config of transformers"
     if len(path.parts) != 2 or path.is_absolute() or path.suffix.lower() == ".json":
-        return accepted
+        return ACCEPTED
     name = path.as_posix()
     return (
-        f"{accepted}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
+        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
         f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
     )
 

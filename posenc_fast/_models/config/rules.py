@@ -190,7 +190,7 @@ NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurr
 class Without(NamedTuple):
     """A rule that finds layers without RoPE."""
 
-    # for pages
+    # description of the rule, for pages of the documentation
     words: str
     # (part, layer type or None, index or None) -> whether the layer has RoPE
     rotates: Callable[[Part, Any, int | None], bool]

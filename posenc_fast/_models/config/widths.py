@@ -191,8 +191,8 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor'; without it, {model} rotates other fractions than {default}, "
-            "depending on rope_type. Add it"
+            f"{part.rope_where} lacks 'partial_rotary_factor'. Its default in {model} is not always {default}: it "
+            "depends on rope_type. Add it"
         )
 
 
@@ -251,8 +251,8 @@ def _base_of(part: Part) -> float:
         _check_null(part)
         if part.row.needs_parameters:
             raise Undecided(
-                f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} has another base than without any rotary "
-                "parameters. Add it"
+                f"{part.rope_where} lacks 'rope_theta'. The default base of {part.model} is not the base of a config "
+                "without rotary parameters. Add it"
             )
         if row.needs_base:
             raise Undecided(
