@@ -20,8 +20,8 @@ SEARCH
 Find your model, or read its RoPE with `Rotary.from_config`. The function accepts a config.json, a part of it, or a config
 of transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
 types that have RoPE. OTHERS more entries list composite models and models without a `Rotary`. The tests compare each
-entry with the class of transformers 5.24. [Port a checkpoint](port.md#read-other-formats) covers files of llama.cpp, params.json, and
-configs of torchtune and litgpt. The blocks of this page build on each other.
+entry with the class of transformers 5.24. [Port a checkpoint](port.md#read-other-formats) covers files of llama.cpp,
+params.json, and configs of torchtune and litgpt. The blocks of this page build on each other.
 
 ```python
 import numpy as np
@@ -258,7 +258,8 @@ if __name__ == "__main__":
     else:
         here = Path(__file__)
         here.with_name("rotary-models.md").write_text(page(), encoding="utf-8")
-        changes = here.parents[1] / "CHANGELOG.md"
         count = str(len(table.types()))
-        text = re.sub(r"(?<=reads )\d+(?= model types)", count, changes.read_text(encoding="utf-8"))
-        changes.write_text(text, encoding="utf-8")
+        for name, before in (("CHANGELOG.md", "reads"), ("README.md", "the RoPE of")):
+            file = here.parents[1] / name
+            text = re.sub(rf"(?<={before} )\d+(?= model types)", count, file.read_text(encoding="utf-8"))
+            file.write_text(text, encoding="utf-8")
