@@ -1,4 +1,4 @@
-"""The check of a function: it is called at positions where faults show, and its results are judged."""
+"""Check a function: call it at positions that expose faults, and judge the results."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from .results import (
 from .rotary_tables import orders_of
 
 Call = Literal["positions", "length"]
-# the kind of a finding for code that could not be called
+# kind of the finding for a function that could not be called
 FUNCTION = "a function"
-# 64 in a row, for `identify`; around what 8, 11 and 16 bits hold; about the usual lengths of tables; far away
+# 64 consecutive positions for `identify`, then positions around powers of 2 and around usual table lengths
 POSITIONS = tuple(range(64)) + tuple(
     position
     for first, end in ((127, 129), (255, 260), (511, 514), (999, 1002), (2047, 2052), (4095, 4097))
@@ -49,14 +49,16 @@ POSITIONS = tuple(range(64)) + tuple(
 )
 _FAR = (5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
 _REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
-# positions of a first call; the seed of random ones, and how many
+# positions of the first call
 _FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
+# seed and number of random positions
 _SEED, _RANDOM = 20250101, 24
 _NEAR = 5000.0
-# lengths of tables; seconds of all calls; values of a table that may be asked for, and of one of which all rows are judged
+# table lengths to request; time limit in seconds for all calls
 _LENGTHS, _SECONDS = (64, 300, 2100, 5001, 65_538, 100_001), 0.8
+# most values of a requested table; number of leading values of which all rows are judged
 _MOST_VALUES, _ALL_VALUES = 1 << 23, 1 << 20
-# widths of heads that are tried where nothing says which
+# head widths to try if the width is unknown
 HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
 
 
@@ -67,7 +69,7 @@ def first_line(error: BaseException) -> str:
 
 
 def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> Floats:
-    """Return the positions (n, axes) at which code runs, those up to ``most``."""
+    """Return the positions (n, axes) up to ``most`` at which the code is called."""
     rng = np.random.default_rng(_SEED)
     some = {*POSITIONS, *_FAR, *rng.integers(0, 100_000, _RANDOM).tolist()}
     some |= {int(longest) - 1} if longest and longest >= 1 else set()
@@ -78,18 +80,18 @@ def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> 
 
 
 def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
-    """Return vectors (count, dim) of which no pair, in any layout, is near zero."""
+    """Return vectors (count, dim) in which no pair of values, in any layout, is near zero."""
     rng = np.random.default_rng([_SEED, seed])
-    # of 8 bits, which all types hold
+    # every dtype can represent these 7-bit values exactly
     result: Floats = rng.choice([-1.0, 1.0], (count, dim)) * rng.integers(64, 128, (count, dim)) / 128
     return result
 
 
-# ---- what is expected -----------------------------------------------------------------------------------------------
+# ---- the expected encoding ------------------------------------------------------------------------------------------
 
 
 def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
-    """Return an Encoding, a Rotary, the name of a preset or None, and the longest position of a config."""
+    """Return the expected encoding (None if unknown) and the longest position of a config."""
     if expected is not None and config is not None:
         raise TypeError("expected and config exclude each other; leave one of them out")
     if expected is None and config is None:
@@ -98,7 +100,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     if isinstance(value, (Encoding, Rotary)):
         return value, None
     if isinstance(value, str) and not os.path.exists(value) and not value.endswith(".json"):
-        # an unknown name is an error that names those that are near
+        # raise an error that suggests similar names if the name is unknown
         presets.get(value)
         return value, None
     if not isinstance(value, (str, os.PathLike, Mapping)) and not callable(getattr(value, "to_dict", None)):
@@ -110,9 +112,11 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     try:
         rotary = Rotary.from_config(value)
     except ValueError as error:
-        raise ValueError(f"{name} does not tell one rotary encoding: {error}; or give a Rotary as expected") from None
+        raise ValueError(
+            f"{name} does not determine one rotary encoding: {error}; or pass a Rotary as expected"
+        ) from None
     if rotary is None:
-        raise ValueError(f"{name} describes a model without a rotary encoding; give an Encoding or a Rotary")
+        raise ValueError(f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary")
     return rotary, expected_of(value).length
 
 
@@ -120,7 +124,10 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
 
 
 class _Way(NamedTuple):
-    """A form of call that works: words for it, and what runs it at positions (n, axes)."""
+    """A form of call that works: its description, and a function that makes the call at positions (n, axes).
+
+    counts: whether the argument is a length instead of positions.
+    """
 
     words: str
     run: Callable[[Floats], Any]
@@ -128,7 +135,10 @@ class _Way(NamedTuple):
 
 
 def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
-    """Yield the packages whose arrays code may take: those that are imported, as code that takes them has them."""
+    """Yield the imported packages whose arrays the code may take.
+
+    Code that takes arrays of a package has imported this package.
+    """
     yield "NumPy", lambda array: array
     torch = sys.modules.get("torch")
     if torch is not None:
@@ -139,12 +149,12 @@ def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
 
 
 def _as_integers(positions: Floats) -> Array:
-    # a copy: code may change what it is given
+    # astype copies: the code may change its arguments
     return positions.astype(np.int64 if (positions == np.floor(positions)).all() else np.float64)
 
 
 def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
-    """Yield positions in the forms that code may take them in."""
+    """Yield the positions in each form that the code may accept, with a description."""
     whole = positions[:, 0] if positions.shape[1] == 1 else positions
     for package, make in _packages():
         yield f"positions of {package}", make(_as_integers(whole))
@@ -156,13 +166,13 @@ def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
 
 
 def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call people's own code, whose errors become an `Unusable` with their first line."""
+    """Call the user's code without warnings; turn any error into `Unusable` with its first line."""
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return function(*arguments, **options)
     except Unusable:
         raise
-    # whatever it may raise
+    # the code may raise any error
     except Exception as error:  # noqa: BLE001
         raise Unusable(f"it raised {first_line(error)}") from None
 
@@ -179,7 +189,7 @@ class _Rows(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number of columns, of tables that of the values that they rotate."""
+        """Number of columns of the rows, or number of values that the tables rotate."""
         if self.rows is not None:
             return int(self.rows.shape[1])
         assert self.tables is not None
@@ -187,7 +197,7 @@ class _Rows(NamedTuple):
 
 
 class _Function:
-    """A function of positions or of a length, with the form of call that was found."""
+    """A function of positions or of a length, with the first form of call that works."""
 
     def __init__(self, function: Any, name: str, wanted: Expected, call: Call | None) -> None:
         self.function, self.name, self.axes = function, name, axes_of(wanted)
@@ -198,7 +208,7 @@ class _Function:
         self.way = self._way_of(call)
 
     def results(self, value: Any, count: int) -> _Rows:
-        """Return what a call returned, as rows or tables of so many positions."""
+        """Return the value of a call at ``count`` positions as rows or tables."""
         if not self.rotary:
             rows = rows_in(value, count, self.name)
             if rows is not None:
@@ -218,7 +228,7 @@ class _Function:
         return self.results(self.way.run(positions), len(positions))
 
     def repeats(self) -> bool:
-        """Whether the same positions have the same results again."""
+        """Return whether a second call at the same positions returns the same values."""
         with contextlib.suppress(Unusable):
             first, second = (self.at(_few(self.axes)).arrays for _ in range(2))
             return all(np.array_equal(*both, equal_nan=True) for both in zip(first, second, strict=True))
@@ -236,7 +246,7 @@ class _Function:
         return None
 
     def _try(self, words: str, run: Callable[[], Any], count: int) -> Any:
-        """Return a result that can be judged; None where the call raises, or returns something else."""
+        """Return the result of a call; None if the call raises or its result cannot be judged."""
         try:
             value = run()
             self.results(value, count)
@@ -254,7 +264,7 @@ class _Function:
         return None
 
     def _with_form(self, index: int, positions: Floats) -> Any:
-        """Return the result for positions in one of their forms."""
+        """Return the result for positions in the form with this index."""
         form = next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
         return call_quietly(self.function, form)
 
@@ -279,7 +289,7 @@ class _Function:
         return None
 
     def _one_by_one(self, make: Any, positions: Floats) -> Any:
-        """Return the results of single positions together: rows, or cosines and sines."""
+        """Call the function at one position after the other; return rows, or cosines and sines."""
         results = []
         for row in positions.tolist():
             each = tuple(make(value) if value == int(value) else value for value in row)
@@ -300,7 +310,7 @@ def _few(axes: int) -> Floats:
 def check_function(function: Any, expected: Any = None, config: Any = None, call: Call | None = None) -> Report:
     """Return the report on a function of positions or of a length."""
     if isinstance(function, type):
-        raise TypeError(f"source is the class {function.__name__}: give an instance of it")
+        raise TypeError(f"source is the class {function.__name__}; pass an instance of it")
     if call not in (None, "positions", "length"):
         raise ValueError(f"call must be 'positions' or 'length', not {call!r}")
     wanted, longest = as_expected(expected, config)
@@ -311,7 +321,7 @@ def check_function(function: Any, expected: Any = None, config: Any = None, call
 def finding_of(
     function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
 ) -> Finding:
-    """Return the finding for a function; words: for the call, instead of those of the form that was found to work."""
+    """Return the finding for a function; words: description of the call (default: the form that works)."""
     runner = _Function(function, name, wanted, call)
     if runner.way is not None:
         if words:
@@ -319,7 +329,7 @@ def finding_of(
         return _judged(runner, wanted, longest)
     if runner.odd is not None:
         return runner.odd
-    errors = _telling(runner.errors)
+    errors = _most_likely(runner.errors)
     if call != "length" and not isinstance(wanted, Encoding):
         rotated = _rotated(function, name, wanted, longest, runner.axes)
         if isinstance(rotated, Finding):
@@ -331,8 +341,8 @@ def finding_of(
     return Finding(name, FUNCTION, "unknown", None, reasons)
 
 
-def _telling(errors: list[str]) -> list[str]:
-    """Return the errors of the forms of call that are most likely meant."""
+def _most_likely(errors: list[str]) -> list[str]:
+    """Return the errors of the most likely forms of call."""
     likely = ("f(positions of", "f(length)", "f(an integer)")
     first = (next((error for error in errors if error.startswith(one)), "") for one in likely)
     return [error for error in first if error]
@@ -348,7 +358,7 @@ def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Findi
     said = f"; called as {way.words}{limit}"
     finding = _judge(runner.name, results, positions, wanted, said)
     if finding.verdict == "wrong" and not runner.repeats():
-        return Finding(runner.name, finding.is_, "unknown", None, f"it returns other values at each call{said}")
+        return Finding(runner.name, finding.is_, "unknown", None, f"it returns different values at each call{said}")
     if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
         says = f"{finding.says}, where the config has {longest:g} positions"
         finding = replace(finding, verdict="wrong", fault="length", says=says)
@@ -371,7 +381,7 @@ def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said:
 
 
 def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
-    """Return positions, as many as the function takes in time, its results there, and from where on it raises."""
+    """Return positions within the time limit, the results there, and a clause about positions where it raises."""
     begin, few, words = time.thread_time(), _few(runner.axes), runner.way.words if runner.way else ""
     runner.at(few)
     spent = max(time.thread_time() - begin, 1e-6)
@@ -409,7 +419,7 @@ def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, st
 
 
 def _most(runner: _Function, longest: float | None, spent: float) -> float:
-    """Return up to which position code runs in time: some makes a table up to the longest at each call."""
+    """Return the largest position within the time limit: some code computes a table up to it at each call."""
     near = positions_up_to(None, runner.axes, _NEAR)
     begin = time.thread_time()
     with contextlib.suppress(Unusable):
@@ -420,7 +430,7 @@ def _most(runner: _Function, longest: float | None, spent: float) -> float:
 
 
 def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
-    """Return the last number that runs, between one that does and one that does not."""
+    """Return the last number for which ``runs`` is True, by bisection between a good and a bad number."""
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if runs(middle) else (good, middle)
@@ -428,7 +438,7 @@ def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
 
 
 def _counted(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
-    """Return the positions of the longest table that the function makes in time, some of its rows, and where it ends."""
+    """Request the longest table within the time limit; return positions, their rows, and a clause about its end."""
     longest_of_config = [int(longest)] if longest and 64 < longest < 1e6 else []
     lengths: list[int] = sorted({*_LENGTHS, *longest_of_config})
     best: tuple[int, Any] | None = None
@@ -478,13 +488,13 @@ def _counted(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, s
 
 
 def _take(table: Array, rows: Any, length: int) -> Array:
-    """Return rows of a table, whose axis of positions is the first of so many."""
+    """Return rows of a table; the axis of positions is the first axis of this length."""
     result: Array = table.take(rows, axis=table.shape.index(length))
     return result
 
 
 def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
-    """Return the finding of a table of few rows, where it is wrong."""
+    """Return the finding for a short table if it is wrong, else an empty string."""
     for length in (9, 17):
         positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
         try:
@@ -498,7 +508,7 @@ def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
 
 
 def _by_real_positions(runner: _Function, wanted: Expected) -> Finding | str:
-    """Return the finding at real positions, where it is wrong; words where the function truncates them."""
+    """Return the finding at real positions if it is wrong; if they become integers, return a clause about this."""
     column = np.array(_REAL)
     positions = np.stack([np.roll(column, axis) for axis in range(runner.axes)], axis=1)
     try:
@@ -530,7 +540,7 @@ VECTORS: dict[str, Callable[[Array], Array]] = {
 
 
 def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, axes: int) -> Finding | list[str]:
-    """Return the finding for a function of vectors and positions; the errors of all forms of call where none works."""
+    """Return the finding for a function of vectors and positions; if no form of call works, the first error."""
     errors: list[str] = []
     heads: tuple[int, ...] = HEADS
     if isinstance(wanted, Rotary):
@@ -554,6 +564,7 @@ def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, 
 
 
 def _head_dims(name: str) -> Iterator[int]:
+    """Yield the widths that a preset can have."""
     build: Any = presets.get(name)
     for options in ({}, *({"head_dim": head} for head in HEADS)):
         try:
@@ -584,6 +595,10 @@ def judge_rotated(
     axes: int,
     said: str,
 ) -> Finding:
+    """Rotate vectors at positions up to the largest that works, and return the finding.
+
+    run: function of vectors and positions (n, axes) that returns rotated vectors. said: clause about the call.
+    """
     positions = positions_up_to(longest, axes)
     largest = np.abs(positions).max(axis=1)
     why = ""

@@ -1,6 +1,6 @@
-"""The check of what torch modules compute: copies of those that encode positions run, and the model stays as it is.
+"""Check torch modules that encode positions: run copies of them, so that the model stays unchanged.
 
-torch is not imported: whoever has a module has imported it.
+This module does not import torch: a caller who has a torch module has imported torch already.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .report import Finding
 from .results import Expected, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
 from .values import array_of, held
 
-# in names of classes, in any spelling
+# parts of class names, in snake case, that suggest a position encoding
 _POSITIONAL = re.compile(
     r"pos(ition(s|al)?)?(_|$|emb|enc)|sinus|sine_|rotary|rope|timestep|fourier|(^|_)pe(_|$)|time_?(step|enc|emb)"
 )
 _WEIGHTS = ("Linear", "Conv", "Attention", "LSTM", "GRU")
-# attributes that may be widths, those that are the most likely first
+# attributes that may be widths, most likely first
 _WIDTH_NAMES = (
     "d_model", "embed_dim", "embedding_dim", "dim", "hidden_size", "num_hiddens", "hidden_dim", "emb_size", "d_emb",
     "channels", "num_channels", "demb", "d_hid", "size", "width", "n_embd", "dim_model", "model_dim",
@@ -47,13 +47,13 @@ _COMPUTED = "a module"
 
 
 def is_module(source: Any) -> bool:
-    """Whether source is a module of torch, which is not imported for that."""
+    """Return whether source is a torch module, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(source, torch.nn.Module)
 
 
 def parts_of_transformers(model: Any) -> tuple[str, ...]:
-    """Return the names of the modules that are of transformers or built alike: with a config; "" is the model itself."""
+    """Return the names of modules with a config, such as those of transformers; "" is the model itself."""
     return tuple(
         name
         for name, module in model.named_modules()
@@ -64,9 +64,9 @@ def parts_of_transformers(model: Any) -> tuple[str, ...]:
 def findings_of_runs(
     model: Any, wanted: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Yield a finding for each module that encodes positions, by its name in the model.
+    """Yield a finding for each module that encodes positions, with the module's name in the model.
 
-    buffers: the findings for its tensors. skipped: names of modules that are left out, with all in them.
+    buffers: findings for the model's tensors. skipped: names of modules to leave out, together with their submodules.
     """
     wrong = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
     candidates = [(name, module) for name, module in model.named_modules() if _may_encode(module)]
@@ -82,14 +82,14 @@ def findings_of_runs(
             keys = [f"{name}.{key}" if name else key for key, _ in _own_tensors(module)]
             cause = next((wrong[key] for key in keys if key in wrong), None)
             if cause is not None and wanted is None and finding.verdict != "wrong":
-                # equal to its own buffer, which is wrong
+                # the module agrees with its own buffer, but the buffer is wrong
                 says = f"{cause.name}: {cause.says}"
                 finding = replace(finding, verdict="wrong", fault=cause.fault, says=says)
             yield finding
 
 
 def _may_encode(module: Any) -> bool:
-    """Whether a module's class or tensors have a name of positions, and it is no part of torch."""
+    """Return whether the names of a module's class or tensors suggest positions, and the class is not torch's own."""
     if type(module).__module__.startswith("torch."):
         return False
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
@@ -104,18 +104,19 @@ def _has_weights(module: Any) -> bool:
 
 
 def _own_tensors(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of a module itself: buffers, parameters, and attributes that are neither."""
+    """Yield the tensors of a module without its submodules: buffers, parameters and plain attributes."""
     torch = sys.modules["torch"]
     yield from module.named_buffers(recurse=False)
     yield from module.named_parameters(recurse=False)
     yield from ((key, value) for key, value in vars(module).items() if isinstance(value, torch.Tensor))
 
 
-# ---- runs that change nothing ---------------------------------------------------------------------------------------
+# ---- runs of copies -------------------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
 def _random_state_kept() -> Iterator[None]:
+    """Restore the random states of Python, NumPy and torch at the end."""
     torch = sys.modules["torch"]
     states = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
     try:
@@ -127,7 +128,7 @@ def _random_state_kept() -> Iterator[None]:
 
 
 def _copied(module: Any) -> Any:
-    """Return a copy of a module in evaluation, without hooks, whose tensors need no gradients."""
+    """Return a copy of a module in evaluation mode, without hooks and gradients."""
     torch = sys.modules["torch"]
     memo: dict[int, Any] = {}
     size = 0
@@ -141,7 +142,7 @@ def _copied(module: Any) -> Any:
             memo[id(tensor)] = torch.nn.Parameter(clone, requires_grad=False) if is_parameter else clone
     try:
         twin = copy.deepcopy(module, memo)
-    # whatever an attribute may raise that cannot be copied
+    # an attribute that cannot be copied may raise any error
     except Exception as error:  # noqa: BLE001
         raise Unusable(f"it cannot be copied: {first_line(error)}") from None
     for one in twin.modules():
@@ -152,7 +153,7 @@ def _copied(module: Any) -> Any:
 
 
 class _Runner(NamedTuple):
-    """A copy of a module, with the type and device of its inputs."""
+    """A copy of a module, with the dtype and device of its inputs."""
 
     module: Any
     dtype: Any
@@ -185,9 +186,9 @@ class _Runner(NamedTuple):
 
 def _finding(name: str, module: Any, wanted: Expected, longest: float | None, alone: bool) -> Finding:
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
-        return Finding(name, _COMPUTED, "unknown", None, "on the device meta: no values")
+        return Finding(name, _COMPUTED, "unknown", None, "on the meta device, without values")
     if _has_weights(module):
-        says = "its forward has other layers too: give the module or the function that encodes alone"
+        says = "its forward has other layers too; pass the module or function that only encodes positions"
         return Finding(name, _COMPUTED, "unknown", None, says)
     try:
         runner = _Runner.of(module)
@@ -199,12 +200,16 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
         finding = attempt(runner, name, _Wanted(wanted, reference, longest, alone), errors)
         if finding is not None:
             return finding
-    reasons = "; ".join(dict.fromkeys(errors[:4])) or "no arguments that were tried"
+    reasons = "; ".join(dict.fromkeys(errors[:4])) or "no call that was tried returns an encoding"
     return Finding(name, _COMPUTED, "unknown", None, reasons)
 
 
 class _Wanted(NamedTuple):
-    """The encoding that a user expects, that of the module's own buffers, the longest position; alone: of the one module that encodes."""
+    """The encoding to compare a module with.
+
+    expected: the user's encoding. reference: the encoding of the module's own buffers. longest: the longest position.
+    alone: whether the model has only one module that encodes positions.
+    """
 
     expected: Expected
     reference: Encoding | Rotary | None
@@ -212,7 +217,7 @@ class _Wanted(NamedTuple):
     alone: bool
 
     def of(self, kind: type) -> Expected:
-        """Return the encoding that is expected of rows, or of cosines, sines and rotations."""
+        """Return the encoding to compare with: an Encoding for rows, a Rotary for cosines, sines and rotations."""
         if isinstance(self.expected, kind):
             return self.expected
         if isinstance(self.expected, str) and facts(self.expected).rotary == (kind is Rotary):
@@ -220,13 +225,13 @@ class _Wanted(NamedTuple):
         return self.reference if isinstance(self.reference, kind) else None
 
     def words(self, kind: type) -> str:
-        """Return a clause on the comparison with a buffer, where it is one."""
+        """Return a clause that names the comparison with the module's own buffer, or an empty string."""
         expected = self.of(kind)
         return ", compared with its own buffer" if expected is not None and expected is self.reference else ""
 
 
 def _reference(module: Any) -> Encoding | Rotary | None:
-    """Return the encoding that a module's own buffers are of, by their numbers alone."""
+    """Return the encoding of a module's own buffers, identified from their values."""
     for key, tensor in _own_tensors(module):
         kind = kind_of(key, tuple(tensor.shape))
         with contextlib.suppress(TypeError, ValueError, NotImplementedError, RuntimeError):
@@ -246,7 +251,7 @@ def _reference(module: Any) -> Encoding | Rotary | None:
 
 
 def _widths(module: Any) -> list[int]:
-    """Return the widths that inputs may have: of tables, of attributes by their names, and of any model."""
+    """Return the widths to try: those of tables, then of integer attributes, then usual widths."""
     tables = [tensor.shape[-1] for key, tensor in _own_tensors(module) if kind_of(key, tuple(tensor.shape)) == "table"]
     attributes = [vars(module).get(key) for key in _WIDTH_NAMES]
     numbers = [value for key, value in vars(module).items() if key not in _WIDTH_NAMES]
@@ -257,7 +262,7 @@ def _widths(module: Any) -> list[int]:
 
 
 def _required(module: Any) -> int:
-    """Return the number of arguments that forward needs."""
+    """Return the number of required arguments of ``forward``."""
     try:
         parameters = inspect.signature(module.forward).parameters.values()
     except (TypeError, ValueError):
@@ -275,7 +280,7 @@ _FORMS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
 
 
 def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that adds rows to x, or returns rows for x."""
+    """Return the finding for a module that adds rows to x, or that returns rows for x."""
     if _required(runner.module) != 1:
         return None
     for width in _widths(runner.module):
@@ -296,14 +301,14 @@ def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Fin
 
 
 def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
-    """Return the finding; of several modules, one of another width than is expected is another encoding."""
+    """Return the finding; with several modules, a width other than the expected one means another encoding."""
     if finding.fault == "shape" and not wanted.alone:
         return replace(finding, verdict="unknown", fault=None)
     return finding
 
 
 def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
-    """Return the rows that zeros become; other shapes, and rows that depend on more than positions, are unusable."""
+    """Return the module's rows for zeros; raise `Unusable` for other shapes, or if rows depend on more than positions."""
     x = runner.zeros(*shape(n, width))
     y = _sum_in(runner(x), x)
     if n == _FEW:
@@ -327,18 +332,18 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
     if first.shape != (n, width) or not np.array_equal(first, second, equal_nan=True):
         raise Unusable("its rows differ within a batch")
     if n > 1 and (first[1:] == first[:1]).all() and _differs_along_the_batch(array, axis):
-        raise Unusable("its rows are all alike")
+        raise Unusable("all its rows are equal")
     return first
 
 
 def _sum_in(result: Any, x: Any) -> Any:
-    """Return the sum of a module that returns the rows behind it, or whatever else it returns."""
+    """Return the first item of a result (sum, rows) if it has the shape of x, else the result itself."""
     first = next(iter(result), None) if isinstance(result, (tuple, list)) else None
     return result if first is None or getattr(first, "shape", None) != x.shape else first
 
 
 def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
-    """Raise where a module does something else than to add rows to x times a factor, or to return rows whatever x is."""
+    """Raise unless the module adds rows to a multiple of x, or returns rows that do not depend on x."""
     other = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
     made, zero = (numbers_in(one, "x").astype(np.float64) for one in (_sum_in(runner(other), x), y))
     if made.shape != zero.shape or not np.isfinite(zero).any():
@@ -354,19 +359,19 @@ def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
 
 
 def _differs_along_the_batch(array: Array, axis: int) -> bool:
-    """Whether rows differ along the other axis, which is then that of positions."""
+    """Return whether rows differ along the other axis, which is then the axis of positions."""
     other = np.moveaxis(array, 1 - axis, 0) if axis in (0, 1) else array
     return bool((other[1:] != other[:1]).any())
 
 
 def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: Finding) -> Finding:
-    """Return the finding, with a word on x of shape (n, d), where the module takes it and returns something else."""
+    """Return the finding, with a note if the module returns different rows for x of shape (n, d)."""
     if finding.verdict != "right" or words == "(n, d)":
         return finding
     with contextlib.suppress(Unusable):
         alone = numbers_in(runner(runner.zeros(_FEW, width)), "x")
         if alone.shape == (_FEW, width) and not np.array_equal(alone, rows(_FEW)):
-            return replace(finding, says=f"{finding.says}; x without a batch gets other rows")
+            return replace(finding, says=f"{finding.says}; x without a batch axis gets different rows")
     return finding
 
 
@@ -378,13 +383,13 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
     def function(positions: Any) -> Any:
         torch = sys.modules["torch"]
         if not isinstance(positions, (int, torch.Tensor)):
-            raise Unusable("it takes tensors")
+            raise Unusable("it takes only tensors")
         return runner(positions.to(runner.device) if isinstance(positions, torch.Tensor) else positions)
 
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
     tried: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.words(kind)) for kind in kinds]
     if wanted.expected is None:
-        # frequencies may be those of rows as well, which their numbers tell
+        # a buffer of frequencies may also belong to rows: identify the result first
         tried.insert(0, (None, ""))
     unknown = None
     for expected, words in tried:
@@ -400,12 +405,12 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
 
 
 def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that returns cosines and sines, or rows, and takes the type of x alone."""
+    """Return the finding for a module that takes only the dtype of x, and returns cosines and sines, or rows."""
     torch = sys.modules["torch"]
 
     def of_ids(positions: Any, batched: bool) -> Any:
         if not isinstance(positions, torch.Tensor):
-            raise Unusable("it takes tensors")
+            raise Unusable("it takes only tensors")
         ids = positions.to(runner.device)
         return runner(runner.zeros(1, len(ids), 1), ids[None] if batched else ids)
 
@@ -438,7 +443,7 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
 
 
 def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
-    """Return the finding of a rotation; where a buffer alone says what it is to be, in whatever layout."""
+    """Return the finding for a rotation; if it is compared with the module's own buffer, any layout is right."""
     rotary, words = wanted.of(Rotary), wanted.words(Rotary)
     first = judge(rotary)
     first = replace(first, says=f"{first.says}{words}")
@@ -457,7 +462,7 @@ def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Fin
 
 
 def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that rotates x, by positions that it is given or counts."""
+    """Return the finding for a module that rotates x, with positions as an argument or counted from 0."""
     rotary = wanted.of(Rotary)
     heads = [rotary.head_dim] if isinstance(rotary, Rotary) else _widths(runner.module)
     if isinstance(rotary, Rotary) and wanted.expected is None:
@@ -487,13 +492,16 @@ def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> 
 def _rotations(
     runner: _Runner, arrange: Any, pairs: bool = False
 ) -> Iterator[tuple[str, Callable[[Floats, Floats], Array]]]:
-    """Yield calls that return rotated vectors."""
+    """Yield functions that return rotated vectors, each with a description of its further arguments.
+
+    pairs: whether forward takes queries and keys.
+    """
 
     def rotated(x: Array, *arguments: Any) -> Array:
         vectors = arrange(x.astype(np.float32))
         tensor = runner.tensor(vectors)
         if pairs:
-            # queries and keys, of which both are rotated
+            # forward rotates queries and keys; judge the queries
             both = runner(tensor, tensor.clone(), *arguments)
             result = numbers_in(both[0] if isinstance(both, (tuple, list)) and len(both) == 2 else both, "x")
         else:
@@ -505,7 +513,7 @@ def _rotations(
     def counting(x: Floats, positions: Floats) -> Array:
         where = positions[:, 0].astype(np.intp)
         if (positions[:, 0] != where).any() or where.max() >= _MOST_TOKENS:
-            raise Unusable(f"it counts tokens, and no more than {_MOST_TOKENS} are tried")
+            raise Unusable(f"it counts tokens, and the check tries at most {_MOST_TOKENS}")
         tokens = np.ones((int(where.max()) + 1, x.shape[1]))
         tokens[where] = x
         result: Array = rotated(tokens)[where]
