@@ -578,3 +578,10 @@ def test_apart_columns_name_the_way_out(out):
         with pytest.raises(ValueError, match=r"next to each other.*numpy\.empty\(\(3, 8\), 'float32'\)"):
             call()
         assert not out.any()
+
+
+@pytest.mark.parametrize("unit", ["Y", "M"])
+def test_years_beyond_64_bits_of_seconds(unit):
+    times = np.array([0, 10**15]).astype(f"M8[{unit}]")
+    with pytest.raises(ValueError, match="64 bits of seconds do not reach"):
+        pf.sinusoidal(4).encode(times)
