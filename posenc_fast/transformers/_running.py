@@ -100,7 +100,7 @@ class _Call(NamedTuple):
 def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *labels: str) -> Iterator[_Call]:
     """Yield calls with all shapes of positions that modules accept; some modules have the axes in reverse order."""
     table = getattr(module, "embed_positions", None)
-    if isinstance(table, torch.Tensor):
+    if table is not None and isinstance(table, torch.Tensor):
         # the module reads rows of a table, which may lack the larger positions
         positions = positions[positions < len(table)]
     ids = positions.to(x.device)
