@@ -134,7 +134,7 @@ def encode(
     positions : dask.array.Array, dask Series or Index, or ndarray
         Positions of shape (...), or (..., A) for an encoding of A axes, with the types of `Encoding.encode`. The sizes
         of chunks may be unknown. Columns of a Dask DataFrame may contain integers, real numbers and times, with missing
-        values. Times with a zone count as UTC.
+        values. Times with a zone are converted to UTC.
     dtype, precision
         As in `Encoding.encode`.
     chunks : int, str or tuple, optional
@@ -179,7 +179,7 @@ def encode(
         if axes != 1:
             raise ValueError(
                 f"positions is one column, but the encoding has {axes} axes: "
-                f"give an array of shape (n, {axes}), such as frame[[...]].to_dask_array()"
+                f"pass an array of shape (n, {axes}), such as frame[[...]].to_dask_array()"
             )
         if chunks is not None:
             raise ValueError(

@@ -250,7 +250,7 @@ def rotate(
     x = _checked_x(x, rotary.head_dim, "head_dim")
     axis = count_of(seq_axis, "seq_axis", -x.ndim)
     if axis >= x.ndim - 1 or axis == -1:
-        raise ValueError(f"seq_axis={axis} must be one of the axes of x, which has shape {x.shape}, but the last")
+        raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
     axis = axis - x.ndim if axis >= 0 else axis
     others = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
     tokens, traced = _tokens(others, x.shape[axis], rotary.ndim, start, positions, partly=True)
@@ -519,7 +519,7 @@ class _Rotation:
         return _in_batches(self, self.rotary.ndim, np.asarray(x), *traced)
 
     def compute(self, x: Array, **positions: Any) -> Array:
-        """Return a NumPy array rotated."""
+        """Return x, a NumPy array, rotated."""
         return self.rotary.apply(x, seq_axis=self.seq_axis, inverse=self.inverse, precision=self.precision, **positions)
 
     def result(self, x: Any, *traced: Any) -> Any:

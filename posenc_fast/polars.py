@@ -91,8 +91,8 @@ class ExprNamespace:
             Columns of numbers need lengths.
         timezone : str, optional
             Key of the zone database, such as "Europe/Berlin", whose wall clock defines days, weeks, months, quarters
-            and years. Default: the zone of the column; times without a zone are read as local times. Lengths count as
-            UTC.
+            and years. Default: the zone of the column; times without a zone are read as local times. Lengths are
+            counted in UTC.
         layout : {"interleaved", "concatenated"}
             Sine and cosine of one cycle side by side (default), or all sines before all cosines.
         dtype : dtype, optional
@@ -164,7 +164,7 @@ class ExprNamespace:
         Notes
         -----
         Integers are exact over int64 and uint64; 128-bit integers must fit in 64 bits. Timestamps count seconds since
-        1970, and durations count seconds, both exact in their own unit. Timestamps with a zone count as UTC.
+        1970, and durations count seconds, both exact in their own unit. Timestamps with a zone are converted to UTC.
 
         Examples
         --------

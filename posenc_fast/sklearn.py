@@ -60,7 +60,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     d_model : int
         Number of output columns for each input column.
     base, freq_shift, first : float
-        Parameters of the frequencies, as in `posenc_fast.sinusoidal` (default: those of the transformer).
+        Parameters of the frequencies, as in `posenc_fast.sinusoidal` (default: 10000, 0 and 1).
     periods : sequence of shape (k,), optional
         Periods of the sines and cosines, which replace d_model, base, freq_shift and first. Each column becomes 2 k
         columns. Three kinds of periods exist:
@@ -68,16 +68,16 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         - Cycles by name, for columns of timestamps: "day", "week", "month", "quarter" or "year". The encoder computes
           the part of the cycle that has passed by the wall clock and the calendar, as in
           `posenc_fast.presets.positions.calendar`.
-        - Times such as "12h", as in `posenc_fast.periodic`, for columns of timestamps or durations. "1D" and
-          ``numpy.timedelta64(1, "D")`` are 24 hours of UTC. You can combine times and cycles.
-        - Numbers in units of the column. You cannot combine numbers with times or cycles.
+        - Lengths such as "12h", as in `posenc_fast.periodic`, for columns of timestamps or durations. "1D" and
+          ``numpy.timedelta64(1, "D")`` are 24 hours of UTC. You can combine lengths and cycles.
+        - Numbers in units of the column. You cannot combine numbers with lengths or cycles.
 
         Columns of timestamps need periods. Whole periods are exact, so the sine of midnight is 0.
     timezone : str, optional
         Key of the zone database, such as "Europe/Berlin". Its wall clock defines days, weeks, months, quarters and
-        years, and times without a zone count as UTC. Default: the zone that each column had in `fit`, to which
+        years, and times without a zone are read as UTC. Default: the zone that each column had in `fit`, to which
         `transform` converts columns of another zone. Times without a zone are then read as local times, and `transform`
-        raises an error if only one of the two columns has a zone. Lengths count as UTC.
+        raises an error if only one of the two columns has a zone. Lengths are counted in UTC.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other (default), or all sines of a column before all cosines.
     dtype : dtype, optional
@@ -86,7 +86,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     encoding_ : Encoding
-        Encoding of each column. If periods contain cycles of the calendar, it encodes the turns of each cycle.
+        Encoding of each column. If periods contain cycles of the calendar, it encodes the part of each cycle that has
+        passed.
     range_ : ndarray of float64, of shape (n, 2)
         Smallest and largest position of each of the n columns. Defined only without periods.
     n_features_in_ : int

@@ -90,7 +90,7 @@ def picture(
     limits: tuple[float, float],
     cmap: str,
 ) -> Any:
-    """Draw a matrix: rows downwards, columns to the right, each from one edge to the other of the pair."""
+    """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of the two axes."""
     if cmap not in colormaps:
         raise ValueError(f"cmap={cmap!r} is not a name of matplotlib's colours{meant(cmap, colormaps)}")
     # earlier curves may have changed the scale of the current Axes

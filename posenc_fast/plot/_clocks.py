@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # smallest distance between the centres of two clocks, in radii of a clock
 CLOCK = 2.5
-# largest number of clocks in a drawing: more cannot be told apart
+# largest number of clocks in a drawing: more cannot be distinguished
 MOST_CLOCKS = 2000
 
 
@@ -78,7 +78,7 @@ def clocks(
     if not rows:
         raise ValueError("positions must have at least one, for a row of clocks")
     if columns * rows > MOST_CLOCKS:
-        raise ValueError(f"pairs and positions make {columns:,} x {rows:,} clocks, but the most is {MOST_CLOCKS}")
+        raise ValueError(f"pairs and positions make {columns:,} x {rows:,} clocks, but must make at most {MOST_CLOCKS}")
     frequencies = every[np.linspace(0, len(every) - 1, columns).round().astype(int)]
     pointed = encode(hands(frequencies)._plans, converted, FLOAT64.stored)
     axes = axes_of(ax)

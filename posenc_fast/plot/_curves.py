@@ -223,7 +223,7 @@ def frequencies(
     new, old = (np.abs(each.frequencies) for each in (scaled, plain))
     if new.ndim != 1 or new.shape != old.shape:
         raise ValueError(
-            f"rotary has frequencies of shape {new.shape}, original {old.shape}; both must have one a pair"
+            f"rotary has frequencies of shape {new.shape}, original {old.shape}; both must have one for each pair"
         )
     moving = np.flatnonzero((new > 0) & (old > 0))
     if not len(moving):
@@ -289,7 +289,7 @@ def errors(
     Notes
     -----
     The exact values are computed in float64, and have an error of up to one unit in the last place. So errors below
-    1e-15 are those of the comparison. A position with an error of zero has no dot on the logarithmic scale.
+    1e-15 come from the comparison. A position with an error of zero has no dot on the logarithmic scale.
 
     Examples
     --------

@@ -60,7 +60,8 @@ def similarity(
     Notes
     -----
     For pairs of columns, the sum of squared differences contains the same information. Divided by the sum for two
-    orthogonal rows, it is one minus the similarity. Of more than 2000 rows, every n-th is drawn, and the label says so.
+    orthogonal rows, it is one minus the similarity. If there are more than 2000 rows, every n-th is drawn, and the axis
+    label gives n.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def similarity(
 
 
 def _likeness(encoding: Encoding, positions: npt.NDArray[Any], one: Any, words: str) -> npt.NDArray[np.float64]:
-    """Return the dot products of rows with the row of one position, divided by the square of that row."""
+    """Return the dot products of rows with the row of one position, divided by the squared norm of that row."""
     centre = encoding.encode(one, dtype=np.float64)
     square = float(centre @ centre)
     if not square > 0:

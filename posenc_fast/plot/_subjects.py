@@ -63,7 +63,7 @@ def one_axis(encoding: Any, d_model: int) -> tuple[str, Encoding]:
     """Return a title and a one-axis Encoding. A Rotary becomes the Encoding of its cosines and sines."""
     name, value = preset_or_value(encoding, d_model)
     if value.ndim != 1:
-        other = "rotary draws its angles" if isinstance(value, Rotary) else "draw the encoding of each axis"
+        other = "plot.rotary draws its angles" if isinstance(value, Rotary) else "draw the encoding of each axis"
         raise ValueError(f"encoding has {value.ndim} axes, but must have one; {other}")
     return name, as_encoding(value)
 
@@ -73,17 +73,17 @@ def as_encoding(value: Encoding | Rotary) -> Encoding:
     if isinstance(value, Encoding):
         return value
     if value._settings.rope_type == "xpos":
-        raise ValueError("encoding has rope_type='xpos', whose amplitudes are not drawn; rotary draws its angles")
+        raise ValueError("encoding has rope_type='xpos', whose amplitudes are not drawn; plot.rotary draws its angles")
     return value._angles_of("cos", "sin")
 
 
 def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
-    """Return the name and the Rotary, which may be that of a preset."""
+    """Return a title, and the Rotary that is given or that the preset returns."""
     title, value = preset_or_value(rotary, 128, name) if isinstance(rotary, (str, Rotary)) else ("", rotary)
     if not isinstance(value, Rotary):
         is_encoding = isinstance(value, Encoding)
         kind = "an Encoding" if is_encoding else type(value).__name__
-        more = "; angles and wavelengths draw an Encoding" if is_encoding else ""
+        more = "; use plot.angles or plot.wavelengths for an Encoding" if is_encoding else ""
         raise TypeError(f"{name} must be a Rotary or the name of its preset, not {kind}{more}")
     return title, value
 

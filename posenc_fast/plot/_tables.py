@@ -71,9 +71,9 @@ def heatmap(
 
     Notes
     -----
-    A picture has at most 256 rows and 256 columns, and fewer if it is small. Of more rows, every n-th is drawn. Of more
-    columns, the sines and cosines of every n-th frequency are drawn. The axis labels say which.
-    Values are not averaged.
+    A picture has at most 256 rows and 256 columns, and fewer if it is small. If there are more
+    rows, every n-th row is drawn. If there are more columns, the sines and cosines of every n-th frequency are drawn.
+    The axis labels give n. Values are not averaged.
 
     Examples
     --------
@@ -142,8 +142,9 @@ def angles(
 
     Notes
     -----
-    The picture has one column for each frequency, the fastest at the left. The angle is ``position * frequency``, as of
-    the hands in `clocks`. Sine and cosine columns are the height and the width of such a hand. Zero is a light colour.
+    The picture has one column for each frequency, the fastest at the left. The angle is ``position * frequency``, like
+    the angle of a hand in `clocks`. The sine column is the height of the end of this hand, and the cosine column is its
+    width. Zero is a light colour.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Calls with derivatives in forward and backward mode, and under nested transforms of torch.func.
 
-An operator of torch.library supports only autograd's backward mode, and a call on memory supports no derivatives. Each
-function here has rules for derivatives and batches, and computes its values once no transform is left.
+An operator of torch.library supports only autograd's backward mode. A function that reads the memory of a tensor
+supports no derivatives. Each function here has rules for derivatives and batches. It computes its values when no
+transform is left.
 """
 
 from __future__ import annotations

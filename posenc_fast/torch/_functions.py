@@ -401,7 +401,7 @@ def _written(out: Any) -> npt.NDArray[Any] | None:
 def _result(array: npt.NDArray[Any], out: torch.Tensor | None) -> torch.Tensor:
     if out is None:
         return tensors.tensor_of(array)
-    # tells autograd that values of this tensor that it saved are overwritten
+    # report the write to autograd, which may have saved values of out
     torch.autograd.graph.increment_version(out)
     return out
 
@@ -418,7 +418,7 @@ def apply_rotary_pos_emb(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rotate queries and keys by precomputed tables, like Hugging Face's function of this name.
 
-    The CPU computes the result in one pass. It is rounded once.
+    The CPU computes the result in one pass, and rounds it once.
 
     Parameters
     ----------
@@ -446,7 +446,8 @@ def apply_rotary_pos_emb(
     Raises
     ------
     TypeError, ValueError
-        If an argument is invalid. On the CPU, also if the two columns of a pair differ, in compiled code as well.
+        If an argument is invalid. On the CPU, tables whose two columns of a pair differ are invalid, also in compiled
+        code.
 
     Notes
     -----
@@ -467,7 +468,7 @@ def apply_rotary_pos_emb(
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
     if tables == "half" and type(unsqueeze_dim) is int and unsqueeze_dim in (1, 2) and layout in LAYOUTS:
-        # takes a fifth of the time if there are few tokens
+        # a shortcut for few tokens, which takes a fifth of the time
         few = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
         if few is not None:
             return few[0], few[1]
@@ -523,7 +524,7 @@ def rotary_embedding(
 ) -> torch.Tensor:
     """Rotate queries or keys by precomputed tables, which may be longer than the sequence.
 
-    The CPU computes the result in one pass. It is rounded once.
+    The CPU computes the result in one pass, and rounds it once.
 
     Parameters
     ----------

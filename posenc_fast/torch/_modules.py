@@ -21,7 +21,7 @@ from ._text import to_text
 
 
 class _Dropout(torch.nn.Dropout):
-    """Dropout that returns x itself in evaluation mode, because torch's operator takes a third of a token's time."""
+    """Dropout that returns x itself in evaluation mode. torch's operator takes a third of the time of one token."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return super().forward(input) if self.training else input
@@ -70,7 +70,7 @@ class SinusoidalEncoding(torch.nn.Module):
 
     Notes
     -----
-    On the CPU, the sum is rounded once and needs no table. It uses as many threads as torch. Other devices cache
+    On the CPU, the module rounds the sum once, needs no table, and uses as many threads as torch. Other devices cache
     float32 tables (float64 if x has float64), and also round the sum once. The result has the dtype of x.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
@@ -249,7 +249,7 @@ def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None
         return None
     rows = stored.detach().cpu().double().reshape(length, width)
     difference = (rows - table(encoding, length, dtype=torch.float64)).abs().max().item()
-    # errors of float32 angles (some units in the last place) and of a table stored in 16 bits
+    # tolerate errors of float32 angles (some units in the last place) and of a table stored in 16 bits
     allowed = 2.0**-22 * length + tensors.relative_spacing(stored)
     if difference <= allowed:
         return None
@@ -477,7 +477,7 @@ class RotaryEncoding(torch.nn.Module):
         stored = state_dict.pop(prefix + "inv_freq", None)
         if stored is not None and not stored.is_meta:
             ours = torch.tensor(self.rotary.frequencies, device="cpu")
-            # errors of float32 powers and of frequencies stored in 16 bits
+            # tolerate errors of float32 powers and of frequencies stored in 16 bits
             relative = 1e-5 + tensors.relative_spacing(stored)
             if stored.shape != ours.shape or not torch.allclose(stored.cpu().double(), ours, rtol=relative, atol=0):
                 args[-1].append(f"{prefix}inv_freq does not have the frequencies of {self.rotary!r}")

@@ -133,7 +133,7 @@ def run_add_encoding(
     x_scale: float,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding; inplace: write it to x."""
+    """Return x_scale * x + encoding. If inplace is true, write it to x."""
     if not inplace and tensors.is_direct(x, positions):
         return _add_encoding(x, None, encoding, start, positions, x_scale, precision)
 
@@ -202,7 +202,7 @@ def rotated_array(
     out: npt.NDArray[Any] | None,
     workers: int | None,
 ) -> npt.NDArray[Any]:
-    """Return x rotated; transposed: x times the transposed matrix of the rotation.
+    """Return x rotated, or x times the transposed matrix of the rotation if transposed is true.
 
     The transposed matrix differs from the inverse if the rotation has amplitudes.
     """
@@ -244,7 +244,7 @@ def run_rotate(
     seq_axis: int,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x rotated by positions; inplace: write it to x."""
+    """Return x rotated by positions. If inplace is true, write it to x."""
     if not inplace and tensors.is_direct(x, positions):
         return _rotate(x, None, rotary, start, positions, seq_axis, False, precision)
 
@@ -370,7 +370,7 @@ TABLES: tuple[TableLayout, ...] = get_args(TableLayout)
 def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
     """Return a table with one column for each pair, without the first axis if all sequences share the table.
 
-    Raise a ValueError if the two columns of a pair differ, if the table is on the CPU.
+    If the table is on the CPU, raise a ValueError if the two columns of a pair differ.
     """
     if columns == "pairs":
         return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
@@ -435,7 +435,7 @@ def _rotate_by(
     layout: RotaryLayout = "half",
     transposed: bool = False,
 ) -> torch.Tensor:
-    """Return x rotated by tables with one column for each pair; transposed: multiply by the transposed matrix."""
+    """Return x rotated by tables with one column for each pair. If transposed is true, use the transposed matrix."""
     if not tensors.on_cpu(x):
         return devices.rotated(x, cos, sin, seq_axis, layout, transposed)
     out, tables = tensors.result_for(x), (tensors.array_of(cos, "cos"), tensors.array_of(sin, "sin"))
@@ -535,7 +535,10 @@ _Rotation = Callable[[torch.Size, int, Any, int, Any, int, int, int], None]
 def rotate_few(
     parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated for consecutive positions; None, with nothing written, if a call is not plain."""
+    """Return queries and keys rotated for consecutive positions, or None if the shortcut does not support the call.
+
+    Nothing is written if the result is None.
+    """
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
     axis, rotator, head_dim = _TOKENS[seq_axis], rotator_of(rotary), rotary.head_dim
@@ -547,7 +550,7 @@ def rotate_few(
             return None
         rotation = rotations.get((length, kind))
         if rotation is None:
-            # only here, in eager calls: a compiler must not trace the computation of cosines and sines
+            # compute cosines and sines only here, in an eager call, because a compiler must not trace this
             calls = rotator.calls()
             if calls is not None and calls.takes(length, kind):
                 rotation = functools.partial(calls.rotate_memory, start)
@@ -566,10 +569,12 @@ def rotate_few_by(
     layout: RotaryLayout,
     inplace: bool = False,
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated; None, with nothing written, if a call is not plain.
+    """Return queries and keys rotated, or None if the shortcut does not support the call.
 
-    rotation_of: function that returns the compiled rotation for a shape and a kind of values, or None. seq_axis: 1 or
-    2.
+    Nothing is written if the result is None.
+
+    rotation_of: function that returns the compiled rotation for a shape and a kind of values, or None.
+    seq_axis: 1 or 2.
     """
     if not tensors.is_direct() or layout == "interleaved_to_half":
         return None
@@ -583,7 +588,7 @@ def rotate_few_by(
         form = tensors.DTYPES.get(x.dtype)
         if form is None:
             return None
-        # read each attribute once: this takes as long as a hundred additions
+        # read each attribute once: one read takes as long as a hundred additions
         shape, strides, size = x.shape, x.stride(), x.numel()
         if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
@@ -618,7 +623,7 @@ def rotate_few_by_tables(
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs) with equal halves of a row.
 
-    Return None, with nothing written, if a call is not plain, or the halves differ.
+    Return None, with nothing written, if the shortcut does not support the call, or the halves differ.
     """
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None
