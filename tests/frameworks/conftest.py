@@ -1,4 +1,4 @@
-"""Fixtures of several tests of torch."""
+"""Fixtures that several tests of torch share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.optional import optional
 
 @pytest.fixture(params=["float64", "float32", "float16", "bfloat16"])
 def dtype(request):
-    """A type of tensors."""
+    """Return a dtype of tensors."""
     if request.param == "bfloat16":
         optional("ml_dtypes")
     return getattr(optional("torch"), request.param)
@@ -17,7 +17,7 @@ def dtype(request):
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """CPU tensors take the way of other devices."""
+    """Treat CPU tensors like tensors on other devices."""
     devices, tensors = optional("posenc_fast.torch._devices"), optional("posenc_fast.torch._tensors")
     monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
     devices._cached_rows.cache_clear()

@@ -24,12 +24,12 @@ pfd = optional("posenc_fast.dask")
 DTYPES = [np.float64, np.float32, np.float16]
 LINE = pf.sinusoidal(10)
 IMAGE = pf.join([pf.sinusoidal(6), pf.sinusoidal(5, base=100.0, layout="concatenated")])
-# columns that read both axes beside columns that read one
+# columns of both axes next to columns of one axis
 DENSE = pf.join([pf.fourier_features([[1.0, 2.0], [-0.5, 0.125]]), LINE], axes=[(0, 1), 1])
 
 
 def here(array):
-    """Computed in this thread, and so with the backend of the test."""
+    """Compute the array in this thread, with the backend of the test."""
     result = array.compute(scheduler="synchronous")
     assert result.shape == array.shape or np.isnan(array.shape).any()
     assert result.dtype == array.dtype
@@ -56,7 +56,7 @@ def test_table_has_the_bits_of_one_piece(chunks, dtype):
     ids=str,
 )
 def test_integers_are_exact(start, step, precision):
-    # float64 could not hold these positions
+    # float64 cannot represent these positions exactly
     length = 15 if abs(step) > 10 else 300
     whole = LINE.table(length, start=start, step=step, precision=precision)
     rows = pfd.table(LINE, length, start=start, step=step, precision=precision, chunks=7)
@@ -70,7 +70,7 @@ def test_integers_are_exact(start, step, precision):
 @pytest.mark.usefixtures("backend")
 def test_real_steps():
     rows = pfd.table(LINE, 5000, start=-3.3, step=0.1, dtype=np.float64, chunks=99)
-    # the first position of a chunk is a fraction, so nothing adds up; each side is within one unit in the last place
+    # the first position of a chunk is an exact fraction, so errors do not accumulate; both results are within one ulp
     np.testing.assert_allclose(
         here(rows), LINE.table(5000, start=-3.3, step=0.1, dtype=np.float64), rtol=2**-51, atol=2**-59
     )
@@ -104,7 +104,7 @@ def pickled(collection):
 
 
 def materialized(collection):
-    """As a scheduler sends it: every task by itself."""
+    """Return the size of each task, pickled separately as a scheduler sends it."""
     return [len(cloudpickle.dumps(task)) for task in dict(collection.__dask_graph__()).values()]
 
 
@@ -114,7 +114,7 @@ def test_graph_holds_no_rows():
 
     small = build(64, 16 * 10**4)
     assert pickled(small) < 8000
-    # where a chunk begins takes a few bytes more
+    # larger first positions of chunks take a few more bytes
     assert pickled(build(64, 16 * 10**9)) < pickled(small) + 200
     wide = len(pickle.dumps(pf.sinusoidal(4096))) - len(pickle.dumps(pf.sinusoidal(64)))
     assert pickled(build(4096, 16 * 10**4)) < pickled(small) + wide + 200
@@ -195,7 +195,7 @@ def test_encode_any_shape():
 def test_encode_several_axes():
     points = np.arange(60.0).reshape(5, 6, 2)
     expected = DENSE.encode(points)
-    # the axes of a point need not be in one chunk
+    # the coordinates of a point may be in different chunks
     for chunks in ((2, 4, 1), (2, 4, 2)):
         rows = pfd.encode(DENSE, da.from_array(points, chunks=chunks))
         assert rows.chunks == ((2, 2, 1), (4, 2), (14,))
@@ -251,7 +251,7 @@ def test_columns_of_a_data_frame():
     np.testing.assert_array_equal(here(pfd.encode(LINE, lazy.index)), LINE.encode(frame.index.to_numpy()))
     points = here(pfd.encode(IMAGE, lazy[["real", "real"]].to_dask_array()))
     np.testing.assert_array_equal(points, IMAGE.encode(frame[["real", "real"]].to_numpy()))
-    # together with another array of the same rows
+    # add the rows to another array with the same partitions
     total = lazy[["real"]].to_dask_array() + pfd.encode(LINE, lazy.real)
     np.testing.assert_array_equal(here(total), frame[["real"]].to_numpy() + LINE.encode(frame.real.to_numpy()))
 
@@ -274,7 +274,7 @@ def test_grid_has_the_bits_of_one_piece(encoding, indexing, dtype):
 
 @pytest.mark.usefixtures("backend")
 def test_grid_has_the_bits_of_tables():
-    # in a few of so many values, table and encode round float64 differently
+    # among this many values, table and encode round a few float64 values differently
     wide = pf.join([pf.sinusoidal(64), pf.sinusoidal(64)])
     lazy = pfd.grid([2, 1000], wide, dtype=np.float64, chunks=(1, 300))
     np.testing.assert_array_equal(here(lazy), pf.grid([2, 1000], wide, dtype=np.float64))
@@ -363,7 +363,7 @@ def test_without_dask():
 
 def test_threads_share_an_encoding():
     for d in range(30, 60):
-        # a new encoding has computed nothing yet, and all threads begin at once
+        # a new encoding has an empty cache, and all threads begin at once
         encoding = pf.sinusoidal(d, base=float(d))
         rows = pfd.table(encoding, 640, start=2**40, chunks=10)
         with ThreadPoolExecutor(8) as pool:
@@ -372,7 +372,7 @@ def test_threads_share_an_encoding():
 
 
 def peak(call):
-    """Largest number of bytes that Python and NumPy held at a time."""
+    """Return the largest number of bytes that Python and NumPy allocated during a call."""
     tracemalloc.start()
     try:
         call()
@@ -383,7 +383,7 @@ def peak(call):
 
 @pytest.fixture
 def large():
-    """32 MiB in chunks of one."""
+    """Return a lazy table of 32 MiB in chunks of 1 MiB."""
     encoding = pf.sinusoidal(64)
     return pfd.table(encoding, 2**17, start=10**12, chunks=2**12), encoding.table(2**17, start=10**12)
 
@@ -411,7 +411,7 @@ SECONDS = 120
 
 @pytest.fixture(scope="module")
 def client():
-    """Two processes of one thread each."""
+    """Return a client of two processes with one thread each."""
     distributed = optional("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
@@ -445,7 +445,7 @@ def test_processes_encode_columns(client):
 def test_workers_exchange_nothing(client):
     distributed = optional("distributed")
 
-    # functions of their own go to the workers as they are, which then need not import this file
+    # dask pickles local functions by value, so workers need not import this file
     def slowly(rows):
         time.sleep(0.1)
         return rows
@@ -482,7 +482,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     while len(os.listdir(begun)) < 8 or not any(client.has_what().values()):
         assert time.monotonic() < end, "nothing was computed"
         time.sleep(0.01)
-    # one whose chunks are lost with it
+    # kill the worker that stores the most chunks
     pids, holds = client.run(os.getpid), client.has_what()
     victim = max(pids, key=lambda address: len(holds[address]))
     assert not whole.done()
@@ -497,11 +497,11 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     assert pids[victim] not in client.run(os.getpid).values()
 
 
-# ---- where arrays of NumPy are expected -----------------------------------------------------------------------------
+# ---- lazy positions in functions for NumPy arrays -------------------------------------------------------------------
 
 
 def test_lazy_positions_are_not_computed_as_a_whole():
-    """Neither an array nor a column, in any function that takes positions."""
+    """Functions with positions reject lazy arrays and lazy columns."""
     encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
     pd, dd = optional("pandas"), optional("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"t": [1, 2, 3]}), npartitions=2)

@@ -1,4 +1,4 @@
-"""Functions that jax compiles, batches and differentiates; and arrays of jax that go in and out of those of NumPy."""
+"""Functions for jax under compilation, batching and differentiation, and exchange of arrays between jax and NumPy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_arrays_go_in_and_out(rng):
 
 
 def test_nothing_is_copied():
-    """Going in; and going out, where the memory begins as jax wants it."""
+    """NumPy reads the memory of jax arrays, and jax reads NumPy's memory if it is aligned to 64 bytes."""
     theirs = jnp.ones((3, 16))
     assert np.from_dlpack(theirs).ctypes.data == theirs.unsafe_buffer_pointer()
     memory = np.empty(3 * 16 + 16, np.float32)
@@ -52,7 +52,7 @@ def test_large_results_are_not_copied():
 
 
 def test_arrays_of_jax_are_not_overwritten():
-    """They do not change, and the memory that they show is read-only."""
+    """NumPy views of jax arrays are read-only, so out=x raises an error."""
     x = np.from_dlpack(jnp.zeros((3, 8)))
     with pytest.raises(ValueError, match="out is read-only"):
         pf.sinusoidal(8).add_to(x, out=x)
@@ -64,7 +64,7 @@ def test_what_must_be_an_array_of_numpy_says_so():
         with pytest.raises(TypeError, match=r"x must be a numpy array, not \w+; give numpy\.asarray\(x\)$"):
             call(x)
         np.testing.assert_array_equal(call(np.asarray(x)), call(np.ones((2, 8), np.float32)))
-    # nothing would be written to a copy
+    # out cannot be a converted copy, because jax would not see the result
     with pytest.raises(TypeError, match=r"out must be a numpy array, not \w+$"):
         encoding.add_to(np.ones((2, 8)), out=x)
     with pytest.raises(
@@ -82,7 +82,7 @@ def test_bfloat16():
 
 
 def test_in_compiled_functions(rng):
-    """A callback computes on the host; gradients go past it, as to a table."""
+    """A callback computes the rows on the host. Gradients treat them as a constant table."""
     encoding = pf.sinusoidal(16)
 
     @jax.jit
@@ -115,7 +115,7 @@ ROTARIES = {
 
 @pytest.fixture(params=[False, True], ids=["32-bits", "64-bits"])
 def x64(request):
-    """Whether jax has numbers of 64 bits."""
+    """Run the test with and without 64-bit numbers in jax, and return whether they are enabled."""
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", request.param)
     yield request.param
@@ -124,7 +124,7 @@ def x64(request):
 
 @pytest.fixture
 def wide():
-    """jax has numbers of 64 bits."""
+    """Enable 64-bit numbers in jax."""
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
     yield
@@ -132,13 +132,13 @@ def wide():
 
 
 def same_bits(got, expected):
-    """The type of the array, and all its bits."""
+    """Raise an error unless both arrays have the same dtype, shape and bits."""
     assert isinstance(got, jax.Array)
     assert got.dtype == expected.dtype
     np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.ascontiguousarray(expected).view(np.uint8))
 
 
-# functions of one array of jax, and the same of one of NumPy
+# a function of a jax array, and the same function of a NumPy array
 CALLS = {
     "encode": (lambda x: pfj.encode(ENCODING, x), lambda x: ENCODING.encode(x, dtype=np.float32)),
     "encode-image": (lambda x: pfj.encode(IMAGE, x[..., :2]), lambda x: IMAGE.encode(x[..., :2])),
@@ -217,7 +217,7 @@ def test_positions_are_the_numbers_that_jax_holds(kind):
 
 
 def test_static_positions_are_exact_without_64_bits():
-    """Those of NumPy do not become arrays of jax."""
+    """Static NumPy positions are not converted to jax arrays, which would round them."""
     large = np.array([2**62 + 1, -(2**53) - 1])
     same_bits(jax.jit(lambda: pfj.encode(ENCODING, large))(), ENCODING.encode(large))
     times = np.array(["2026-01-01T06:00", "2026-01-02"], "datetime64[m]")
@@ -232,7 +232,7 @@ def test_static_positions_are_exact_without_64_bits():
             jax.jit(lambda x, p=positions: pfj.rotate(ROTARY, x, positions=p))(x), ROTARY.apply(x, positions=positions)
         )
     same_bits(pfj.table(ENCODING, 3, start=2**62 + 1), ENCODING.table(3, start=2**62 + 1))
-    # an array of jax has lost what float32 does not hold
+    # a jax array rounds the same position to float32
     moved = np.array([2.0**24 + 1])
     assert not (pfj.encode(ENCODING, jnp.asarray(moved)) == pfj.encode(ENCODING, moved)).all()
 
@@ -267,7 +267,7 @@ def test_what_is_static_is_made_where_jax_traces():
 
 
 def test_a_start_that_jax_traces(rng):
-    """As in a loop that writes a text, token by token; and one for each of a batch."""
+    """start may be traced: the counter of a loop that generates tokens, or one start for each sequence of a batch."""
     x = rng.normal(size=(5, 2, 1, 8)).astype(np.float32)
 
     def step(start, token):
@@ -320,14 +320,14 @@ def test_batches_of_positions(kind, dims, lead, rng):
 
 
 def rows(encoding, positions):
-    """Sines of the encoding's numbers, in jax's own arithmetic."""
+    """Return rows computed by jax from the frequencies, phases and amplitudes of the encoding."""
     positions = jnp.asarray(positions, jnp.float64)[..., None] if encoding.ndim == 1 else positions
     frequencies = encoding.frequencies.reshape(encoding.d_model, encoding.ndim)
     return encoding.amplitudes * jnp.sin(positions @ frequencies.T + 2 * np.pi * encoding.phases)
 
 
 def matrix_of(call):
-    """A linear function in jax's own arithmetic, by what NumPy's call does with each unit."""
+    """Return a jax function equal to an affine NumPy function, from its results for all unit vectors."""
     units = np.eye(48).reshape(48, 2, 3, 8)
     zero = call(np.zeros((2, 3, 8)))
     matrix = np.stack([(call(unit) - zero).ravel() for unit in units], 1)
@@ -398,7 +398,7 @@ def test_derivatives_of_positions(name, derivative):
 
 
 def test_derivatives_in_32_bits(rng):
-    """Have the types of what they belong to, and integers have none."""
+    """Each derivative has the dtype of its argument. Integers have no derivative."""
     x, positions = jnp.asarray(rng.normal(size=(2, 3, 8)), jnp.float16), jnp.asarray([0.5, 3.0, 7.0])
     call = jax.jit(lambda x, p, i: pfj.rotate(ROTARY, pfj.add_to(ENCODING, x, positions=p), positions=i).sum())
     of_x, of_positions = jax.grad(call, (0, 1))(x, positions, jnp.arange(3))

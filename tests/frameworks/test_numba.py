@@ -1,4 +1,4 @@
-"""posenc_fast.numba: compiled functions with the bits of Python's calls, and an error for what does not fit."""
+"""Compiled functions of posenc_fast.numba have the bits of Python's calls, and reject invalid arguments."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_read_only_arrays():
         with pytest.raises(numba.TypingError, match="read-only"):
             call()
     assert not rows.any()
-    # what is only read may be
+    # an array that is only read may be read-only
     out = np.empty((1, 3, 8))
     encoding = pf.sinusoidal(8)
     pfn.add_to(pfn.address_of(encoding), rows[np.newaxis], 5, 1.0, out)

@@ -62,7 +62,7 @@ def legend(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
-# ---- what is drawn ----------------------------------------------------------------------------------------------
+# ---- values in pictures -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [0, -7.5], ids="start={}".format)
@@ -103,7 +103,7 @@ def test_as_many_columns_as_a_small_picture_has_room_for():
     plot.heatmap(pf.sinusoidal(768), 400, ax=ax)
     rows, columns = shown(ax).shape
     pixels = ax.get_window_extent()
-    # before the colour bar took a fifth of the width
+    # the colour bar later takes a fifth of this width
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
     assert "every" in ax.get_xlabel()
@@ -244,7 +244,7 @@ def test_angles():
     np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
     assert image.get_clim() == (-np.pi, np.pi)
     first, last = image.get_cmap()([0.0, 1.0])
-    # the colours of half a turn forwards and backwards are the same, and that of none is light
+    # the colours of +π and -π are equal, and the colour of 0 is light
     np.testing.assert_allclose(first, last, atol=0.02)
     assert min(image.get_cmap()(0.5)[:3]) > 0.8 > max(first[:3])
     assert ax.get_xticks().tolist() == [0, 1, 2]
@@ -265,7 +265,7 @@ def test_wavelengths_of_several():
     ax = plot.wavelengths(LINE)
     assert (ax.get_title(), ax.get_legend()) == ("sinusoidal(12, base=100.0)", None)
     plot.wavelengths("whisper", d_model=8, ax=ax)
-    # no title fits both
+    # one title cannot name both
     assert ax.get_title() == ""
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
 
@@ -283,7 +283,7 @@ def test_sinusoids():
 
 
 def test_columns_that_are_worth_seeing():
-    # of different wavelengths, up to twice what is shown
+    # four different wavelengths, at most twice the length
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()))) == 1
@@ -304,7 +304,7 @@ def test_similarity(position, step):
     (dots,) = ax.get_lines()
     offsets = step * np.arange(-30, 31)
     np.testing.assert_array_equal(dots.get_xdata(), offsets)
-    # of columns whose squares add up to 6
+    # the squares of a row add up to 6
     np.testing.assert_allclose(dots.get_ydata(), LINE.similarity(offsets) / 6, rtol=0, atol=1e-13)
     assert labels(ax) == (f"offset from position {position:.15g}", "similarity")
     assert ax.get_title() == "Similarity of rows of sinusoidal(12, base=100.0)"
@@ -388,7 +388,7 @@ def test_frequencies():
     plain = pf.Rotary(128, base=500_000.0)
     np.testing.assert_allclose(llama3.get_ydata(), plain.frequencies / pf.presets.llama3().frequencies, rtol=1e-14)
     assert legend(ax) == ["linear", "llama3, 64 pairs"]
-    # all of both can be seen
+    # both curves are within the limits of the axis
     low, high = ax.get_ylim()
     assert low < 1
     assert high > 8
@@ -423,7 +423,7 @@ def test_grid_of_many_patches():
     ax = plot.grid(PLANE, (3000, 5000), (1234, 4321), step=0.125)
     rows, columns = shown(ax).shape
     assert max(rows, columns) <= 256
-    # the patch is drawn
+    # the patch itself is drawn
     assert shown(ax).max() == 1.0
     assert "every" in ax.get_xlabel()
     assert "every" in ax.get_ylabel()
@@ -449,7 +449,7 @@ def test_errors_of_float32_programs():
     positions = single.get_xdata()
     assert (positions[0], positions[-1]) == (1, 2e13)
     assert own.get_ydata().max() < 2**-24
-    # half a unit in the last place of the position, and of the product
+    # half an ulp each of the position and of the product
     assert 0.01 < single.get_ydata()[np.searchsorted(positions, 1e6)] < 0.1
     np.testing.assert_allclose(
         single.get_ydata()[0],
@@ -495,10 +495,10 @@ def test_clocks_fill_their_axes(size):
     plot.clocks(pf.sinusoidal(128), ax=ax)
     ax.figure.canvas.draw()
     after = ax.get_window_extent()
-    # equal scales shrink what does not fit the shape of the Axes
+    # an equal aspect ratio would shrink Axes that the clocks do not fill
     assert abs(after.width / before.width - 1) < 0.01
     assert abs(after.height / before.height - 1) < 0.01
-    # and no clock overlaps another
+    # clocks do not overlap
     centres = np.array([patch.center for patch in ax.patches])
     apart = np.hypot(*(centres[:, np.newaxis] - centres).T)
     assert apart[apart > 0].min() >= 2.5
@@ -558,7 +558,7 @@ def test_titles_say_which_encoding(drawing):
 
     assert "sinusoidal(12, base=100.0)" in title(LINE)
     assert "whisper, 128 columns" in title("whisper")
-    # what built it is a matter of pages
+    # a call too long for a title is not shown
     long = pf.sinusoidal(
         4, frequencies=[1.000000000001, 0.000000000123456789], layout="concatenated", scale=0.123456789
     )
@@ -575,7 +575,7 @@ def test_nothing_is_cut_off(drawing, size):
     drawn = getattr(plot, drawing)(preset)
     figure = (drawn if drawing != "shift" else drawn[0]).figure
     figure.canvas.draw()
-    # saved as it is: half a pixel is no loss
+    # the figure is saved without resizing, and half a pixel is tolerated
     whole, seen = figure.bbox.padded(0.5), figure.get_tightbbox().transformed(figure.dpi_scale_trans)
     assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
 
@@ -595,7 +595,7 @@ def test_times_are_labelled_as_times():
     assert parts[2].get_ylim() == (139.5, 119.5)
 
 
-# ---- how it is called -------------------------------------------------------------------------------------------
+# ---- presets and errors -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)

@@ -41,7 +41,7 @@ COLUMNS = {
 
 
 def array_of(column):
-    """The values of an Array column that has no null."""
+    """Return the values of an Array column without nulls."""
     assert isinstance(column.dtype, pl.Array)
     assert column.null_count() == 0
     return column.to_numpy()
@@ -66,7 +66,7 @@ def test_types_are_known_from_the_schema(dtype):
     if kind is None:
         pytest.skip("this polars has no float16")
     lazy = pl.LazyFrame({"t": COLUMNS["float64"]}).select(pl.col("t").posenc.encode(5, dtype=dtype))
-    # before anything is computed
+    # the schema is known before the frame is computed
     assert lazy.collect_schema() == {"t": pl.Array(kind, 5)}
     np.testing.assert_array_equal(
         array_of(lazy.collect()["t"]), pf.sinusoidal(5).encode(COLUMNS["float64"], dtype=dtype)
@@ -81,12 +81,12 @@ def test_settings_are_those_of_sinusoidal():
 
 # ---- cycles -----------------------------------------------------------------------------------------------------
 
-# wall clocks that are set forward and back, shifted by half hours, and that skipped a date
+# zones with summer time, with a shift of half an hour, and with a skipped date
 ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]
 
 
 def columns_of_zones(zone, engine, **arguments):
-    """A column of times with a zone, and its cycles: days, weeks and half days."""
+    """Return a frame with times of a zone, and their cycles: day, half day (a length) and week."""
     start = datetime.datetime(2010, 12, 1, tzinfo=zoneinfo.ZoneInfo("UTC"))
     column = pl.datetime_range(start, start.replace(year=2012), "7h13m", time_zone="UTC", eager=True)
     lazy = pl.LazyFrame({"t": column.dt.convert_time_zone(zone) if zone else column.dt.replace_time_zone(None)})
@@ -95,7 +95,7 @@ def columns_of_zones(zone, engine, **arguments):
 
 
 def expected_cycles(times, zone):
-    """By the wall clock of a zone, the parts of days and weeks; by UTC, those of half days."""
+    """Yield the parts of the day and the week by the wall clock of a zone, and of the half day by UTC."""
     for utc in times:
         local = utc.astimezone(zone)
         passed = [
@@ -118,7 +118,7 @@ def test_cycles_follow_the_wall_clock_and_lengths_utc(zone, engine):
 
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
 def test_another_zone(zone):
-    # without a zone, times are UTC then
+    # with timezone, times without a zone are read as UTC
     got = columns_of_zones(zone, "in-memory", timezone="Europe/Berlin")["got"]
     np.testing.assert_array_equal(array_of(got), array_of(columns_of_zones("Europe/Berlin", "in-memory")["got"]))
 
@@ -141,7 +141,7 @@ def test_cycles_are_those_of_the_transformer(name, periods, layout):
 def test_lengths_of_numbers():
     got = pl.DataFrame({"hour": [0, 6, 12, 18, 24]}).select(pl.col("hour").posenc.cycles([24]))["hour"]
     assert got.to_list() == [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
-    # of times they are seconds
+    # numbers are seconds if the column contains times
     cycles = pl.DataFrame({"t": COLUMNS["milliseconds"]}).select(
         numbers=pl.col("t").posenc.cycles([43200, 7 * 86400]), lengths=pl.col("t").posenc.cycles(["12h", "7D"])
     )
@@ -153,7 +153,7 @@ def test_cycles_of_a_null():
     assert got["t"].to_list() == [None, [0, 1, 0, 1]]
 
 
-# ---- what is missing --------------------------------------------------------------------------------------------
+# ---- missing values ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -186,7 +186,7 @@ def test_no_row_and_no_value(dtype):
 
 
 def test_streaming_takes_batches():
-    """Rows that another step leaves out are not encoded, and batches are put together in order."""
+    """Rows that a filter removes are not encoded, and the results of batches keep their order."""
     frame = pl.DataFrame({"t": times(200_000), "n": np.arange(200_000)})
     lazy = frame.lazy().filter(pl.col("n") % 3 == 0).with_columns(row=pl.col("t").posenc.encode(4))
     got = lazy.collect(engine="streaming")
@@ -279,7 +279,7 @@ def test_numbers_have_no_months(column):
 @pytest.mark.parametrize("engine", ENGINES)
 def test_bad_columns(column, words, engine):
     lazy = pl.LazyFrame({"t": column}).select(pl.col("t").posenc.encode(4))
-    # polars decides which error leaves it
+    # the version of polars decides which error is raised
     with pytest.raises((TypeError, pl.exceptions.ComputeError)) as raised:
         lazy.collect(engine=engine)
     assert all(word in str(raised.value) for word in words), raised.value

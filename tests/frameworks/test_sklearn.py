@@ -1,4 +1,4 @@
-"""The scikit-learn transformer: a good citizen of scikit-learn, and exact for every type of column."""
+"""The scikit-learn transformer passes scikit-learn's checks, and is exact for every type of column."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_arrays_without_names(name):
 
 
 def test_lengths_count_as_utc():
-    # an hour that this zone skips lies in between
+    # between these times, the zone skips an hour
     berlin = times("Europe/Berlin")
     X = frame(berlin=berlin, tokyo=berlin.tz_convert("Asia/Tokyo"))
     got = PositionalEncoder(periods=LENGTHS).fit_transform(X)
@@ -149,7 +149,7 @@ def test_periods(layout):
         for function in ("sin", "cos"):
             column = list(encoder.get_feature_names_out()).index(f"t_{period}_{function}")
             expected = getattr(np, function)(2 * np.pi * (seconds % period) / period)
-            # the seconds, of which there are 2e9, are rounded to float64
+            # about 2e9 seconds, rounded to float64
             np.testing.assert_allclose(got[:, column], expected, rtol=0, atol=1e-10)
 
 
@@ -182,7 +182,7 @@ calendar = pf.presets.positions.calendar
 
 
 def sines_and_cosines(parts):
-    """Exact values at parts of a turn that doubles hold, (..., 2 k)."""
+    """Return exact sines and cosines of parts of a turn (float64 numbers), of shape (..., 2 k)."""
     with mpmath.workprec(200):
         pairs = [
             (mpmath.sin(a), mpmath.cos(a)) for a in (2 * mpmath.pi * mpmath.mpf(p) for p in np.ravel(parts).tolist())
@@ -198,7 +198,7 @@ def test_cycles_of_the_calendar(zone, rng):
     parts = calendar(X.t, CYCLES, timezone=zone)
     wide, narrow = (PositionalEncoder(periods=CYCLES, timezone=zone, dtype=dtype) for dtype in ("f8", "f4"))
     expected = sines_and_cosines(parts)
-    # the parts are rounded here, the angles of the encoder are not
+    # this test rounds the parts, and the encoder does not
     np.testing.assert_allclose(wide.fit_transform(X), expected, rtol=0, atol=1e-15)
     np.testing.assert_array_equal(narrow.fit_transform(X), expected.astype(np.float32))
 
@@ -216,7 +216,7 @@ def test_quarters_of_cycles_are_exact(dtype):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_cycles_beside_lengths(layout):
-    """Each column is as if it were made alone: names by the clock of the zone, lengths by UTC."""
+    """Each column equals the column of its period alone. Cycles follow the clock of the zone, lengths follow UTC."""
     periods = ["12h", "month", "7D", "day"]
     X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
     encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)
@@ -247,7 +247,7 @@ def test_frames_keep_the_zones_of_their_columns(kind):
     for i, column in enumerate((berlin, tokyo, plain)):
         parts = calendar(column, CYCLES)
         np.testing.assert_array_equal(got[:, 10 * i : 10 * i + 10], sines_and_cosines(parts).astype(np.float32))
-    # one wall clock for all
+    # with timezone, all columns use one wall clock
     got = PositionalEncoder(periods=["day"], timezone="Asia/Kolkata").fit_transform(X).reshape(5, 3, 2)
     np.testing.assert_array_equal(got[:, 0], got[:, 1])
     np.testing.assert_array_equal(got[:, 0], got[:, 2])
@@ -280,7 +280,7 @@ def test_cycles_in_frames(kind):
 
 
 def in_frame(kind, column, unit="us"):
-    """A frame of one column "time" of the package."""
+    """Return a frame of the package with one column "time"."""
     package = optional(kind)
     column = pd.Series(column).dt.as_unit(unit)
     if kind == "pandas":
@@ -295,7 +295,7 @@ def in_frame(kind, column, unit="us"):
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York", "+02:00"])
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
 def test_columns_of_another_zone_are_converted(kind, zone):
-    """The same instants have the same features, whatever the zone, on both sides of a change of the clock."""
+    """Equal instants have equal features in all zones, before and after a change of the clock."""
     berlin = times("Europe/Berlin", count=300)
     if kind == "polars" and zone == "+02:00":
         zone = "Etc/GMT-2"
@@ -308,7 +308,7 @@ def test_columns_of_another_zone_are_converted(kind, zone):
         np.testing.assert_array_equal(got, expected)
         np.testing.assert_array_equal(each.inverse_transform(got), encoder.inverse_transform(expected))
         np.testing.assert_array_equal(each.get_feature_names_out(), names)
-    # a copy that is not fitted reads the clock of the column that it is fitted on
+    # a clone forgets the zone of fit, and reads the zone of its own column
     parts = calendar(berlin.tz_convert(zone), CYCLES)
     got = base.clone(encoder).fit_transform(other)[:, :10]
     np.testing.assert_allclose(got, sines_and_cosines(parts), rtol=0, atol=1e-15)
@@ -335,7 +335,7 @@ def test_datetimes_of_python_are_converted():
     np.testing.assert_array_equal(
         base.clone(encoder).fit(objects).transform(frame(time=berlin.tz_convert("UTC"))), expected
     )
-    # offsets are clocks of their own, of which winter and summer have two
+    # Python datetimes have one UTC offset in winter and another in summer
     offsets = [each.replace(tzinfo=datetime.timezone(each.utcoffset())) for each in berlin.to_pydatetime()]
     offsets = frame(time=pd.Series(offsets, dtype=object))
     np.testing.assert_array_equal(
@@ -362,7 +362,7 @@ def test_only_one_column_has_a_zone(kind, periods):
 
 
 def test_a_timezone_is_the_clock_of_all_columns():
-    """With timezone, columns without a zone are UTC, in fit and afterwards."""
+    """With timezone, columns without a zone are read as UTC, in fit and in transform."""
     berlin = times("Europe/Berlin")
     columns = [berlin, berlin.tz_convert("UTC"), berlin.tz_convert("Asia/Tokyo"), berlin.tz_convert(None)]
     expected = PositionalEncoder(periods=["day", "year"]).fit_transform(frame(time=berlin))
@@ -373,14 +373,14 @@ def test_a_timezone_is_the_clock_of_all_columns():
 
 
 def test_columns_without_any_time():
-    """A column of which nothing is known takes any clock."""
+    """If all times were missing in fit, transform accepts a column with or without a zone."""
     encoder = PositionalEncoder(periods=["day"]).fit(frame(time=pd.Series([None, None], dtype=object)))
     for zone in (None, "Asia/Tokyo"):
         expected = PositionalEncoder(periods=["day"]).fit_transform(frame(time=times(zone)))
         np.testing.assert_array_equal(encoder.transform(frame(time=times(zone))), expected)
 
 
-# ---- back -----------------------------------------------------------------------------------------------------------
+# ---- inverse_transform ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
@@ -411,7 +411,7 @@ def test_parts_of_cycles_come_back(layout):
     back = encoder.inverse_transform(encoder.transform(X)).reshape(200, 2, 6)
     for i, column in enumerate((X.t, X.u)):
         np.testing.assert_allclose(back[:, i, :5], calendar(column, CYCLES), rtol=0, atol=1e-15)
-    # 12 hours twice a day, of UTC
+    # "12h" has two cycles a day, in UTC
     np.testing.assert_allclose(back[:, 1, 5], 2 * calendar(X.u, ["day"])[:, 0] % 1, rtol=0, atol=1e-15)
     alone = PositionalEncoder(periods=["12h"], dtype=np.float64).fit(X)
     np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)
@@ -424,7 +424,7 @@ def test_whole_turns_and_missing_ones_come_back():
     assert back[0, 0] == 0
     assert np.isnan(back[1, 0])
     assert 1 - 2e-11 < back[2, 0] < 1
-    # half a circle's width does not change the part
+    # the radius of a pair does not change the part
     np.testing.assert_allclose(
         encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
     )
@@ -480,7 +480,7 @@ def test_names_tell_what_columns_are(settings, expected):
     encoder = PositionalEncoder(**settings).fit(frame(time=np.arange(5).astype("m8[h]"), age=range(5)))
     names = [f"{column}_{made}" for column in ("time", "age") for made in expected.split()]
     assert list(encoder.get_feature_names_out()) == names
-    # at position 0 sines are 0 and cosines are 1
+    # at position 0, sines are 0 and cosines are 1
     at_zero = encoder.transform(frame(time=np.zeros(1, "m8[s]"), age=[0]))[0]
     assert at_zero.tolist() == [float("cos" in name) for name in names]
 
@@ -507,7 +507,7 @@ def test_pandas_out():
 
 
 def demand():
-    """Four weeks of hours, and something that depends on the time of day."""
+    """Return four weeks of hours, and a target that depends on the time of day."""
     hours = pd.date_range("2026-01-01", periods=24 * 28, freq="h", tz="Europe/Berlin")
     X = frame(time=hours, station=np.arange(len(hours)) % 3, temperature=np.linspace(-5, 5, len(hours)))
     return X, np.sin(2 * np.pi * (hours.hour - 3) / 24) + 0.01 * X.temperature

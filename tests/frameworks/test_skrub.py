@@ -1,4 +1,4 @@
-"""The scikit-learn transformer within skrub's: columns of times of a table, whatever else is in it."""
+"""The scikit-learn transformer within skrub's transformers, which select the time columns of a table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NAMES = [str(name) for name in ENCODER.fit(pd.DataFrame({"time": HOURS})).get_fe
 
 
 def tables():
-    """A column of times, one of numbers and one of text, as people have them."""
+    """Return tables with a column of times, a column of numbers and a column of text."""
     plain = pd.DataFrame({"time": HOURS, "price": np.linspace(1, 2, len(HOURS)), "kind": np.array(["a", "b"] * 336)})
     frame = pl.DataFrame({name: plain[name].to_numpy() for name in plain.columns})
     return {
         "pandas": plain,
-        # 12 hours from UTC, of which "12h" does not see anything
+        # a zone 12 hours from UTC, which does not change the phase of "12h"
         "zone": plain.assign(time=HOURS.tz_localize("Pacific/Wake")),
         "text": plain.assign(time=HOURS.strftime("%Y-%m-%d %H:%M")),
         "polars": frame,
@@ -40,7 +40,7 @@ def test_table_vectorizer(table):
     assert list(got.columns) == [*NAMES, "price", "kind_b"]
     expected = ENCODER.fit_transform(pd.DataFrame({"time": HOURS}))
     np.testing.assert_array_equal(np.asarray(got[NAMES]), expected)
-    # rows that come later
+    # rows that fit has not seen
     np.testing.assert_array_equal(np.asarray(vectorizer.transform(table[100:200])[NAMES]), expected[100:200])
 
 

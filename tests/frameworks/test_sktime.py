@@ -1,4 +1,4 @@
-"""The scikit-learn transformer within sktime's pipelines, whose times are an index."""
+"""The scikit-learn transformer within sktime's pipelines, which store times in an index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FunctionTransformer = optional("sktime.transformations.func_transform").Function
 TimeSince = optional("sktime.transformations.time_since").TimeSince
 PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
 
-# a default of its own is to change
+# sktime warns about a default that will change
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config ``remember_data`` will change:FutureWarning")
 
 HOURS = pd.date_range("2026-01-01", periods=24 * 21, freq="h")
@@ -26,7 +26,7 @@ ENCODER = PositionalEncoder(periods=["day", "week"]).set_output(transform="panda
 
 
 def clock(frame):
-    """The times of an index, encoded."""
+    """Return the encoded times of an index."""
     return ENCODER.fit_transform(frame.index.to_frame(name="time"))
 
 
@@ -64,17 +64,17 @@ def test_an_index_becomes_columns(index):
     got = FunctionTransformer(clock).fit_transform(PRICES.set_index(index))
     assert list(got.columns) == list(ENCODER.get_feature_names_out())
     assert got.index.equals(index)
-    # a period begins with its first moment
+    # a period is encoded at its start
     np.testing.assert_array_equal(got, ENCODER.fit_transform(pd.DataFrame({"time": HOURS})))
 
 
 def test_steps_of_an_index_in_an_adaptor():
     adaptor = TabularToSeriesAdaptor(PositionalEncoder(periods=[24, 24 * 7]))
-    # a week from Monday
+    # a week that begins on Monday
     got = (TimeSince(["1969-12-29"], freq="h") * adaptor).fit_transform(PRICES)
     assert got.index.equals(HOURS)
     np.testing.assert_array_equal(got, clock(PRICES))
-    # settings within are reached
+    # set_params reaches the settings of the encoder
     halved = adaptor.clone().set_params(transformer__periods=[12, 24 * 7])
     assert halved.get_params()["transformer__periods"] == [12, 24 * 7]
     assert adaptor.get_params()["transformer__periods"] == [24, 24 * 7]

@@ -1,4 +1,4 @@
-"""Tensors in and out without copies, and the module in the place of the tutorials': values, gradients, checkpoints."""
+"""Functions on tensors without copies, and the module that replaces the tutorials': values, gradients, checkpoints."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ operators = optional("posenc_fast.torch._operators")
 tensors = optional("posenc_fast.torch._tensors")
 text = optional("posenc_fast.torch._text")
 
-# what torch's compiler and functorch import, whatever is given to them
+# torch's compiler and functorch cause this warning when they are imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 def array(tensor):
-    """Its values by another way than that of the module: through a copy."""
+    """Return a copy of the values as an array. The module shares memory instead."""
     if tensor.dtype == torch.bfloat16:
         return tensor.detach().float().numpy().astype(optional("ml_dtypes").bfloat16)
     return tensor.detach().numpy().copy()
 
 
 def equal(tensor, expected):
-    """The same bits, apart from NaN."""
+    """Raise an error unless a tensor has the dtype and the values of an array."""
     assert isinstance(tensor, torch.Tensor)
     assert str(tensor.dtype) == f"torch.{expected.dtype.name}"
     np.testing.assert_array_equal(array(tensor).astype(np.float64), expected.astype(np.float64))
 
 
 class Tutorial(torch.nn.Module):
-    """The module of the tutorials, batch first or not, with its own table or a given one.
+    """The module of the tutorials, batch first or not, with its own table or a given table.
 
-    A table of float64 makes a sum that is rounded once, as that of the kernel is.
+    With a float64 table, the sum is rounded once, like the sum of the kernel.
     """
 
     def __init__(self, d_model, dropout=0.1, max_len=512, batch_first=False, table=None):
@@ -212,7 +212,7 @@ def test_expanded_x(rng):
 
 @pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
 def test_large_results(batch_first, dtype, rng):
-    """Of memory that does not come from torch, by several threads."""
+    """Large results have memory from NumPy, and several threads compute them."""
     x = random(rng, 4, 1100, 1024, dtype=dtype)
     assert x.nbytes >= tensors.HUGE_PAGES_FROM
     assert x.numel() >= tensors.WORTH_A_THREAD
@@ -253,7 +253,7 @@ def test_dropout_is_that_of_the_tutorial(rng):
 
 
 def test_dropout_stays_a_module_of_its_own(rng):
-    """Hooks see it where it does nothing, it can be switched on alone, and it can be replaced."""
+    """Hooks see dropout in evaluation mode. Dropout can be switched on separately, and replaced."""
     module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
     x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
     handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))
@@ -474,7 +474,7 @@ def test_repr():
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("x_scale", [1.0, 3.7])
 def test_tables_of_other_devices(x_scale, dtype, rng):
-    """They are of float32, or of float64 for float64, and the sum is rounded once."""
+    """Tables are float32, or float64 for a float64 x. The sum is rounded once."""
     module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
     for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):
         x = random(rng, 2, length, 8, dtype=dtype)
@@ -482,7 +482,7 @@ def test_tables_of_other_devices(x_scale, dtype, rng):
         exact = x.double() * x_scale + torch.from_numpy(rows)
         got = module(x, start=start)
         assert got.dtype == dtype
-        # half a unit, and what float32 rows, products and sums are off by
+        # half an ulp, plus the errors of float32 rows, products and sums
         half = torch.ldexp(torch.full_like(exact, torch.finfo(dtype).eps / 2), torch.frexp(exact)[1] - 1)
         work = torch.finfo(dtype if dtype == torch.float64 else torch.float32).eps
         assert ((got.double() - exact).abs() <= half + work * (1 + (x.double() * x_scale).abs())).all()
@@ -559,7 +559,7 @@ def test_operators_are_registered_as_they_behave(rng):
 
 @pytest.mark.parametrize("batch_first", [True, False], ids=["batch-first", "length-first"])
 def test_compile(batch_first, rng):
-    """In one graph, for all lengths; gradients and results bit for bit."""
+    """One graph serves all lengths. Results and gradients have the bits of eager calls."""
     torch.compiler.reset()
     module = pt.SinusoidalEncoding(16, 0.0, batch_first=batch_first, x_scale="sqrt", encoding="whisper")
     model = torch.nn.Sequential(torch.nn.Linear(16, 16), module)
@@ -591,7 +591,7 @@ def test_compiled_module_in_place(rng):
     assert torch.equal(x, expected)
 
 
-# what may look on, and must find an operator: plain evaluation goes without
+# ways to observe a call, which must see an operator; plain evaluation calls no operator
 def traced(call, x):
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -649,14 +649,14 @@ def test_whoever_looks_on_sees_an_operator(look, operation, rng):
         "add_to": lambda x: pt.add_to(pf.sinusoidal(8), x, start=0.5, step=0.25),
         "rotate": lambda x: pt.rotate(pf.Rotary(8), x, start=0.5),
         "rotate back": lambda x: pt.rotate(pf.Rotary(8), x, inverse=True),
-        # of the shape of x
+        # the result has the shape of x
         "encode": lambda x: pt.encode(pf.sinusoidal(8), x[..., 0]),
     }[operation]
     assert torch.equal(LOOKS[look](call, x), call(x + 1))
 
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
-    """And gives the same bits as the operators, in place or not."""
+    """Plain evaluation has the bits of the operators, in place or not."""
     x, where = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = [
         make(inplace)
@@ -673,7 +673,7 @@ def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
     ]
     orders = [lambda y: y.clone(), lambda y: y.transpose(0, 1).clone().transpose(0, 1)]
     with monkeypatch.context() as patch:
-        # a torch that does not tell who looks on
+        # pretend that a mode is active, so that every call needs an operator
         patch.setattr(tensors, "modes", lambda: 1)
         expected = [call(order(x)) for call in calls for order in orders]
     for name in ("add_encoding", "add_encoding_", "rotate", "rotate_", "rotate_by"):
@@ -705,7 +705,7 @@ class Model(torch.nn.Module):
 
 
 def test_export(tmp_path, rng):
-    """An exported program does the same, at other lengths as well, where the encodings were never built."""
+    """An exported program gives the same results for other lengths, in a process that has not built the encodings."""
     model, tokens = Model().eval(), torch.from_numpy(rng.integers(0, 50, (2, 7)))
     dynamic = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
     torch.export.save(torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,)), tmp_path / "model.pt2")
@@ -727,7 +727,7 @@ assert torch.equal(torch.export.load(sys.argv[1] + "/model.pt2").module()(tokens
 
 
 class Classifier(torch.nn.Module):
-    """Where in the text is the marker?"""
+    """Predict the position of the marker in a text."""
 
     def __init__(self, position, width=32):
         super().__init__()
@@ -741,7 +741,7 @@ class Classifier(torch.nn.Module):
 
 
 def losses(position, steps=300):
-    """Of training from one seed, in one thread."""
+    """Return the losses of training from a fixed seed, in one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(3)
@@ -766,14 +766,14 @@ def our_losses():
 
 
 def test_training_is_that_of_the_tutorial(our_losses):
-    """Where the tutorial's module has exact sines and rounds the sum once, as the kernel does."""
+    """Losses are equal to those with the tutorial's module, if it has exact sines and rounds the sum once."""
     np.testing.assert_array_equal(our_losses, losses(Tutorial(32, table=exact_table(512, 32))))
-    # something is learned: guessing gives log 32 = 3.5
+    # the model learns: guessing has a loss of log 32 = 3.5
     assert our_losses[-20:].mean() < 2
 
 
 def test_training_with_tables_is_that_of_the_tutorial(monkeypatch):
-    """And the way of other devices is that of a module with a rounded table."""
+    """On other devices, losses are equal to those of a module with a rounded table."""
     rounded = losses(Tutorial(32, table=torch.from_numpy(pf.positional_encoding(512, 32))), 100)
     monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
     np.testing.assert_array_equal(losses(pt.SinusoidalEncoding(32), 100), rounded)
@@ -781,7 +781,7 @@ def test_training_with_tables_is_that_of_the_tutorial(monkeypatch):
 
 def test_training_is_nearly_that_of_float32_angles(our_losses):
     theirs = losses(Tutorial(32))
-    # the first differ by roundings, 5e-7; training multiplies that, at five seeds to at most 1.1e-5
+    # the first losses differ by rounding errors of 5e-7; for five seeds, training enlarges these to at most 1.1e-5
     np.testing.assert_allclose(our_losses[:20], theirs[:20], rtol=0, atol=2e-6)
     np.testing.assert_allclose(our_losses, theirs, rtol=0, atol=5e-5)
     assert not np.array_equal(our_losses, theirs)
@@ -878,7 +878,7 @@ def test_errors(call, error, says):
 
 def test_bfloat16_without_ml_dtypes(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    # types that were found before are kept
+    # the dtypes that were found before are cached
     tensors.numpy_type.cache_clear()
     x = torch.zeros(2, 8, dtype=torch.bfloat16)
     for call in (

@@ -14,7 +14,7 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# what torch's compiler imports, and its remarks on what it does not trace
+# warnings of torch's compiler: about its imports, and about calls that it does not trace
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning"),
@@ -175,7 +175,7 @@ def test_gradients(name, backend, rng):
 @pytest.mark.parametrize("name", ["encode-torch.float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_batches_of_gradients(name, backend, rng):
-    """Of compiled code, which have the bits of a batch of eager gradients."""
+    """A batch of gradients of compiled code has the bits of eager gradients."""
     x = random(rng, 2, 3, 8, dtype=torch.float64)
     compiled = torch.compile(CALLS[name], fullgraph=True, backend=backend)
     got, expected = (torch.autograd.functional.jacobian(each, x, vectorize=True) for each in (compiled, CALLS[name]))

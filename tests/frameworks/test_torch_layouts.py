@@ -1,4 +1,4 @@
-"""Tensors that are no dense numbers in memory: errors name the argument, its layout or dtype, and what to give instead."""
+"""Tensors without dense values in memory: errors name the argument, its layout or dtype, and the fix."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parts():
     return [torch.ones(4, 4), torch.ones(3, 4)]
 
 
-# tensors (4, 4) of values that differ from those that NumPy reads, and what their errors say
+# tensors (4, 4) that NumPy cannot read as dense arrays, and their error messages
 DENSE = r"must be dense: give {}\.to_dense\(\)"
 NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)"
 KINDS = {
@@ -38,7 +38,7 @@ KINDS = {
     "nested": (lambda: torch.nested.nested_tensor(parts()), NESTED),
     "jagged": (lambda: torch.nested.nested_tensor(parts(), layout=torch.jagged), NESTED),
 }
-# of other dtypes, whose error may come from the modules, which name their four
+# unsupported dtypes; modules have another error, which names the four supported dtypes
 DTYPES = {
     "float8": (lambda: torch.eye(4).to(torch.float8_e4m3fn), r"float8_e4m3fn, which NumPy lacks: give {}\.float\(\)"),
     "quantized": (
@@ -159,7 +159,7 @@ def test_fake_tensors_have_no_values():
 
 
 def test_tables_of_bfloat16_and_the_fix_of_each_kind():
-    """What the errors say to give is taken."""
+    """The fix in each error message works."""
     cos, sin = (torch.from_numpy(each).bfloat16() for each in ROTARY.tables(4))
     expected = ROTARY.apply_tables(ARRAY, cos.float().numpy(), sin.float().numpy())
     assert np.array_equal(ROTARY.apply_tables(ARRAY, cos, sin), expected)

@@ -1,4 +1,4 @@
-"""What people who come from other packages look for: images, cached keys, tables of every kind."""
+"""Features of the modules that other packages have too: images, cached keys, tables in every layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# what torch's compiler and functorch import, whatever is given to them
+# torch's compiler and functorch cause this warning when they are imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(6, layout="concatenated")])
@@ -120,7 +120,7 @@ def test_precision(rng):
     assert not torch.equal(expected, pt.RotaryEncoding(64)(x, start=12345))
     compiled = torch.compile(lambda x: (adding(x, start=12345), turning(x, start=12345)), fullgraph=True)
     assert torch.equal(compiled(x)[1], expected)
-    # turned by the same angles, back
+    # the gradient is rotated back by the same angles
     x.requires_grad_()
     (turning(x, start=12345) * expected).sum().backward()
     assert torch.allclose(x.grad, x.detach(), atol=1e-6)
@@ -132,7 +132,7 @@ def test_precision(rng):
 
 
 def widened(table, tables):
-    """A table of a column for each pair, as models have it."""
+    """Return a table with one column for each pair in the layout of a model."""
     if tables == "pairs":
         return table
     return table.repeat(1, 2) if tables == "half" else table.repeat_interleave(2, -1)
@@ -213,7 +213,7 @@ def test_traces_take_other_sizes_and_are_saved(make, shape, other, rng, tmp_path
 
 @pytest.mark.parametrize("make", [given[0] for given in TRACED.values()], ids=TRACED)
 def test_scripts_are_refused_by_torch(make):
-    """As the page says; should torch take them some day, the page changes."""
+    """torch.jit.script raises an error, as the documentation says."""
     with pytest.raises(torch.jit.frontend.NotSupportedError, match="use keyword-only arguments with defaults"):
         torch.jit.script(make())
 
@@ -243,7 +243,7 @@ def test_frequencies_of_a_checkpoint_while_another_device_is_the_default():
 
 
 def test_tensors_without_memory():
-    """Such as autograd makes of gradients that are zero everywhere."""
+    """Autograd creates tensors without memory for gradients that are zero everywhere."""
     zeros = torch._efficientzerotensor((1, 1, 1, 8))
     assert not pt.RotaryEncoding(8)(zeros).any()
     assert not pt.rotate(pf.Rotary(8), zeros).any()

@@ -1,4 +1,4 @@
-"""Rotation of torch's queries and keys: values, gradients, and Hugging Face's function beside ours."""
+"""Rotation of torch's queries and keys: values, gradients, and comparison with Hugging Face's function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ torch = optional("torch")
 pt = optional("posenc_fast.torch")
 text = optional("posenc_fast.torch._text")
 
-# what torch's compiler and functorch import, whatever is given to them
+# torch's compiler and functorch cause this warning when they are imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
@@ -57,7 +57,7 @@ ROTARIES = {
 
 
 def applied(rotary, x, **options):
-    """By the core, on a copy."""
+    """Return a copy of x rotated by the core."""
     if x.dtype == torch.bfloat16:
         bfloat16 = optional("ml_dtypes").bfloat16
         return torch.from_numpy(
@@ -72,9 +72,9 @@ def positions_for(rotary, *shape):
 
 
 def distance(values, exact):
-    """From the exact values, beyond half a unit in the last place."""
+    """Return the error of each value minus half an ulp."""
     half = torch.ldexp(torch.finfo(values.dtype).eps / 2 * torch.ones_like(exact), torch.frexp(exact)[1] - 1)
-    # of the least normal numbers of float16 and below
+    # half an ulp of float16 is at least 2^-25, also for subnormal numbers
     half = half.clamp(min=2.0**-25) if values.dtype == torch.float16 else half
     return (values.double() - exact).abs() - half
 
@@ -184,7 +184,7 @@ def test_tables_of_other_devices(rotary, dtype, rng):
     for layout in LAYOUTS:
         turning = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
         x, module = random(rng, 2, 3, 5, 12, dtype=dtype), pt.RotaryEncoding(turning)
-        # products and sums are of float32, or of float64 for float64
+        # products and sums are computed in float32, or in float64 for float64 values
         unit = 2.0**-51 if dtype == torch.float64 else 2.0**-22
         for given in (
             {"start": 1020},
@@ -276,7 +276,7 @@ def test_checkpoints():
 
 
 def tables(rotary, length, dtype=torch.float32, start=0):
-    """As Llama's rotary_emb makes them: (1, length, head_dim)."""
+    """Return cosines and sines (1, length, head_dim) like Llama's rotary_emb."""
     return tuple(
         torch.from_numpy(t).repeat(1, 2)[None].to(dtype) for t in rotary.tables(length, start=start, dtype=np.float64)
     )
@@ -302,12 +302,12 @@ def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
         q, k = q.transpose(1, 2), k.transpose(1, 2)
     got = pt.apply_rotary_pos_emb(q, k, *given, unsqueeze_dim=dim)
     theirs = llama.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
-    # they round two products and a sum
+    # transformers rounds two products and a sum
     for one, other in zip(got, theirs, strict=True):
         assert one.dtype == dtype
         torch.testing.assert_close(one, other, rtol=0, atol=8 * torch.finfo(dtype).eps)
     wide = llama.apply_rotary_pos_emb(q.double(), k.double(), cos.double(), sin.double(), unsqueeze_dim=unsqueeze_dim)
-    # ours are rounded once, those of 16 bits from a sum of exact products in float32
+    # posenc_fast rounds once, for 16 bits from a sum of exact products in float32
     unit = 2.0**-24 if dtype.itemsize == 2 else 2.0**-52
     for one, other in zip(got, wide, strict=True):
         assert (distance(one, other) <= unit * other.abs()).all()
@@ -328,14 +328,14 @@ def test_gradients_of_hugging_face(llama, rng):
 
 
 def test_partial_rotation_by_tables(rng):
-    """As GPT-NeoX and GLM have it: what is beyond the tables stays."""
+    """Values beyond the width of the tables are unchanged, as in GPT-NeoX and GLM."""
     q, rotary = random(rng, 2, 4, 5, 16), pf.Rotary(16, rotary_dim=6)
     turned, _ = pt.apply_rotary_pos_emb(q, q, *tables(rotary, 5, torch.float64))
     assert torch.equal(turned, applied(rotary, q))
 
 
 def test_llama(llama, monkeypatch):
-    """A model with our function in the place of its own: the same logits and gradients, but for roundings."""
+    """A model with this function instead of its own has the same logits and gradients, up to rounding errors."""
     config = llama.LlamaConfig(
         vocab_size=50,
         hidden_size=32,

@@ -1,4 +1,4 @@
-"""`rotary_embedding` of torch, whose arguments are those of a function proposed for torch.nn.functional."""
+"""`rotary_embedding` of torch, with the arguments of a function proposed for torch.nn.functional."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# what torch's compiler and functorch import, whatever is given to them
+# torch's compiler and functorch cause this warning when they are imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 
 def plain(x, cos, sin, position_ids=None, *, interleaved=False):
-    """The formula in float64."""
+    """Return x rotated by the formula in float64."""
     x, cos, sin = (each.double() for each in (x, cos, sin))
     if position_ids is not None:
         cos, sin = cos[position_ids], sin[position_ids]
@@ -47,7 +47,7 @@ ORDERS = pytest.mark.parametrize("interleaved", [False, True], ids=["half", "int
 @ORDERS
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
 def test_values(ids, interleaved, dtype, rng):
-    """Rounded once: within half a unit of the exact values, for tables of float32 and of the type of x."""
+    """Results are within half an ulp of the exact values, for float32 tables and for tables with the dtype of x."""
     x = random(rng, 2, 3, 4, 8, dtype=dtype)
     ids = None if ids is None else torch.tensor(ids)
     for kind in {torch.float32, dtype}:
@@ -67,7 +67,7 @@ def test_is_the_rotation_of_rotary(rng):
 
 
 def test_heads_before_tokens(rng):
-    """As the proposal has them: by transposed views."""
+    """Transposed views rotate an x with heads before tokens, as in the proposal."""
     x, (cos, sin) = random(rng, 2, 3, 5, 16), tables(5, 8)
     got = pt.rotary_embedding(x.transpose(1, 2), cos, sin).transpose(1, 2)
     assert torch.equal(got, pt.apply_rotary_pos_emb(x, x, cos, sin, 0, tables="pairs")[0])
@@ -79,7 +79,7 @@ def test_any_axes_before_the_tokens(shape, rng):
     ids = torch.from_numpy(rng.integers(0, 50, shape[:-2]))
     expected = plain(x, cos, sin, ids)
     torch.testing.assert_close(pt.rotary_embedding(x, cos, sin, ids), expected, rtol=0, atol=1e-14)
-    # tables of each sequence
+    # separate tables for each sequence
     torch.testing.assert_close(pt.rotary_embedding(x, cos[ids], sin[ids]), expected, rtol=0, atol=1e-14)
 
 
@@ -104,7 +104,7 @@ def test_nothing_is_changed(rng):
 @ORDERS
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
 def test_gradients(ids, interleaved, rng):
-    """Of x, cos and sin, and theirs; rows that several tokens turn by have the sum."""
+    """First and second derivatives of x, cos and sin are right. A row that several tokens share gets the sum."""
     x = random(rng, 2, 3, 2, 4, dtype=torch.float64)
     ids = None if ids is None else torch.tensor(ids) % 5
     leaves = [each.requires_grad_() for each in (x, *tables(3 if ids is None else 5, 2, torch.float64))]
@@ -149,7 +149,7 @@ def test_elsewhere(interleaved, rng):
 
 
 def test_compile(rng):
-    """In one graph, for all lengths; values bit for bit, and gradients of all three."""
+    """One graph serves all lengths. Values have the bits of eager calls, and x, cos and sin have gradients."""
     torch.compiler.reset()
 
     def call(x, cos, sin, ids):
@@ -193,7 +193,7 @@ def test_export(tmp_path, rng):
 
 
 def test_signature():
-    """Positional and keyword arguments as proposed."""
+    """Positional and keyword arguments are those of the proposal."""
     parameters = inspect.signature(pt.rotary_embedding).parameters
     assert list(parameters) == ["x", "cos", "sin", "position_ids", "interleaved"]
     assert parameters["position_ids"].default is None

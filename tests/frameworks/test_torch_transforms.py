@@ -1,6 +1,6 @@
 """Derivatives and batches of the modules and functions of torch: backward, forward, and by the transforms of torch.func.
 
-Each is held against the same formula in torch's own float64 arithmetic, which knows all of these by itself.
+Each test compares a call with the same formula in float64, in torch operations that support all of these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# what torch's compiler and functorch import, whatever is given to them
+# torch's compiler and functorch cause this warning when they are imported
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 ENCODING = pf.sinusoidal(8, base=50.0, scale=1.5)
@@ -37,7 +37,7 @@ WHERE = torch.tensor(PLACES)
 
 
 def rows(encoding, positions):
-    """Sines of the encoding's numbers, at positions of any kind."""
+    """Return rows computed by torch from the frequencies, phases and amplitudes of the encoding."""
     positions = positions.double()[..., None] if encoding.ndim == 1 else positions.double()
     frequencies = torch.from_numpy(encoding.frequencies.reshape(encoding.d_model, encoding.ndim).copy())
     phases, amplitudes = (torch.from_numpy(each.copy()) for each in (encoding.phases, encoding.amplitudes))
@@ -45,7 +45,7 @@ def rows(encoding, positions):
 
 
 def turned(x, cos, sin, layout, inverse=False):
-    """Pairs of x, whose tokens are the last axis but one, by cosines and sines of a column for each."""
+    """Return x (..., tokens, columns) rotated by cosines and sines with one column for each pair."""
     pairs = cos.shape[-1]
     if inverse:
         squares = cos**2 + sin**2
@@ -70,11 +70,11 @@ def by_rotary(x, rotary, positions=range(3), inverse=False):
     return turned(x, *tables(rotary, np.asarray(positions)), rotary.layout, inverse)
 
 
-# ---- calls, each beside its formula -----------------------------------------------------------------------------------
+# ---- calls, each with its formula -------------------------------------------------------------------------------------
 
 
 def module(make, **options):
-    """A module whose call has the options."""
+    """Return a module with keyword arguments for its call."""
     return functools.partial(make(), **options)
 
 
@@ -150,7 +150,7 @@ for each, one in ROTARIES.items():
 
 
 def cubed(call):
-    """A number that derivatives of all orders differ in."""
+    """Return a function to a number whose first and second derivatives depend on x."""
     return lambda x: (call(x) ** 3).sum()
 
 
@@ -180,7 +180,7 @@ def test_transforms(name, transform, rng):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_forward_mode(name, rng):
-    """Without torch.func, and over gradients."""
+    """Forward mode works without torch.func, and for gradients."""
     make, formula = CALLS[name]
     x, forward_ad = random(rng, 2, 3, 8, dtype=torch.float64), torch.autograd.forward_ad
 
@@ -215,7 +215,7 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_turned_once(rng):
-    """Gradients have the type of x, and are the bits of a rotation back."""
+    """Gradients have the dtype of x and the bits of the inverse rotation."""
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
     assert torch.equal(back(gradient)[0], pt.rotate(ROTARIES["half"], gradient, inverse=True))
@@ -223,7 +223,7 @@ def test_gradients_of_16_bits_are_turned_once(rng):
     assert func.grad(lambda p: pt.encode(ENCODING, p).sum())(positions).dtype == torch.float16
 
 
-# ---- batches of gradients without torch.func, which torch makes in an older way ---------------------------------------
+# ---- batches of gradients without torch.func, which torch computes in an older way ------------------------------------
 
 
 def batched_gradients(call, x):
@@ -280,7 +280,7 @@ def test_batches_of_gradients_of_tables(columns, dim, rng):
 
 @pytest.mark.parametrize("name", ["rotate-half", "add_to", "encode", "apply_rotary_pos_emb", "RotaryEncoding-half"])
 def test_bits_of_a_batch_of_gradients(name, dtype, rng):
-    """They are those of a loop of single gradients."""
+    """A batch of gradients has the bits of a loop over single gradients."""
     call, x = CALLS[name][0](), random(rng, 2, 3, 8, dtype=dtype).requires_grad_()
     y = call(x)
     gradients = random(rng, 5, *y.shape, dtype=y.dtype)
@@ -341,7 +341,7 @@ def test_batches_of_hugging_faces_tables(layout, rng):
 @pytest.mark.parametrize("columns", ["half", "interleaved", "pairs"])
 @pytest.mark.parametrize("transform", ["backward", "grad", "jvp", "hessian"])
 def test_derivatives_of_angles_go_through_tables(columns, transform, rng):
-    """Whatever the tables were made of: here of learned frequencies."""
+    """Gradients reach the learned frequencies from which tables are computed."""
     q = random(rng, 1, 2, 3, 8, dtype=torch.float64)
 
     def angles(frequencies):
@@ -363,7 +363,7 @@ def test_derivatives_of_angles_go_through_tables(columns, transform, rng):
     torch.testing.assert_close(run(call, frequencies), run(formula, frequencies.detach()), rtol=1e-11, atol=1e-11)
 
 
-# ---- in place, and what is refused ------------------------------------------------------------------------------------
+# ---- in place, and errors ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
