@@ -42,7 +42,7 @@ def here(array):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("chunks", [1, 97, (1000, 1, 0, 4, 495), "4 KiB", "auto", -1], ids=str)
-def test_table_has_the_bits_of_one_piece(chunks, dtype):
+def test_table_has_the_bits_of_one_call(chunks, dtype):
     rows = pfd.table(LINE, 1500, start=-700, dtype=dtype, chunks=chunks)
     assert rows.numblocks[1] == 1
     np.testing.assert_array_equal(here(rows), LINE.table(1500, start=-700, dtype=dtype))
@@ -83,7 +83,7 @@ def test_bfloat16():
     )
 
 
-def test_part_of_a_table_beyond_any_memory():
+def test_part_of_a_table_larger_than_memory():
     assert pfd.table(LINE, 2**62, start=2**62, chunks=2**58).nbytes == 40 * 2**62
     rows = pfd.table(LINE, 10**9, start=2**62, step=4, chunks=10**5)
     some = LINE.table(3, start=2**62 + 4 * 987654321, step=4)
@@ -108,7 +108,7 @@ def materialized(collection):
     return [len(cloudpickle.dumps(task)) for task in dict(collection.__dask_graph__()).values()]
 
 
-def test_graph_holds_no_rows():
+def test_graph_contains_no_rows():
     def build(d, length):
         return pfd.table(pf.sinusoidal(d), length, chunks=length // 16)
 
@@ -123,7 +123,7 @@ def test_graph_holds_no_rows():
     assert len(materialized(small)) == 16
 
 
-def test_graph_of_a_grid_holds_no_rows():
+def test_graph_of_a_grid_contains_no_rows():
     def build(size):
         return pfd.grid([size, size], IMAGE, chunks=size // 4)
 
@@ -131,7 +131,7 @@ def test_graph_of_a_grid_holds_no_rows():
     assert pickled(build(4 * 10**8)) < pickled(build(400)) + 500
 
 
-def test_names_tell_arrays_apart():
+def test_different_arrays_have_different_names():
     def build(encoding=LINE, **options):
         return pfd.table(encoding, 20, **options).name
 
@@ -263,7 +263,7 @@ def test_columns_of_a_data_frame():
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("indexing", ["ij", "xy"])
 @pytest.mark.parametrize("encoding", [IMAGE, DENSE], ids=["image", "dense"])
-def test_grid_has_the_bits_of_one_piece(encoding, indexing, dtype):
+def test_grid_has_the_bits_of_one_call(encoding, indexing, dtype):
     for axes in ([40, 30], [range(2**62, 2**62 + 40), 30], [np.linspace(-1, 1, 40), np.arange(30.0)]):
         whole = pf.grid(axes, encoding, indexing=indexing, dtype=dtype)
         for chunks in ((11, 30), 16, "auto"):
@@ -383,7 +383,7 @@ def peak(call):
 
 @pytest.fixture
 def large():
-    """Return a lazy table of 32 MiB in chunks of 1 MiB."""
+    """Return a lazy table of 32 MiB in chunks of 1 MiB, and the same table as an array."""
     encoding = pf.sinusoidal(64)
     return pfd.table(encoding, 2**17, start=10**12, chunks=2**12), encoding.table(2**17, start=10**12)
 
@@ -466,7 +466,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     begun, killed = tmp_path / "begun", tmp_path / "killed"
     begun.mkdir()
 
-    def held(rows, block_info=None):
+    def delayed(rows, block_info=None):
         # after a few chunks, both workers wait until one is killed
         end = time.monotonic() + SECONDS
         while len(os.listdir(begun)) >= 8 and not killed.exists() and time.monotonic() < end:
@@ -475,7 +475,9 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
         return rows
 
     client.wait_for_workers(2, timeout=SECONDS)
-    rows = pfd.table(LINE, 4000, start=2**62, step=3, chunks=100).map_blocks(held, meta=np.empty((0, 10), np.float32))
+    rows = pfd.table(LINE, 4000, start=2**62, step=3, chunks=100).map_blocks(
+        delayed, meta=np.empty((0, 10), np.float32)
+    )
     stored = rows.to_zarr(tmp_path / "table.zarr", compute=False)
     whole = client.compute(stored if to == "zarr" else rows)
     end = time.monotonic() + SECONDS
@@ -505,16 +507,16 @@ def test_lazy_positions_are_not_computed_as_a_whole():
     encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
     pd, dd = optional("pandas"), optional("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"t": [1, 2, 3]}), npartitions=2)
-    way = r"use posenc_fast\.dask\.encode for lazy rows, or positions\.compute\(\)"
+    fix = r"use posenc_fast\.dask\.encode for lazy rows, or positions\.compute\(\)"
     for lazy in (da.arange(3, chunks=2), frame["t"], frame[["t"]], frame.index):
-        with pytest.raises(TypeError, match=rf"positions is lazy, a Dask {type(lazy).__name__}, .*; {way}"):
+        with pytest.raises(TypeError, match=rf"positions is lazy, a Dask {type(lazy).__name__}, .*; {fix}"):
             encoding.encode(lazy)
-        with pytest.raises(TypeError, match=way):
+        with pytest.raises(TypeError, match=fix):
             rotary.tables(lazy)
     with pytest.raises(TypeError, match=r"axes\[0\] is lazy, a Dask Array, .*; give axes\[0\]\.compute\(\)"):
         pf.grid([da.arange(3)], encoding)
     x = np.zeros((3, 8))
-    with pytest.raises(TypeError, match=way):
+    with pytest.raises(TypeError, match=fix):
         encoding.add_to(x, positions=da.arange(3), out=x)
     assert not x.any()
     with pytest.raises(TypeError, match=r"x must be a numpy array, not Array; give numpy\.asarray\(x\)"):

@@ -15,33 +15,33 @@ pfj = optional("posenc_fast.jax")
 
 
 @pytest.mark.usefixtures("backend")
-def test_arrays_go_in_and_out(rng):
+def test_exchange_of_arrays_between_jax_and_numpy(rng):
     encoding, rotary = pf.sinusoidal(16), pf.Rotary(16)
     positions, x = rng.uniform(-100, 100, (3, 5)).astype(np.float32), rng.normal(size=(3, 5, 16)).astype(np.float32)
-    theirs_positions, theirs_x = jnp.asarray(positions), jnp.asarray(x)
+    jax_positions, jax_x = jnp.asarray(positions), jnp.asarray(x)
 
-    rows = jnp.from_dlpack(encoding.encode(theirs_positions))
-    added = jnp.from_dlpack(encoding.add_to(np.from_dlpack(theirs_x), positions=theirs_positions))
-    turned = jnp.from_dlpack(rotary.apply(np.asarray(theirs_x), positions=theirs_positions))
+    rows = jnp.from_dlpack(encoding.encode(jax_positions))
+    added = jnp.from_dlpack(encoding.add_to(np.from_dlpack(jax_x), positions=jax_positions))
+    rotated = jnp.from_dlpack(rotary.apply(np.asarray(jax_x), positions=jax_positions))
 
     for got, expected in (
         (rows, encoding.encode(positions)),
         (added, encoding.add_to(x, positions=positions)),
-        (turned, rotary.apply(x, positions=positions)),
+        (rotated, rotary.apply(x, positions=positions)),
     ):
         assert isinstance(got, jax.Array)
         assert got.dtype == jnp.float32
         np.testing.assert_array_equal(np.asarray(got), expected)
-    np.testing.assert_array_equal(np.asarray(theirs_x), x)
+    np.testing.assert_array_equal(np.asarray(jax_x), x)
 
 
 def test_nothing_is_copied():
     """NumPy reads the memory of jax arrays, and jax reads NumPy's memory if it is aligned to 64 bytes."""
-    theirs = jnp.ones((3, 16))
-    assert np.from_dlpack(theirs).ctypes.data == theirs.unsafe_buffer_pointer()
+    ones = jnp.ones((3, 16))
+    assert np.from_dlpack(ones).ctypes.data == ones.unsafe_buffer_pointer()
     memory = np.empty(3 * 16 + 16, np.float32)
     out = memory[-memory.ctypes.data % 64 // 4 :][: 3 * 16].reshape(3, 16)
-    got = jnp.from_dlpack(pf.sinusoidal(16).add_to(np.from_dlpack(theirs), out=out))
+    got = jnp.from_dlpack(pf.sinusoidal(16).add_to(np.from_dlpack(ones), out=out))
     assert got.unsafe_buffer_pointer() == out.ctypes.data
     np.testing.assert_array_equal(np.asarray(got), pf.sinusoidal(16).add_to(np.ones((3, 16), np.float32)))
 
@@ -58,7 +58,7 @@ def test_arrays_of_jax_are_not_overwritten():
         pf.sinusoidal(8).add_to(x, out=x)
 
 
-def test_what_must_be_an_array_of_numpy_says_so():
+def test_errors_for_jax_arrays_in_numpy_functions():
     encoding, x = pf.sinusoidal(8), jnp.ones((2, 8))
     for call in (encoding.add_to, pf.Rotary(8).apply):
         with pytest.raises(TypeError, match=r"x must be a numpy array, not \w+; give numpy\.asarray\(x\)$"):
@@ -191,9 +191,9 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", CALLS)
 def test_bits_are_those_of_numpys_calls(name, way, x64, rng):
-    ours, theirs = CALLS[name]
+    jax_call, numpy_call = CALLS[name]
     x = rng.normal(size=(2, 3, 8)).astype(np.float64 if x64 else np.float32)
-    same_bits(WAYS[way](ours, jnp.asarray(x)), theirs(x))
+    same_bits(WAYS[way](jax_call, jnp.asarray(x)), numpy_call(x))
 
 
 @pytest.mark.usefixtures("backend", "wide")
@@ -201,8 +201,8 @@ def test_bits_are_those_of_numpys_calls(name, way, x64, rng):
 def test_types(dtype, rng):
     dtype = jnp.dtype(dtype)
     x = jnp.asarray(rng.normal(size=(2, 3, 8)), dtype)
-    for ours, theirs in (CALLS["add_to"], CALLS["rotate-half"]):
-        same_bits(jax.jit(ours)(x), theirs(np.asarray(x)))
+    for jax_call, numpy_call in (CALLS["add_to"], CALLS["rotate-half"]):
+        same_bits(jax.jit(jax_call)(x), numpy_call(np.asarray(x)))
     positions = jnp.arange(5)
     same_bits(
         jax.jit(lambda p: pfj.encode(ENCODING, p, dtype=dtype))(positions), ENCODING.encode(range(5), dtype=dtype)
@@ -211,7 +211,7 @@ def test_types(dtype, rng):
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint32", "int32", "float16", "float32"])
-def test_positions_are_the_numbers_that_jax_holds(kind):
+def test_positions_have_the_dtype_of_the_jax_array(kind):
     positions = jnp.asarray([0, 1, 100, 7.25], kind)
     same_bits(jax.jit(lambda p: pfj.encode(ENCODING, p))(positions), ENCODING.encode(np.asarray(positions)))
 
@@ -258,7 +258,7 @@ def test_static_positions_are_those_of_numpys_calls(positions):
     )
 
 
-def test_what_is_static_is_made_where_jax_traces():
+def test_static_rows_are_computed_during_tracing():
     def program(x):
         return pfj.table(ENCODING, 3) + pfj.encode(ENCODING, np.arange(3)) + x
 
@@ -266,7 +266,7 @@ def test_what_is_static_is_made_where_jax_traces():
     assert "pure_callback" in str(jax.make_jaxpr(lambda p: pfj.encode(ENCODING, p))(jnp.arange(3)))
 
 
-def test_a_start_that_jax_traces(rng):
+def test_traced_start(rng):
     """start may be traced: the counter of a loop that generates tokens, or one start for each sequence of a batch."""
     x = rng.normal(size=(5, 2, 1, 8)).astype(np.float32)
 
@@ -277,14 +277,14 @@ def test_a_start_that_jax_traces(rng):
             pfj.table(ENCODING, 2, start=start, step=3),
         )
 
-    _, (turned, added, rows) = jax.lax.scan(step, jnp.asarray(100), x)
+    _, (rotated, added, rows) = jax.lax.scan(step, jnp.asarray(100), x)
     for i in range(5):
-        same_bits(turned[i], ROTARY.apply(x[i], start=100 + i))
+        same_bits(rotated[i], ROTARY.apply(x[i], start=100 + i))
         same_bits(added[i], ENCODING.add_to(x[i], start=100 + i))
         same_bits(rows[i], ENCODING.table(2, start=100 + i, step=3))
     starts = jnp.arange(100, 105)
     for each, expected in zip(
-        jax.vmap(lambda start, token: step(start, token)[1])(starts, x), (turned, added, rows), strict=True
+        jax.vmap(lambda start, token: step(start, token)[1])(starts, x), (rotated, added, rows), strict=True
     ):
         same_bits(each, np.asarray(expected))
     alone = jax.vmap(lambda start: pfj.rotate(ROTARY, x[0], start=start))(starts)
@@ -357,9 +357,9 @@ DERIVATIVES = {
 @pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("name", [name for name in CALLS if not name.startswith("encode")])
 def test_derivatives_of_x(name, derivative, rng):
-    ours, theirs = CALLS[name]
+    jax_call, numpy_call = CALLS[name]
     x, run = jnp.asarray(rng.normal(size=(2, 3, 8))), DERIVATIVES[derivative]
-    np.testing.assert_allclose(run(ours, x), run(matrix_of(theirs), x), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(run(jax_call, x), run(matrix_of(numpy_call), x), rtol=1e-10, atol=1e-10)
 
 
 OF_POSITIONS = {
@@ -392,9 +392,9 @@ OF_POSITIONS = {
 @pytest.mark.parametrize("derivative", DERIVATIVES)
 @pytest.mark.parametrize("name", OF_POSITIONS)
 def test_derivatives_of_positions(name, derivative):
-    ours, theirs = OF_POSITIONS[name]
+    call, formula = OF_POSITIONS[name]
     positions, run = jnp.asarray([0.5, -3.0, 100.0]), DERIVATIVES[derivative]
-    np.testing.assert_allclose(run(ours, positions), run(theirs, positions), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(run(call, positions), run(formula, positions), rtol=1e-10, atol=1e-10)
 
 
 def test_derivatives_in_32_bits(rng):
@@ -403,11 +403,11 @@ def test_derivatives_in_32_bits(rng):
     call = jax.jit(lambda x, p, i: pfj.rotate(ROTARY, pfj.add_to(ENCODING, x, positions=p), positions=i).sum())
     of_x, of_positions = jax.grad(call, (0, 1))(x, positions, jnp.arange(3))
     assert (of_x.dtype, of_positions.dtype) == (jnp.float16, jnp.float32)
-    turned_back = ROTARY.apply(np.ones((2, 3, 8)), inverse=True)
-    np.testing.assert_allclose(of_x, turned_back, atol=2e-3)
+    rotated_back = ROTARY.apply(np.ones((2, 3, 8)), inverse=True)
+    np.testing.assert_allclose(of_x, rotated_back, atol=2e-3)
 
 
-def test_derivatives_that_would_be_lost():
+def test_derivatives_that_are_unsupported():
     x, rotary = jnp.ones((3, 8)), ROTARIES["amplitudes"]
     with pytest.raises(ValueError, match=r"positions is not differentiable.*xpos.*stop_gradient"):
         jax.grad(lambda p: pfj.rotate(rotary, x, positions=p).sum())(jnp.arange(3.0))
@@ -424,7 +424,7 @@ X = np.ones((2, 3, 8), np.float32)
 
 @pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("call", "error", "words"),
     [
         (lambda i: pfj.table("sinusoidal", 3), TypeError, ["encoding", "posenc_fast.Encoding", "str"]),
         (lambda i: pfj.rotate(ENCODING, X), TypeError, ["rotary", "posenc_fast.Rotary", "Encoding"]),
@@ -448,10 +448,10 @@ X = np.ones((2, 3, 8), np.float32)
         (lambda i: pfj.rotate(ROTARY, X, positions=jnp.zeros((3, 3)) + i), ValueError, ["(3, 3)", "(2, 3)"]),
     ],
 )
-def test_errors_come_where_jax_traces(call, error, says, jitted):
+def test_errors_are_raised_during_tracing(call, error, words, jitted):
     with pytest.raises(error) as caught:
         (jax.jit(call) if jitted else call)(jnp.asarray(1))
-    missing = [part for part in says if part not in str(caught.value)]
+    missing = [word for word in words if word not in str(caught.value)]
     assert not missing, f"{caught.value} does not say {missing}"
 
 

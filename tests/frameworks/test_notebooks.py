@@ -64,7 +64,7 @@ def test_identifications_name_the_call_that_rebuilds(value, call):
     assert text == call
 
 
-def test_no_call_where_it_would_be_pages():
+def test_no_call_if_it_would_be_too_long():
     frequencies = np.sort(np.random.default_rng(0).uniform(0.001, 1, 100))[::-1]
     identification = pf.identify(pf.sinusoidal(200, frequencies=frequencies).table(60))
     assert identification

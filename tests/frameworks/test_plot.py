@@ -98,12 +98,12 @@ def test_wide_tables_show_whole_pairs(layout):
     assert ax.get_images()[0].get_extent() == [-0.5, 767.5, 19.5, -0.5]
 
 
-def test_as_many_columns_as_a_small_picture_has_room_for():
+def test_small_pictures_show_fewer_columns():
     _, ax = plt.subplots(figsize=(2, 1.5))
     plot.heatmap(pf.sinusoidal(768), 400, ax=ax)
     rows, columns = shown(ax).shape
     pixels = ax.get_window_extent()
-    # the colour bar later takes a fifth of this width
+    # heatmap chooses the columns before the colour bar takes a fifth of the width
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
     assert "every" in ax.get_xlabel()
@@ -180,7 +180,7 @@ def test_steps():
     np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), [0, 2, 4, 6])
 
 
-def test_exact_periods_are_drawn_over_a_turn_of_the_longest():
+def test_pictures_of_exact_periods_span_the_longest():
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     ax = plot.heatmap(encoding, 84)
     np.testing.assert_array_equal(shown(ax), encoding.table(84, step=7200))
@@ -226,7 +226,7 @@ def test_positions_between_whole_numbers():
 
 
 @pytest.mark.parametrize("drawing", [drawing for drawing in DRAWINGS if drawing != "shift"])
-def test_axes_that_were_drawn_on(drawing):
+def test_axes_that_already_contain_a_drawing(drawing):
     # clocks set their own ticks
     ax = plot.clocks(LINE)
     assert getattr(plot, drawing)(subject(drawing), ax=ax) is ax
@@ -238,7 +238,7 @@ def test_angles():
     ax = plot.angles(encoding, 40, start=3)
     (image,) = ax.get_images()
     angles = image.get_array()
-    # the hands of the clocks, the fastest at the left
+    # the angle of each hand of the clocks, the fastest at the left
     whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies[:3]
     np.testing.assert_allclose(np.cos(angles), np.cos(whole), rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
@@ -282,14 +282,14 @@ def test_sinusoids():
     assert labels(ax) == ("position", "value")
 
 
-def test_columns_that_are_worth_seeing():
+def test_default_columns_have_visible_wavelengths():
     # four different wavelengths, at most twice the length
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()))) == 1
 
 
-def test_columns_that_turn_too_fast_for_curves_are_bands():
+def test_columns_with_many_periods_are_bands():
     ax = plot.sinusoids(pf.sinusoidal(128), 100_000, columns=[0, 110])
     (curve,) = ax.get_lines()
     assert curve.get_label() == "column 110: 17,206"
@@ -373,7 +373,7 @@ def test_decay_of_an_encoding_is_its_mean_similarity():
         np.testing.assert_allclose(line.get_ydata(), np.cos(angles) @ weights / weights.sum(), rtol=0, atol=1e-12)
 
 
-def test_decay_takes_no_part_of_an_attention_factor():
+def test_decay_ignores_the_attention_factor():
     (line,) = plot.decay("gpt_oss", 100).get_lines()
     assert 0.9 < line.get_ydata()[0] < 1
 
@@ -395,7 +395,7 @@ def test_frequencies():
     assert labels(ax) == ("pair", "times slower")
 
 
-def test_frequencies_beside_an_original():
+def test_frequencies_compared_with_an_original():
     own = pf.Rotary(4, frequencies=[0.5, 0.0])
     ax = plot.frequencies(own, pf.Rotary(4, base=100.0))
     # pairs of frequency 0 have no factor
@@ -504,7 +504,7 @@ def test_clocks_fill_their_axes(size):
     assert apart[apart > 0].min() >= 2.5
 
 
-def test_clocks_that_stand():
+def test_clock_of_frequency_zero():
     ax = plot.clocks(pf.Encoding([1.0, 0.0, -1.0]), [3])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["6.28", "∞"]
 
@@ -538,13 +538,13 @@ def test_wide_matrices_are_shown_in_part(layout):
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)
-def test_titles_of_their_own(drawing):
+def test_custom_titles(drawing):
     drawn = getattr(plot, drawing)(subject(drawing), title="Mine")
     assert (drawn if drawing != "shift" else drawn[0]).get_title() == "Mine"
 
 
 @pytest.mark.parametrize("drawing", ["angles", "grid", "heatmap", "rotary", "shift"])
-def test_colours_of_their_own(drawing):
+def test_custom_colours(drawing):
     drawn = getattr(plot, drawing)(subject(drawing), cmap="cividis")
     assert (drawn if drawing != "shift" else drawn[0]).get_images()[0].get_cmap().name == "cividis"
 
@@ -599,7 +599,7 @@ def test_times_are_labelled_as_times():
 
 
 @pytest.mark.parametrize("drawing", DRAWINGS)
-def test_presets_and_places(drawing):
+def test_presets_and_axes(drawing):
     draw = getattr(plot, drawing)
     figure, axes = plt.subplots(1, 3)
     if drawing == "shift":
@@ -804,7 +804,7 @@ def test_command_draws_patches(tmp_path, monkeypatch):
     ],
     ids=lambda value: "-".join(value) if value[-1].startswith("-") or "-o" in value else None,
 )
-def test_command_says_what_is_wrong(arguments, words, tmp_path, monkeypatch, capsys):
+def test_errors_of_the_command(arguments, words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.png").write_text("mine")
     assert main(["plot", *arguments]) == 2
@@ -815,7 +815,7 @@ def test_command_says_what_is_wrong(arguments, words, tmp_path, monkeypatch, cap
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.png", "mine")]
 
 
-def test_picture_that_does_not_fit(tmp_path, monkeypatch, capsys):
+def test_full_disk(tmp_path, monkeypatch, capsys):
     def full(*arguments, **settings):
         raise MemoryError("std::bad_alloc")
 

@@ -175,7 +175,7 @@ def test_nan_is_a_row_of_nan():
 
 
 @pytest.mark.parametrize("dtype", [pl.Datetime("us"), pl.Int64, pl.Null], ids=str)
-def test_no_row_and_no_value(dtype):
+def test_empty_and_null_columns(dtype):
     for rows in ([], [None, None]):
         got = pl.DataFrame({"t": pl.Series(rows, dtype=dtype)}).select(pl.col("t").posenc.encode(4))["t"]
         assert got.dtype == pl.Array(pl.Float32, 4)
@@ -185,7 +185,7 @@ def test_no_row_and_no_value(dtype):
 # ---- within larger queries --------------------------------------------------------------------------------------
 
 
-def test_streaming_takes_batches():
+def test_streaming_encodes_batches():
     """Rows that a filter removes are not encoded, and the results of batches keep their order."""
     frame = pl.DataFrame({"t": times(200_000), "n": np.arange(200_000)})
     lazy = frame.lazy().filter(pl.col("n") % 3 == 0).with_columns(row=pl.col("t").posenc.encode(4))
@@ -228,7 +228,7 @@ def test_a_column_of_rows_becomes_columns():
     ],
     ids=str,
 )
-def test_bad_arguments_are_seen_while_an_expression_is_made(arguments, error, words):
+def test_bad_arguments_raise_when_the_expression_is_built(arguments, error, words):
     if arguments.get("dtype") == "bfloat16":
         optional("ml_dtypes")
     with pytest.raises(error) as raised:
@@ -252,14 +252,14 @@ def test_bad_arguments_are_seen_while_an_expression_is_made(arguments, error, wo
     ],
     ids=str,
 )
-def test_bad_cycles_are_seen_while_an_expression_is_made(arguments, error, words):
+def test_bad_cycles_raise_when_the_expression_is_built(arguments, error, words):
     with pytest.raises(error) as raised:
         pl.col("t").posenc.cycles(**arguments)
     assert all(word in str(raised.value) for word in words), raised.value
 
 
 @pytest.mark.parametrize("column", [pl.Series([1]), pl.Series([0.5]), COLUMNS["duration"]], ids=lambda c: str(c.dtype))
-def test_numbers_have_no_months(column):
+def test_numbers_cannot_have_calendar_cycles(column):
     lazy = pl.LazyFrame({"t": column}).select(pl.col("t").posenc.cycles(["month"]))
     with pytest.raises((TypeError, pl.exceptions.ComputeError), match="column 't'"):
         lazy.collect()

@@ -92,7 +92,7 @@ def test_arrays_without_names(name):
     np.testing.assert_array_equal(got[:, d:], encoding.encode(values[::-1]))
 
 
-def test_lengths_count_as_utc():
+def test_lengths_are_counted_in_utc():
     # between these times, the zone skips an hour
     berlin = times("Europe/Berlin")
     X = frame(berlin=berlin, tokyo=berlin.tz_convert("Asia/Tokyo"))
@@ -215,7 +215,7 @@ def test_quarters_of_cycles_are_exact(dtype):
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_cycles_beside_lengths(layout):
+def test_cycles_with_lengths(layout):
     """Each column equals the column of its period alone. Cycles follow the clock of the zone, lengths follow UTC."""
     periods = ["12h", "month", "7D", "day"]
     X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
@@ -234,13 +234,13 @@ def test_frames_keep_the_zones_of_their_columns(kind):
     berlin = times("Europe/Berlin", "us")
     tokyo, plain = berlin.tz_convert("Asia/Tokyo"), berlin.tz_convert(None)
     package = optional(kind)
-    made = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[kind]
+    constructor = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[kind]
     columns = {"berlin": berlin, "tokyo": tokyo, "plain": plain}
     if kind == "polars":
         columns = {name: package.from_pandas(pd.Series(column)) for name, column in columns.items()}
     if kind == "pyarrow":
         columns = {name: package.array(column) for name, column in columns.items()}
-    X = getattr(package, made)(columns)
+    X = getattr(package, constructor)(columns)
     encoder = PositionalEncoder(periods=CYCLES).fit(X)
     got = encoder.transform(X)
     assert list(encoder.get_feature_names_out())[:3] == ["berlin_day_sin", "berlin_day_cos", "berlin_week_sin"]
@@ -372,7 +372,7 @@ def test_a_timezone_is_the_clock_of_all_columns():
             np.testing.assert_array_equal(encoder.transform(frame(time=column)), expected)
 
 
-def test_columns_without_any_time():
+def test_columns_with_only_missing_times():
     """If all times were missing in fit, transform accepts a column with or without a zone."""
     encoder = PositionalEncoder(periods=["day"]).fit(frame(time=pd.Series([None, None], dtype=object)))
     for zone in (None, "Asia/Tokyo"):
@@ -385,7 +385,7 @@ def test_columns_without_any_time():
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("d_model", [4, 7, 16])
-def test_positions_come_back(layout, d_model, rng):
+def test_inverse_transform_returns_positions(layout, d_model, rng):
     X = frame(age=rng.uniform(0, 600, 40), visits=np.append(rng.integers(-300, 300, 39), 0))
     X.loc[3, "age"] = np.nan
     encoder = PositionalEncoder(d_model, layout=layout, dtype=np.float64).fit(X)
@@ -397,7 +397,7 @@ def test_positions_come_back(layout, d_model, rng):
     np.testing.assert_allclose(back, X, rtol=0, atol=1e-8)
 
 
-def test_durations_come_back_in_seconds():
+def test_inverse_transform_returns_durations_in_seconds():
     X = frame(t=times(unit="s") - pd.Timestamp("2026-01-01"))
     encoder = PositionalEncoder(dtype=np.float64).fit(X)
     back = encoder.inverse_transform(encoder.transform(X))[:, 0]
@@ -405,7 +405,7 @@ def test_durations_come_back_in_seconds():
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_parts_of_cycles_come_back(layout):
+def test_inverse_transform_returns_parts_of_cycles(layout):
     X = frame(t=times("Europe/Berlin", count=200), u=times(count=200)[::-1])
     encoder = PositionalEncoder(periods=[*CYCLES, "12h"], layout=layout, dtype=np.float64).fit(X)
     back = encoder.inverse_transform(encoder.transform(X)).reshape(200, 2, 6)
@@ -417,7 +417,7 @@ def test_parts_of_cycles_come_back(layout):
     np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)
 
 
-def test_whole_turns_and_missing_ones_come_back():
+def test_inverse_transform_of_whole_turns_and_missing_values():
     encoder = PositionalEncoder(periods=["day"], dtype=np.float64)
     midnights = np.array([["2026-01-01"], ["NaT"], ["2026-01-02T23:59:59.999999"]], "M8[us]")
     back = encoder.inverse_transform(encoder.fit_transform(midnights))
@@ -441,14 +441,14 @@ def test_whole_turns_and_missing_ones_come_back():
     ],
     ids=["long", "sines-only", "missing"],
 )
-def test_what_cannot_be_told(settings, X, words):
+def test_ambiguous_positions_cannot_be_recovered(settings, X, words):
     encoder = PositionalEncoder(**settings).fit(X)
     with pytest.raises(ValueError, match="x0") as raised:
         encoder.inverse_transform(encoder.transform(X))
     assert all(word in str(raised.value) for word in words), raised.value
 
 
-def test_what_is_no_encoding():
+def test_inverse_transform_of_invalid_rows():
     encoder = PositionalEncoder(periods=["day", "week"], layout="concatenated").fit(frame(t=times()))
     with pytest.raises(ValueError, match=r"0 in row 1 of 't_week_sin'"):
         encoder.inverse_transform([[0, 1, 1, 0], [0, 0, 1, 0]])
@@ -476,16 +476,16 @@ def test_what_is_no_encoding():
     ],
     ids=lambda value: None if isinstance(value, str) else "-".join(map(str, value)),
 )
-def test_names_tell_what_columns_are(settings, expected):
+def test_names_of_output_columns(settings, expected):
     encoder = PositionalEncoder(**settings).fit(frame(time=np.arange(5).astype("m8[h]"), age=range(5)))
-    names = [f"{column}_{made}" for column in ("time", "age") for made in expected.split()]
+    names = [f"{column}_{ending}" for column in ("time", "age") for ending in expected.split()]
     assert list(encoder.get_feature_names_out()) == names
     # at position 0, sines are 0 and cosines are 1
     at_zero = encoder.transform(frame(time=np.zeros(1, "m8[s]"), age=[0]))[0]
     assert at_zero.tolist() == [float("cos" in name) for name in names]
 
 
-def test_names_without_names():
+def test_names_without_input_names():
     encoder = PositionalEncoder(2).fit(np.zeros((3, 2)))
     assert list(encoder.get_feature_names_out()) == ["x0_sin0", "x0_cos0", "x1_sin0", "x1_cos0"]
     assert list(encoder.get_feature_names_out(["a", "b"])) == ["a_sin0", "a_cos0", "b_sin0", "b_cos0"]
@@ -513,9 +513,9 @@ def demand():
     return X, np.sin(2 * np.pi * (hours.hour - 3) / 24) + 0.01 * X.temperature
 
 
-def test_columns_with_settings_of_their_own():
+def test_different_settings_for_some_columns():
     X, y = demand()
-    made = compose.ColumnTransformer(
+    encoder = compose.ColumnTransformer(
         [
             ("clock", PositionalEncoder(periods=["24h"]), ["time"]),
             ("station", PositionalEncoder(4, base=100.0), ["station"]),
@@ -523,10 +523,10 @@ def test_columns_with_settings_of_their_own():
         remainder="passthrough",
         verbose_feature_names_out=False,
     ).set_output(transform="pandas")
-    got = made.fit_transform(X, y)
+    got = encoder.fit_transform(X, y)
     stations = [f"station_{name}" for name in ("sin0", "cos0", "sin1", "cos1")]
     assert list(got.columns) == ["time_24h_sin", "time_24h_cos", *stations, "temperature"]
-    model = pipeline.make_pipeline(made, linear_model.LinearRegression())
+    model = pipeline.make_pipeline(encoder, linear_model.LinearRegression())
     assert model.fit(X[:400], y[:400]).score(X[400:], y[400:]) > 0.999
 
 
@@ -639,7 +639,7 @@ def test_times_need_periods_with_a_unit(settings, zone):
             PositionalEncoder(**settings).fit(X[["time"]].to_numpy())
 
 
-def test_numbers_have_no_months():
+def test_numbers_cannot_have_calendar_cycles():
     X = frame(time=times(), age=range(5))
     with pytest.raises(TypeError, match=r"X\['age'\].*numbers.*month.*to_datetime"):
         PositionalEncoder(periods=["day", "month"]).fit(X)

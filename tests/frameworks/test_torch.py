@@ -87,12 +87,12 @@ def test_functions_are_those_of_the_core(dtype, rng):
     equal(
         pt.add_to(encoding, x, start=5, step=-1, x_scale=0.5), encoding.add_to(array(x), start=5, step=-1, x_scale=0.5)
     )
-    where = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [9, 9, 8, 8, 7, 7, 6]])
-    equal(pt.add_to(encoding, x, positions=where), encoding.add_to(array(x), positions=where.numpy()))
+    positions = torch.tensor([[0, 1, 2, 3, 4, 5, 6], [9, 9, 8, 8, 7, 7, 6]])
+    equal(pt.add_to(encoding, x, positions=positions), encoding.add_to(array(x), positions=positions.numpy()))
     rotary = pf.Rotary(20)
     equal(
-        pt.rotate(rotary, x, positions=where, inverse=True),
-        rotary.apply(array(x), positions=where.numpy(), inverse=True),
+        pt.rotate(rotary, x, positions=positions, inverse=True),
+        rotary.apply(array(x), positions=positions.numpy(), inverse=True),
     )
     equal(pt.rotate(rotary, x, start=4, seq_axis=0), rotary.apply(array(x), start=4, seq_axis=0))
 
@@ -252,7 +252,7 @@ def test_dropout_is_that_of_the_tutorial(rng):
     assert pt.SinusoidalEncoding(16).dropout.p == Tutorial(16).dropout.p == 0.1
 
 
-def test_dropout_stays_a_module_of_its_own(rng):
+def test_dropout_is_a_separate_module(rng):
     """Hooks see dropout in evaluation mode. Dropout can be switched on separately, and replaced."""
     module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
     x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
@@ -283,7 +283,7 @@ def test_every_preset(name):
     equal(module(torch.zeros(5, 24), start=2), encoding.add_to(np.zeros((5, 24), np.float32), start=2))
 
 
-def test_encodings_by_themselves_and_by_options():
+def test_encodings_given_as_values_and_by_options():
     layout = pf.sinusoidal(6, layout="concatenated", base=50.0)
     assert pt.SinusoidalEncoding(6, encoding=layout).encoding is layout
     assert pt.SinusoidalEncoding(6, layout="concatenated", base=50.0).encoding == layout
@@ -306,7 +306,7 @@ def test_encodings_by_themselves_and_by_options():
     ],
     ids=["geometric", "linear", "two-schedules", "explicit", "several-axes"],
 )
-def test_text_tells_everything(encoding):
+def test_text_is_complete(encoding):
     again = text.from_text(text.to_text(encoding))
     assert again == encoding
     positions = np.random.default_rng(1).normal(size=(9, encoding.ndim) if encoding.ndim > 1 else 9)
@@ -322,8 +322,8 @@ def test_gradients(batch_first, rng):
     x = random(rng, 2, 3, 6, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(module, (x,))
     assert torch.autograd.gradgradcheck(module, (x,))
-    where = torch.tensor([5, 0, 7][: 3 if batch_first else 2])
-    assert torch.autograd.gradcheck(lambda x: module(x, positions=where), (x,))
+    positions = torch.tensor([5, 0, 7][: 3 if batch_first else 2])
+    assert torch.autograd.gradcheck(lambda x: module(x, positions=positions), (x,))
 
 
 @pytest.mark.parametrize("scale", [1.0, 3.0])
@@ -403,7 +403,7 @@ def test_checkpoints_of_tutorials(length, stored, shape):
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize(
-    ("pe", "says"),
+    ("pe", "message"),
     [
         (pf.positional_encoding(100, 8, layout="concatenated"), "is not the table of sinusoidal"),
         (pf.positional_encoding(100, 8, base=10100.0), "differ by"),
@@ -417,15 +417,15 @@ def test_checkpoints_of_tutorials(length, stored, shape):
     ],
     ids=["layout", "base", "nearly-the-base", "start", "nan", "width", "two-axes", "one-axis", "integers"],
 )
-def test_checkpoints_of_others(pe, says, strict):
+def test_checkpoints_of_other_encodings(pe, message, strict):
     model = torch.nn.ModuleDict({"position": pt.SinusoidalEncoding(8)})
     with pytest.raises(RuntimeError) as caught:
         model.load_state_dict({"position.pe": torch.from_numpy(pe)}, strict=strict)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert "position.pe" in str(caught.value)
 
 
-def test_checkpoints_without_values_and_with_more():
+def test_checkpoints_without_values_and_with_other_entries():
     module = pt.SinusoidalEncoding(8)
     module.load_state_dict({"pe": torch.empty(100, 1, 8, device="meta")})
     module.load_state_dict({"pe": torch.empty(0, 1, 8)})
@@ -496,7 +496,7 @@ def test_tables_of_other_devices(x_scale, dtype, rng):
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_tables_are_kept(rng):
+def test_tables_are_cached(rng):
     module = pt.SinusoidalEncoding(8, 0.0)
     for length in (1, 7, 300, 1024):
         module(random(rng, length, 8))
@@ -509,7 +509,7 @@ def test_tables_are_kept(rng):
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_gradients_elsewhere(rng):
+def test_gradients_on_other_devices(rng):
     module = pt.SinusoidalEncoding(6, 0.0, x_scale=2.5)
     with torch.inference_mode():
         module(random(rng, 3, 6, dtype=torch.float64))
@@ -535,11 +535,11 @@ def test_operators_are_registered_as_they_behave(rng):
     encoding, rotary = text.to_text(pf.sinusoidal(8)), text.to_text(pf.Rotary(8))
     positions, cos = torch.arange(5), random(rng, 5, 4)
     for x in (random(rng, 2, 5, 8), random(rng, 5, 2, 8).transpose(0, 1), random(rng, 2, 8, 5).transpose(1, 2)):
-        for where in (None, positions):
-            torch.library.opcheck(operators.add_encoding, (x.clone().requires_grad_(), encoding, 0, where, 2.0))
-            torch.library.opcheck(operators.rotate, (x.clone().requires_grad_(), rotary, 0, where, -2, False))
-            torch.library.opcheck(operators.add_encoding_, (x.clone(), encoding, 0, where, 2.0))
-            torch.library.opcheck(operators.rotate_, (x.clone(), rotary, 0, where, -2, False))
+        for each in (None, positions):
+            torch.library.opcheck(operators.add_encoding, (x.clone().requires_grad_(), encoding, 0, each, 2.0))
+            torch.library.opcheck(operators.rotate, (x.clone().requires_grad_(), rotary, 0, each, -2, False))
+            torch.library.opcheck(operators.add_encoding_, (x.clone(), encoding, 0, each, 2.0))
+            torch.library.opcheck(operators.rotate_, (x.clone(), rotary, 0, each, -2, False))
         more = (x.clone().requires_grad_(), encoding, 0.5, None, 2.0, "float32", 0.25, 2)
         torch.library.opcheck(operators.add_encoding, more)
         more = (x.clone().requires_grad_(), rotary, 0.5, None, -2, False, "float32", True, 2)
@@ -577,8 +577,8 @@ def test_compile(batch_first, rng):
             alone = torch.compile(module, fullgraph=True)
             for start in (0, 7):
                 assert torch.equal(alone(x, start=start), module(x, start=start))
-            where = torch.arange(length if batch_first else n) * 3
-            assert torch.equal(alone(x, positions=where), module(x, positions=where))
+            positions = torch.arange(length if batch_first else n) * 3
+            assert torch.equal(alone(x, positions=positions), module(x, positions=positions))
 
 
 def test_compiled_module_in_place(rng):
@@ -640,7 +640,7 @@ LOOKS = {
     "operation", ["addition", "rotation", "rotation by tables", "add_to", "rotate", "rotate back", "encode"]
 )
 @pytest.mark.parametrize("look", LOOKS)
-def test_whoever_looks_on_sees_an_operator(look, operation, rng):
+def test_observers_see_an_operator(look, operation, rng):
     x, tables = random(rng, 2, 5, 3, 8), [random(rng, 5, 4).repeat(1, 2) for _ in "cs"]
     call = {
         "addition": pt.SinusoidalEncoding(8, 0.0, batch_first=True),
@@ -657,7 +657,7 @@ def test_whoever_looks_on_sees_an_operator(look, operation, rng):
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
     """Plain evaluation has the bits of the operators, in place or not."""
-    x, where = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
+    x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = [
         make(inplace)
         for inplace in (False, True)
@@ -669,7 +669,7 @@ def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
     calls = [
         lambda y, module=module, options=options: module(y, **options)
         for module in modules
-        for options in ({}, {"start": 1000}, {"positions": where})
+        for options in ({}, {"start": 1000}, {"positions": positions})
     ]
     orders = [lambda y: y.clone(), lambda y: y.transpose(0, 1).clone().transpose(0, 1)]
     with monkeypatch.context() as patch:
@@ -680,9 +680,9 @@ def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
         monkeypatch.setattr(operators, name, None)
     results = [call(order(x)) for call in calls for order in orders]
     assert len(results) == 24
-    for ours, theirs in zip(results, expected, strict=True):
-        assert torch.equal(ours, theirs)
-        assert ours.stride() == theirs.stride()
+    for got, operator_result in zip(results, expected, strict=True):
+        assert torch.equal(got, operator_result)
+        assert got.stride() == operator_result.stride()
     with pytest.raises(TypeError, match="NoneType"):
         modules[0](x.requires_grad_())
 
@@ -749,9 +749,9 @@ def losses(position, steps=300):
     optimizer = torch.optim.Adam(model.parameters(), 3e-3)
     found = []
     for _ in range(steps):
-        tokens, where = torch.randint(1, 12, (32, 32)), torch.randint(32, (32,))
-        tokens[where, torch.arange(32)] = 0
-        loss = torch.nn.functional.cross_entropy(model(tokens), where)
+        tokens, markers = torch.randint(1, 12, (32, 32)), torch.randint(32, (32,))
+        tokens[markers, torch.arange(32)] = 0
+        loss = torch.nn.functional.cross_entropy(model(tokens), markers)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -780,11 +780,11 @@ def test_training_with_tables_is_that_of_the_tutorial(monkeypatch):
 
 
 def test_training_is_nearly_that_of_float32_angles(our_losses):
-    theirs = losses(Tutorial(32))
+    tutorial_losses = losses(Tutorial(32))
     # the first losses differ by rounding errors of 5e-7; for five seeds, training enlarges these to at most 1.1e-5
-    np.testing.assert_allclose(our_losses[:20], theirs[:20], rtol=0, atol=2e-6)
-    np.testing.assert_allclose(our_losses, theirs, rtol=0, atol=5e-5)
-    assert not np.array_equal(our_losses, theirs)
+    np.testing.assert_allclose(our_losses[:20], tutorial_losses[:20], rtol=0, atol=2e-6)
+    np.testing.assert_allclose(our_losses, tutorial_losses, rtol=0, atol=5e-5)
+    assert not np.array_equal(our_losses, tutorial_losses)
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -804,7 +804,7 @@ def of_pixels():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("call", "error", "words"),
     [
         (lambda: pt.SinusoidalEncoding(8)(X.numpy()), TypeError, ["x", "torch.Tensor", "ndarray"]),
         (lambda: pt.SinusoidalEncoding(8)(X.long()), TypeError, ["x", "float32", "torch.int64"]),
@@ -867,10 +867,10 @@ def of_pixels():
         (lambda: pt.rotate(pf.Rotary(8), GRAD, out=X), ValueError, ["x", "gradients", "out", "no_grad"]),
     ],
 )
-def test_errors(call, error, says):
+def test_errors(call, error, words):
     with pytest.raises(error) as caught:
         call()
-    missing = [part for part in says if part not in str(caught.value)]
+    missing = [word for word in words if word not in str(caught.value)]
     assert not missing, f"{caught.value} does not say {missing}"
     assert not X.any()
     assert not GRAD.any()

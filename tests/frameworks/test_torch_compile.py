@@ -140,11 +140,11 @@ def test_out(name, rng):
     compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x, out), result)
     assert torch.equal(out, expected)
-    for wrong, says in (
+    for wrong, message in (
         (torch.zeros(1, 3, 4), "must have"),
         (torch.zeros(2, 3, 8, device="meta"), "must be on the CPU"),
     ):
-        with pytest.raises(Exception, match=f"out.* {says}"):
+        with pytest.raises(Exception, match=f"out.* {message}"):
             torch.compile(call, fullgraph=True, backend="eager")(x, wrong)
 
 
@@ -199,7 +199,7 @@ def test_batches_of_gradients(name, backend, rng):
         (lambda x: rotate(x, start=2**70), "too big"),
     ],
 )
-def test_what_is_refused(call, error, rng):
+def test_errors(call, error, rng):
     with pytest.raises(Exception, match=error):
         torch.compile(call, fullgraph=True, backend="eager")(random(rng, 2, 3, 8))
 

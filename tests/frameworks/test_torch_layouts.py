@@ -92,10 +92,10 @@ CALLS = CORE | FUNCTIONS | MODULES | OF_MODULES
 
 
 def refused(name, kind, makes):
-    make, says = makes[kind]
+    make, message = makes[kind]
     argument = name.partition("-")[0]
     escaped = argument.replace("[", r"\[").replace("]", r"\]")
-    with pytest.raises((TypeError, ValueError), match=f"^{escaped} .*{says.format(escaped)}"):
+    with pytest.raises((TypeError, ValueError), match=f"^{escaped} .*{message.format(escaped)}"):
         CALLS[name](make())
 
 
@@ -129,8 +129,8 @@ def test_dtypes_of_modules(name, kind):
     ids=["sum", "rotation"],
 )
 def test_dtypes_of_positions_of_modules(call, kind):
-    make, says = DTYPES[kind]
-    with pytest.raises(TypeError, match=f"^positions .*{says.format('positions')}"):
+    make, message = DTYPES[kind]
+    with pytest.raises(TypeError, match=f"^positions .*{message.format('positions')}"):
         call(make())
 
 

@@ -41,10 +41,10 @@ def test_volumes_that_begin_anywhere(rng):
     module = pt.SinusoidalEncoding(12, dropout=0, encoding=VOLUME)
     x = random(rng, 2, 3, 4, 5, 12)
     got = module(x, start=(7, 0, -2))
-    where = [torch.arange(7, 10), torch.arange(4), torch.arange(-2, 3)]
-    assert torch.equal(got, (x.double() + pt.grid(where, VOLUME, dtype=torch.float64)).float())
-    assert torch.equal(got, module(x, positions=points(*where)))
-    each = torch.stack([points(*where), points(*where) + 1])
+    coordinates = [torch.arange(7, 10), torch.arange(4), torch.arange(-2, 3)]
+    assert torch.equal(got, (x.double() + pt.grid(coordinates, VOLUME, dtype=torch.float64)).float())
+    assert torch.equal(got, module(x, positions=points(*coordinates)))
+    each = torch.stack([points(*coordinates), points(*coordinates) + 1])
     assert torch.equal(module(x, positions=each)[1], module(x[1], start=(8, 1, -1)))
     assert torch.equal(module(x, start=3), module(x, start=(3, 3, 3)))
 
@@ -160,7 +160,7 @@ def test_layouts_and_tables(layout, tables, width, rng):
 
 
 @pytest.mark.parametrize("given", ["half", "interleaved"])
-def test_compiled_code_looks_at_the_tables_too(given, rng):
+def test_compiled_code_checks_the_tables(given, rng):
     q = random(rng, 1, 2, 5, 16)
     cos, sin = (widened(torch.from_numpy(one), given)[None] for one in pf.Rotary(16).tables(5))
     compiled = torch.compile(pt.apply_rotary_pos_emb, fullgraph=True)
@@ -172,7 +172,7 @@ def test_compiled_code_looks_at_the_tables_too(given, rng):
             function(q, q, cos, sin, tables=other)
 
 
-def test_a_table_that_changes_is_looked_at_again(rng):
+def test_changed_tables_are_checked_again(rng):
     q = random(rng, 1, 2, 5, 16)
     cos, sin = (torch.from_numpy(one).repeat(1, 2)[None] for one in pf.Rotary(16).tables(5))
     pt.apply_rotary_pos_emb(q, q, cos, sin)
@@ -202,7 +202,7 @@ TRACED = {
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 @pytest.mark.parametrize(("make", "shape", "other"), TRACED.values(), ids=TRACED)
-def test_traces_take_other_sizes_and_are_saved(make, shape, other, rng, tmp_path):
+def test_traces_support_other_sizes_and_can_be_saved(make, shape, other, rng, tmp_path):
     module = make().eval()
     traced = torch.jit.trace(module, random(rng, *shape))
     torch.jit.save(traced, tmp_path / "module.pt")
@@ -212,7 +212,7 @@ def test_traces_take_other_sizes_and_are_saved(make, shape, other, rng, tmp_path
 
 
 @pytest.mark.parametrize("make", [given[0] for given in TRACED.values()], ids=TRACED)
-def test_scripts_are_refused_by_torch(make):
+def test_torch_cannot_script_the_modules(make):
     """torch.jit.script raises an error, as the documentation says."""
     with pytest.raises(torch.jit.frontend.NotSupportedError, match="use keyword-only arguments with defaults"):
         torch.jit.script(make())
@@ -222,7 +222,7 @@ def test_scripts_are_refused_by_torch(make):
 
 
 @pytest.mark.parametrize("inplace", [False, True])
-def test_positions_that_nobody_gave_are_on_the_cpu(inplace, rng):
+def test_default_positions_are_on_the_cpu(inplace, rng):
     x = torch.from_numpy(rng.standard_normal((1, 2, 3, 8), np.float32))
     module = pt.SinusoidalEncoding(8, 0, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]), inplace=inplace)
     expected = module(x.clone())
@@ -249,7 +249,7 @@ def test_tensors_without_memory():
     assert not pt.rotate(pf.Rotary(8), zeros).any()
 
 
-def test_negatives_of_what_memory_holds(rng):
+def test_lazily_negated_tensors(rng):
     z = torch.from_numpy(rng.standard_normal((2, 1, 2, 3, 8), np.float32))
     negative = torch.complex(z[0], z[1]).conj().imag
     assert negative.is_neg()

@@ -67,8 +67,8 @@ def applied(rotary, x, **options):
 
 
 def positions_for(rotary, *shape):
-    where = torch.arange(int(np.prod(shape)) * rotary.ndim) * 3 % 17
-    return where.reshape(*shape, *(() if rotary.ndim == 1 else (rotary.ndim,)))
+    positions = torch.arange(int(np.prod(shape)) * rotary.ndim) * 3 % 17
+    return positions.reshape(*shape, *(() if rotary.ndim == 1 else (rotary.ndim,)))
 
 
 def distance(values, exact):
@@ -84,7 +84,7 @@ def distance(values, exact):
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_module_turns_as_the_core_does(layout, dtype, rng):
+def test_module_rotates_like_the_core(layout, dtype, rng):
     rotary = pf.Rotary(16, rotary_dim=12, layout=layout)
     module = pt.RotaryEncoding(rotary)
     q, k = random(rng, 2, 4, 5, 16, dtype=dtype), random(rng, 2, 1, 5, 16, dtype=dtype)
@@ -140,7 +140,7 @@ def test_in_place_and_not_contiguous(view, layout, rng):
     assert torch.equal(base, others)
 
 
-def test_nothing_is_written_before_both_are_checked(rng):
+def test_q_and_k_are_checked_before_anything_is_written(rng):
     q, module = random(rng, 1, 2, 3, 8), pt.RotaryEncoding(pf.Rotary(8), inplace=True)
     before = q.clone()
     for k in (q[..., :4], q.long(), q.clone().requires_grad_(), q.numpy()):
@@ -166,7 +166,7 @@ def test_gradients(name, layout, rng):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_gradients_are_turned_back(layout, dtype, rng):
+def test_gradients_are_rotated_back(layout, dtype, rng):
     """The inverse of a rotation is its transposed matrix."""
     rotary = pf.Rotary(16, layout=layout)
     x, gradient = random(rng, 2, 3, 5, 16, dtype=dtype).requires_grad_(), random(rng, 2, 3, 5, 16, dtype=dtype)
@@ -205,7 +205,7 @@ def test_tables_of_other_devices(rotary, dtype, rng):
 
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_gradients_elsewhere(layout, rng):
+def test_gradients_on_other_devices(layout, rng):
     module = pt.RotaryEncoding(pf.Rotary(6, rotary_dim=4, layout=layout, scaling={**YARN}))
     x = random(rng, 1, 2, 3, 6, dtype=torch.float64).requires_grad_()
     assert torch.autograd.gradcheck(module, (x,))
@@ -213,7 +213,7 @@ def test_gradients_elsewhere(layout, rng):
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_given_tables_elsewhere(rng):
+def test_given_tables_on_other_devices(rng):
     q, k = random(rng, 2, 4, 5, 16, dtype=torch.float64).requires_grad_(), random(rng, 2, 1, 5, 16, dtype=torch.float64)
     cos, sin = tables(pf.Rotary(16), 5, torch.float64)
     turned = pt.apply_rotary_pos_emb(q, k, cos, sin)
@@ -244,10 +244,10 @@ def test_compile(rng):
     for length in (5, 9, 30):
         q, k = random(rng, 2, 4, length, 16).requires_grad_(), random(rng, 2, 1, length, 16)
         for start in (0, 7):
-            theirs, ours = compiled(q, k, start=start), module(q, k, start=start)
-            assert torch.equal(theirs[0], ours[0])
-            assert torch.equal(theirs[1], ours[1])
-            gradients = [torch.autograd.grad((result[0] ** 2).sum(), q)[0] for result in (theirs, ours)]
+            got, expected = compiled(q, k, start=start), module(q, k, start=start)
+            assert torch.equal(got[0], expected[0])
+            assert torch.equal(got[1], expected[1])
+            gradients = [torch.autograd.grad((result[0] ** 2).sum(), q)[0] for result in (got, expected)]
             assert torch.equal(*gradients)
         cos, sin = tables(pf.Rotary(16), length)
         assert torch.equal(hugging_face(q, k, cos, sin)[0], pt.apply_rotary_pos_emb(q, k, cos, sin)[0])
@@ -301,9 +301,9 @@ def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
     if unsqueeze_dim in (2, -2):
         q, k = q.transpose(1, 2), k.transpose(1, 2)
     got = pt.apply_rotary_pos_emb(q, k, *given, unsqueeze_dim=dim)
-    theirs = llama.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
+    llama_result = llama.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
     # transformers rounds two products and a sum
-    for one, other in zip(got, theirs, strict=True):
+    for one, other in zip(got, llama_result, strict=True):
         assert one.dtype == dtype
         torch.testing.assert_close(one, other, rtol=0, atol=8 * torch.finfo(dtype).eps)
     wide = llama.apply_rotary_pos_emb(q.double(), k.double(), cos.double(), sin.double(), unsqueeze_dim=unsqueeze_dim)
@@ -374,7 +374,7 @@ def hugging_face(q=Q, k=Q, cos=COS, sin=COS, unsqueeze_dim=1, **options):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("call", "error", "words"),
     [
         (lambda: pt.RotaryEncoding("64"), TypeError, ["rotary", "64"]),
         (lambda: pt.RotaryEncoding(True), TypeError, ["rotary", "True"]),
@@ -430,9 +430,9 @@ def hugging_face(q=Q, k=Q, cos=COS, sin=COS, unsqueeze_dim=1, **options):
         (lambda: hugging_face(layout="halves"), ValueError, ["layout", "'halves'", "'interleaved'"]),
     ],
 )
-def test_errors(call, error, says):
+def test_errors(call, error, words):
     with pytest.raises(error) as caught:
         call()
-    missing = [part for part in says if part not in str(caught.value)]
+    missing = [word for word in words if word not in str(caught.value)]
     assert not missing, f"{caught.value} does not say {missing}"
     assert not Q.any()

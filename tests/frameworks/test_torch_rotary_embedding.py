@@ -62,8 +62,10 @@ def test_values(ids, interleaved, dtype, rng):
 def test_is_the_rotation_of_rotary(rng):
     x = random(rng, 2, 5, 3, 16)
     cos, sin = tables(100, 8, torch.float64)
-    where = torch.tensor([7, 8, 9, 10, 99])
-    assert torch.equal(pt.rotary_embedding(x, cos, sin, where), pt.RotaryEncoding(16, seq_axis=1)(x, positions=where))
+    positions = torch.tensor([7, 8, 9, 10, 99])
+    assert torch.equal(
+        pt.rotary_embedding(x, cos, sin, positions), pt.RotaryEncoding(16, seq_axis=1)(x, positions=positions)
+    )
 
 
 def test_heads_before_tokens(rng):
@@ -114,11 +116,11 @@ def test_gradients(ids, interleaved, rng):
 
     assert torch.autograd.gradcheck(call, leaves, check_forward_ad=True)
     assert torch.autograd.gradgradcheck(call, leaves)
-    ours, theirs = (
+    gradients, expected_gradients = (
         torch.autograd.grad((result**3).sum(), leaves)
         for result in (call(*leaves), plain(*leaves, ids, interleaved=interleaved))
     )
-    for got, expected in zip(ours, theirs, strict=True):
+    for got, expected in zip(gradients, expected_gradients, strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
@@ -137,7 +139,7 @@ def test_gradients_of_one_argument_have_its_type(leaf, dtype, rng):
 
 @pytest.mark.usefixtures("elsewhere")
 @ORDERS
-def test_elsewhere(interleaved, rng):
+def test_other_devices(interleaved, rng):
     leaves = [
         each.requires_grad_() for each in (random(rng, 2, 3, 2, 4, dtype=torch.float64), *tables(5, 2, torch.float64))
     ]
@@ -210,7 +212,7 @@ def called(x=X, cos=COS, sin=COS, ids=None, **options):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "says"),
+    ("call", "error", "words"),
     [
         (lambda: called(x=X.numpy()), TypeError, ["x", "torch.Tensor", "ndarray"]),
         (lambda: called(x=X.long()), TypeError, ["x", "int64", "float32"]),
@@ -253,8 +255,8 @@ def called(x=X, cos=COS, sin=COS, ids=None, **options):
         (lambda: pt.rotary_embedding(X, COS, COS, None, True), TypeError, ["positional"]),
     ],
 )
-def test_errors(call, error, says):
+def test_errors(call, error, words):
     with pytest.raises(error) as caught:
         call()
-    missing = [part for part in says if part not in str(caught.value)]
+    missing = [word for word in words if word not in str(caught.value)]
     assert not missing, f"{caught.value} does not say {missing}"

@@ -44,7 +44,7 @@ def rows(encoding, positions):
     return amplitudes * torch.sin(positions @ frequencies.T + 2 * torch.pi * phases)
 
 
-def turned(x, cos, sin, layout, inverse=False):
+def rotated(x, cos, sin, layout, inverse=False):
     """Return x (..., tokens, columns) rotated by cosines and sines with one column for each pair."""
     pairs = cos.shape[-1]
     if inverse:
@@ -67,7 +67,7 @@ def tables(rotary, positions):
 
 
 def by_rotary(x, rotary, positions=range(3), inverse=False):
-    return turned(x, *tables(rotary, np.asarray(positions)), rotary.layout, inverse)
+    return rotated(x, *tables(rotary, np.asarray(positions)), rotary.layout, inverse)
 
 
 # ---- calls, each with its formula -------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
     assert torch.equal(func.grad_and_value(lambda x: call(x).double().sum())(x[0])[1], expected[0].double().sum())
 
 
-def test_gradients_of_16_bits_are_turned_once(rng):
+def test_gradients_of_16_bits_are_rounded_once(rng):
     """Gradients have the dtype of x and the bits of the inverse rotation."""
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
@@ -357,7 +357,7 @@ def test_derivatives_of_angles_go_through_tables(columns, transform, rng):
         return pt.apply_rotary_pos_emb(q, q, *both, tables=columns)[0]
 
     def formula(frequencies):
-        return turned(q, angles(frequencies).cos(), angles(frequencies).sin(), "half")
+        return rotated(q, angles(frequencies).cos(), angles(frequencies).sin(), "half")
 
     frequencies, run = random(rng, 4, dtype=torch.float64), TRANSFORMS[transform]
     torch.testing.assert_close(run(call, frequencies), run(formula, frequencies.detach()), rtol=1e-11, atol=1e-11)
@@ -413,12 +413,12 @@ def test_derivatives_of_positions_are_not_lost(name, transform):
     ids=["add_to", "rotate", "encode"],
 )
 def test_nothing_is_written_to_out(call):
-    for run, says in (
+    for run, message in (
         (lambda: func.vmap(lambda x: call(x, OUT))(X[None]), "inside a transform"),
         (lambda: func.jvp(lambda x: call(x, OUT), (X,), (X,)), "inside a transform"),
         (lambda: call(X.clone().requires_grad_(), OUT), "requires gradients"),
     ):
-        with pytest.raises(ValueError, match=f"out cannot be written to .*{says}.*leave it out"):
+        with pytest.raises(ValueError, match=f"out cannot be written to .*{message}.*leave it out"):
             run()
     with pytest.raises(ValueError, match=r"out is inside a transform of torch\.func .* leave out out"):
         func.vmap(lambda out: pt.table(ENCODING, 3, out=out))(OUT)

@@ -1,4 +1,4 @@
-"""Programs that are wrong: type checkers must say so of each line with the mark, and of no other."""
+"""Incorrect programs. Type checkers must report an error on each marked line, and on no other line."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ cos: npt.NDArray[np.float64] = pf.Rotary(8).tables(3)  # mistake
 tuple_of_one: tuple[npt.NDArray[np.float32]] = pf.Rotary(8).tables(3)  # mistake
 maybe: pf.Rotary = pf.Rotary.from_config({}, layer=3)  # mistake
 
-# these are right
+# correct lines
 pf.sinusoidal(8, layout="concatenated", functions=("-cos", "sin"), odd="zero")
 right: npt.NDArray[np.float32] = encoding.table(3)

@@ -1,4 +1,4 @@
-"""What type checkers must say of programs that are right. Runs as well: each array has the type that is said of it."""
+"""Correct programs, with the types that type checkers must infer. The tests also run this file and compare dtypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ encoding = pf.sinusoidal(8)
 assert_type(encoding, pf.Encoding)
 assert_type(encoding.frequencies, Float64)
 
-# ---- the type of dtype, float32 without
+# ---- dtype decides the type (default: float32)
 
 assert_type(encoding.table(3), Float32)
 assert_type(encoding.table(3, start=2, step=0.5, workers=1), Float32)
@@ -33,7 +33,7 @@ assert_type(encoding.encode(3, dtype=np.float16), Float16)
 assert_type(pf.positional_encoding(4, 8), Float32)
 assert_type(pf.positional_encoding(4, 8, base=100.0, layout="concatenated", dtype=np.float64), Float64)
 
-# ---- what is not known before the program runs
+# ---- types that are known only at run time
 
 assert_type(encoding.table(3, dtype="float64"), npt.NDArray[Any])
 assert_type(encoding.encode(3, dtype="float16"), npt.NDArray[Any])
@@ -45,7 +45,7 @@ def given(dtype: npt.DTypeLike, maybe: Float64 | None) -> None:
     assert_type(encoding.table(3, out=maybe), Float64)
 
 
-# ---- the type of out, and of x
+# ---- out or x decides the type
 
 out64: Float64 = np.empty((3, 8))
 assert_type(encoding.table(3, out=out64), Float64)
@@ -81,7 +81,7 @@ assert_type(pf.permute_rotary(out64, 8, source="half", target="interleaved", axi
 assert_type(pf.permute_rotary([0, 1, 2, 3], 4, source="half", target="interleaved"), npt.NDArray[Any])
 assert_type(pf.Rotary.from_config({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8}), pf.Rotary)
 
-# ---- the rest
+# ---- other functions
 
 assert_type(pf.reorder_columns(x16, "interleaved", "concatenated-cos-first"), Float16)
 assert_type(pf.backend(), Backend)

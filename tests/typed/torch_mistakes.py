@@ -1,4 +1,4 @@
-"""Programs that use torch and are wrong: type checkers must say so of each line with the mark, and of no other."""
+"""Incorrect programs that use torch. Type checkers must report an error on each marked line, and on no other line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What type checkers must say of programs that use torch and are right. Runs as well."""
+"""Correct programs that use torch, with the types that type checkers must infer. The tests also run this file."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ assert_type(adding(x), torch.Tensor)
 assert_type(adding(x, start=3), torch.Tensor)
 assert_type(adding.forward(x), torch.Tensor)
 
-turning = pt.RotaryEncoding(pf.Rotary(8))
-assert_type(turning(x), torch.Tensor)
-assert_type(turning(x, x, start=2, key_start=1), tuple[torch.Tensor, torch.Tensor])
-assert_type(turning.rotate_queries_with_cached_keys(x, x), tuple[torch.Tensor, torch.Tensor])
+rotating = pt.RotaryEncoding(pf.Rotary(8))
+assert_type(rotating(x), torch.Tensor)
+assert_type(rotating(x, x, start=2, key_start=1), tuple[torch.Tensor, torch.Tensor])
+assert_type(rotating.rotate_queries_with_cached_keys(x, x), tuple[torch.Tensor, torch.Tensor])
 
 encoding = pf.sinusoidal(8)
 assert_type(pt.table(encoding, 3, dtype=torch.float64), torch.Tensor)
