@@ -449,7 +449,7 @@ def test_errors_of_float32_programs():
     positions = single.get_xdata()
     assert (positions[0], positions[-1]) == (1, 2e13)
     assert own.get_ydata().max() < 2**-24
-    # half an ulp each of the position and of the product
+    # float32 rounds the position and the product, each by up to half an ulp
     assert 0.01 < single.get_ydata()[np.searchsorted(positions, 1e6)] < 0.1
     np.testing.assert_allclose(
         single.get_ydata()[0],
