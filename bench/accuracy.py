@@ -140,7 +140,9 @@ def main():
     )
     parser.add_argument("--libraries", action="store_true", help="print only the table of libraries")
     parser.add_argument(
-        "--write", action="store_true", help="put the table of --brief and that of libraries into pages"
+        "--write",
+        action="store_true",
+        help="save the results of --brief and of libraries, and write both tables into pages",
     )
     arguments = parser.parse_args()
     if absent := peers.skipped():

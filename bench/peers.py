@@ -297,7 +297,18 @@ def positional_encodings_rows(width: int) -> Rows:
 # ---- rotary ---------------------------------------------------------------------------------------------------------
 
 
-def onnx_rotary(x: Array, cos: Array, sin: Array) -> Call:
+class Rotation(NamedTuple):
+    """Rotation of x by a peer."""
+
+    # call that is timed
+    call: Call
+    # x, rotated
+    result: Array
+    # number of arrays as large as x that a call rotates
+    arrays: int
+
+
+def onnx_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
     """Rotate queries (batch, heads, length, head_dim) by ONNX Runtime's operator, with bound inputs and outputs."""
     onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
     inputs = {"x": x, "p": np.arange(x.shape[2])[np.newaxis], "cos": cos, "sin": sin}
@@ -319,16 +330,12 @@ def onnx_rotary(x: Array, cos: Array, sin: Array) -> Call:
     out = runtime.OrtValue.ortvalue_from_numpy(np.zeros_like(x))
     binding.bind_ortvalue_output("y", out)
 
-    def rotate() -> Array:
-        session.run_with_iobinding(binding)
-        return out.numpy()
-
-    # only the rotation is timed, without the copy of the result
-    rotate.timed = lambda: session.run_with_iobinding(binding)  # type: ignore[attr-defined]
-    return rotate
+    rotate = partial(session.run_with_iobinding, binding)
+    rotate()
+    return Rotation(rotate, out.numpy(), 1)
 
 
-def transformers_rotary(x: Array, cos: Array, sin: Array) -> Call:
+def transformers_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
     """Rotate queries and keys by the function of Hugging Face's Llama."""
     torch, module = one_thread(), llama()
     q, k = torch.from_numpy(x), torch.from_numpy(x.copy())
@@ -338,7 +345,7 @@ def transformers_rotary(x: Array, cos: Array, sin: Array) -> Call:
         with torch.no_grad():
             return module.apply_rotary_pos_emb(q, k, *tables)
 
-    return rotate
+    return Rotation(rotate, rotate()[0].numpy(), 2)
 
 
 # ---- the list -------------------------------------------------------------------------------------------------------
@@ -359,11 +366,12 @@ class Peer(NamedTuple):
     rows: Callable[[int], Rows] | None = None
     # largest position of `rows`; lower for programs that build a table up to it
     largest: int = 2**63
-    # (x, cosines, sines) -> call that rotates x
-    rotary: Callable[[Array, Array, Array], Call] | None = None
+    # (x, cosines, sines) -> rotation of x
+    rotary: Callable[[Array, Array, Array], Rotation] | None = None
     # name in the table of libraries, and the arithmetic that it states there; empty for programs outside of this table
     library: str = ""
     arithmetic: str = "float32 angles"
+    # dtype of `rows`
     dtype: str = "float32"
 
 
@@ -405,7 +413,6 @@ PEERS = (
         TRANSFORMERS,
         rows=partial(llama_rows, dtype="bfloat16"),
         library="transformers, Llama, bfloat16 tables",
-        dtype="bfloat16",
     ),
     Peer(
         "transformers, Llama in bfloat16",
@@ -413,7 +420,6 @@ PEERS = (
         rows=partial(llama_rows, dtype="bfloat16", converted=True),
         library="transformers, Llama, after `.to(torch.bfloat16)`",
         arithmetic="**bfloat16 frequencies**",
-        dtype="bfloat16",
     ),
     Peer(
         "diffusers",
@@ -476,22 +482,3 @@ def calls(length: int, width: int, layout: str) -> dict[str, Call]:
 def skipped() -> list[str]:
     """Return the modules of all peers that are not installed."""
     return sorted({module for peer in PEERS for module in missing(peer)})
-
-
-class Rotation(NamedTuple):
-    """Rotation of x by a peer."""
-
-    # call that is timed
-    call: Call
-    # x, rotated
-    result: Array
-    # number of arrays as large as x that a call rotates
-    arrays: int
-
-
-def rotation(peer: Peer, x: Array, cos: Array, sin: Array) -> Rotation:
-    assert peer.rotary is not None
-    call = peer.rotary(x, cos, sin)
-    result = call()
-    arrays = result if isinstance(result, tuple) else (result,)
-    return Rotation(getattr(call, "timed", call), np.asarray(arrays[0]), len(arrays))

@@ -111,7 +111,7 @@ def by_rotation() -> Data:
     expected, arrays = rotary.apply(x), {}
     for peer in peers.installed():
         if peer.rotary is not None:
-            rotation = peers.rotation(peer, x, *tables)
+            rotation = peer.rotary(x, *tables)
             assert np.abs(rotation.result - expected).max() < 1e-5
             sides[peer.name], arrays[peer.name] = rotation.call, rotation.arrays
     medians = timing.medians(timing.alternate(sides, 15))

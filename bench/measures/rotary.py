@@ -62,7 +62,8 @@ def rotary_and_peer(name: str, runs: int) -> Measured:
     if missing := peers.missing(peer):
         raise Skipped(f"{' and '.join(missing)} not installed")
     x, rotated, apply = rotary_sides(QUERIES)
-    rotation = peers.rotation(peer, x, *pf.Rotary(QUERIES[-1]).tables(QUERIES[-2]))
+    assert peer.rotary is not None
+    rotation = peer.rotary(x, *pf.Rotary(QUERIES[-1]).tables(QUERIES[-2]))
     assert np.abs(rotation.result - rotated).max() < 1e-5
     sides = {name: rotation.call, "apply in place": lambda: [apply() for _ in range(rotation.arrays)]}
     return compare(timing.alternate(sides, runs, time.thread_time), *sides, rotation.arrays * x.size)
