@@ -14,7 +14,6 @@ import numpy as np
 
 from ..._core.numbers.arrays import Array
 from ..._core.rotary.value import Rotary
-from ..config.part import Config, as_mapping
 from .code import Call, as_expected, check_function
 from .config import Expected, expected_of
 from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
@@ -155,8 +154,8 @@ def _is_config(value: Any) -> bool:
     return isinstance(value, Mapping) or callable(getattr(value, "to_dict", None))
 
 
-def _config(config: Any) -> Config:
-    return read_json(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else as_mapping(config)
+def _config(config: Any) -> Any:
+    return read_json(os.fspath(config)) if isinstance(config, (str, os.PathLike)) else config
 
 
 def _of_files(path: str, config: Any) -> Report:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 
-
 # Numbers of significant digits that are tried. Sources write bases and factors with few digits, and float32 data determine
 # about 6, so the first rounding that fits is taken for the source's number. Rotary frequencies skip 5 digits: data in 16
 # bits fit many numbers, and a further candidate changes which one is reported, and so some verdicts.

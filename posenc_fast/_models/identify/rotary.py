@@ -20,7 +20,7 @@ from ..._core.numbers.arguments import check_width, count_of
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.positions.conversion import convert
 from ..._core.positions.foreign import numbers_of
-from ..._core.rotary.pairs import LAYOUTS
+from ..._core.rotary.pairs import LAYOUTS, source_and_target
 from ..._core.rotary.value import Rotary
 from ...presets._registry import FACTS
 from ...typing import RotaryLayout
@@ -296,9 +296,8 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     for dim in sorted({least, *common}):
         if least <= dim <= width:
             for layout in LAYOUTS:
-                # interleaved_to_half: adjacent before, half of dim apart after the rotation
-                source = complex_pairs(both[0], "half" if layout == "half" else "interleaved", dim)
-                target = complex_pairs(both[1], "interleaved" if layout == "interleaved" else "half", dim)
+                pairs = zip(both, source_and_target(layout), strict=True)
+                source, target = (complex_pairs(values, order, dim) for values, order in pairs)
                 yield Sample(source, target, where, max(kind, other), layout, width)
 
 

@@ -17,7 +17,7 @@ from ..._core.numbers.formats import FORMATS
 from ..._core.numbers.schedule import geometric
 from ..._core.rotary.scaling import checked_scaling, frequencies_of
 from ...typing import RotaryLayout
-from .bases import ROTARY_BASES, ROTARY_DIGITS, bases_near
+from .bases import ROTARY_BASES, ROTARY_DIGITS, few_digits
 from .tolerances import PER_ANGLE, PRODUCT, least_of
 
 Complex = npt.NDArray[np.complex128]
@@ -189,7 +189,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
             continue
         slack = 8 / math.sqrt(weights.sum()) + 1e-5
         exact = math.exp(estimate)
-        for base in (*bases_near([exact], slack, ROTARY_BASES, ROTARY_DIGITS), exact):
+        for base in (*ROTARY_BASES, *few_digits(exact, ROTARY_DIGITS), exact):
             if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
                 seen.add(base)
                 yield base
