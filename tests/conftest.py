@@ -1,4 +1,7 @@
-"""Tests with the argument ``backend`` run for pure Python and for each instruction-set level of the machine."""
+"""Tests with the fixture ``backend`` run with pure Python and with each instruction-set level of the machine.
+
+In tests/kernel each engine is a case of its own. Elsewhere a case runs with one engine after the other.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from support.engines import ENGINES, NAMES
+from support.engines import ENGINES, NAMES, with_each_engine
 from support.seeds import SEED
 
 # not tests: some need optional packages, some contain planted errors
@@ -25,12 +28,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in SLOW:
             item.add_marker(pytest.mark.slow)
+        if isinstance(item, pytest.Function) and "backend" in item.fixturenames and item.path.parent.name != "kernel":
+            item.obj = with_each_engine(item.obj)
 
 
-@pytest.fixture(params=ENGINES, ids=NAMES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "backend" in metafunc.fixturenames and metafunc.definition.path.parent.name == "kernel":
+        metafunc.parametrize("backend", ENGINES, ids=NAMES, indirect=True)
+
+
+@pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
     """Compute with one backend and level."""
-    name, isa = request.param
+    name, isa = getattr(request, "param", ENGINES[-1])
     with pf.use_backend(name, isa):
         yield name
 

@@ -1,9 +1,42 @@
-"""Everything that computes on this machine: pure Python, and the kernel at each instruction-set level."""
+"""Everything that computes on this machine: pure Python, and the kernel at each instruction-set level.
+
+POSENC_FAST_TEST_ENGINES=cython leaves out pure Python.
+"""
 
 from __future__ import annotations
 
+import functools
+import os
+from collections.abc import Callable
+
+import pytest
+
 import posenc_fast as pf
 
-# the arguments of `posenc_fast.use_backend`, and the names in ids of tests
-ENGINES = [("python", None), *(("cython", isa) for isa in pf.isa_levels())]
-NAMES = ["python", *(f"cython-{isa}" for isa in pf.isa_levels())]
+# the names in failures and ids of tests, and the arguments of `posenc_fast.use_backend`
+BY_NAME = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
+NAMES = [name for name in BY_NAME if name.startswith(os.environ.get("POSENC_FAST_TEST_ENGINES", ""))]
+ENGINES = [BY_NAME[name] for name in NAMES]
+
+
+def with_each_engine(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test with each engine. A failure names the engine. The test is skipped if each engine skips it."""
+
+    @functools.wraps(test)
+    def run(**arguments: object) -> None:
+        skips = []
+        for name, (backend, isa) in zip(NAMES, ENGINES, strict=True):
+            if "backend" in arguments:
+                arguments["backend"] = backend
+            try:
+                with pf.use_backend(backend, isa):
+                    test(**arguments)
+            except pytest.skip.Exception as skip:
+                skips.append(skip)
+            except BaseException as error:
+                error.add_note(f"Engine: {name}")
+                raise
+        if len(skips) == len(ENGINES):
+            raise skips[0]
+
+    return run

@@ -294,9 +294,9 @@ def test_more_columns_than_can_be_counted(call):
 
 @pytest.mark.parametrize("text", ["", "\n", "K", "what", "48M", "512"], ids=repr)
 def test_whatever_the_system_says_about_its_cache(text, tmp_path, monkeypatch):
-    (tmp_path / "index0").mkdir()
+    (tmp_path / "index0").mkdir(exist_ok=True)
     (tmp_path / "index0" / "size").write_text(text)
-    (tmp_path / "index1").mkdir()
+    (tmp_path / "index1").mkdir(exist_ok=True)
     (tmp_path / "uevent").touch()
     monkeypatch.setattr(_target, "CACHES", str(tmp_path))
     size = _target.cache_size.__wrapped__()
