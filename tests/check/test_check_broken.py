@@ -64,7 +64,7 @@ def test_frequencies_that_were_never_written():
 def test_frequencies_most_of_which_are_right(value):
     frequencies = FREQUENCIES.copy()
     frequencies[-3:] = value
-    is_wrong(the_finding({NAME: frequencies}), "frequencies", "nothing known explains them")
+    is_wrong(the_finding({NAME: frequencies}), "frequencies", "no known fault explains the difference")
 
 
 def test_frequencies_of_another_sign():

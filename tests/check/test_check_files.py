@@ -95,7 +95,7 @@ def test_report():
     assert json.loads(json.dumps(report.to_json()))["findings"][1]["largest_error"] is None
     with pytest.raises(FrozenInstanceError):
         wrong.fault = None
-    assert "nothing that may be positional" in str(Report("there", ()))
+    assert "no positional tensors found" in str(Report("there", ()))
 
 
 def test_config_of_its_own(tmp_path, capsys):

@@ -130,7 +130,9 @@ def judge_frequencies(
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
     # of a linear scaling, a program may keep the frequencies as they were, but no others
     if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(tensor, exact):
-        says = f"{tensor.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
+        says = (
+            f"{tensor.worst(exact)}; they are not those of {called(rotary)}, and no known fault explains the difference"
+        )
         return tensor.finding("wrong", "frequencies", says, exact)
     return tensor.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
 

@@ -1,4 +1,4 @@
-"""Verdicts on what code returned at chosen positions: rows, cosines and sines, and rotated vectors."""
+"""Judge the values that code returns at chosen positions: rows, cosines and sines, and rotated vectors."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from .values import HALVES, array_of, dtype_for, held
 Expected = Encoding | Rotary | str | None
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
 _MARK = 2.0**14
-# names of faults that the rows near position 0 alone do not make up: no other encoding has them
+# faults that leave the rows near position 0 as they are, so that these rows determine the encoding
 _PLAIN = ("rounded", "length", "values", "padding")
 
 
 class Unusable(Exception):
-    """A result that cannot be judged: its message says what it is."""
+    """A call that failed, or whose result cannot be judged. The message is the reason."""
 
 
-# ---- what code returned ---------------------------------------------------------------------------------------------
+# ---- returned values ------------------------------------------------------------------------------------------------
 
 
 def numbers_in(value: Any, name: str) -> Array:
-    """Return a result as an array: of floats, of integers, or lists of them."""
+    """Return a result as an array of floats; it may be an array or nested lists of floats or integers."""
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(one, name) for one in value]
         if len({array.shape for array in arrays}) > 1:
@@ -61,7 +61,7 @@ def numbers_in(value: Any, name: str) -> Array:
 
 
 def shape_of(value: Any) -> str:
-    """Return in words what a call returned."""
+    """Return a description of the value that a call returned, such as its shape."""
     if isinstance(value, (tuple, list)) and any(hasattr(one, "shape") for one in value):
         shapes = (str(tuple(getattr(one, "shape", ()))) for one in value[:3])
         return f"{len(value)} arrays of shapes {', '.join(shapes)}{', ..' if len(value) > 3 else ''}"
@@ -71,7 +71,7 @@ def shape_of(value: Any) -> str:
 
 
 def rows_in(value: Any, count: int, name: str) -> Array | None:
-    """Return a result as rows (count, columns), with axes of length 1 anywhere before the last; None for other shapes."""
+    """Return a result as rows (count, columns) without axes of length 1; None for other shapes."""
     array = numbers_in(value, name)
     if array.ndim < 1 or array.dtype.kind == "c":
         return None
@@ -80,7 +80,7 @@ def rows_in(value: Any, count: int, name: str) -> Array | None:
 
 
 def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
-    """Return a result as cosines and sines of so many rows, or as one array that has both; None for other shapes."""
+    """Return a result as cosines and sines with ``count`` rows, or as one array with both; None for other shapes."""
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(one, "shape") for one in value):
         cos, sin = (numbers_in(one, name) for one in value)
     else:
@@ -96,14 +96,14 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
 
 
 def axes_of(expected: Expected) -> int:
-    """Return the number of axes of the positions of what is expected."""
+    """Return the number of position axes of the expected encoding."""
     if isinstance(expected, str):
         return int(facts(expected).axes) if facts(expected).axes.isdigit() else 1
     return 1 if expected is None else expected.ndim
 
 
 def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
-    """Return the encoding of rows or tables of a width that is expected; a preset's arguments are found from it."""
+    """Return the expected encoding for rows or tables of this width; a preset is called with the width."""
     if not isinstance(expected, str):
         return expected
     build: Any = presets.get(expected)
@@ -116,7 +116,7 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if width in (rotary.rotary_dim, rotary.head_dim) and rotary.ndim == axes_of(expected):
                 return rotary
     else:
-        # some sources have more columns than they are asked for
+        # some presets add one or two columns to the given width
         for arguments in ((width,), (), (width - 1,), (width - 2,)):
             try:
                 encoding: Encoding = build(*arguments)
@@ -125,7 +125,7 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"expected={expected!r} has no encoding of {width} columns, as {name} returns, from its width alone; give an "
+        f"expected={expected!r} needs more arguments for the {width} columns that {name} returns; pass an "
         f"Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
     )
 
@@ -134,7 +134,7 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
 
 
 def judge_code_rows(name: str, rows: Array, positions: Floats, expected: Encoding | None, said: str = "") -> Finding:
-    """Return the finding for rows (n, columns) at positions (n, axes); without what is expected, as which they are known."""
+    """Return the finding for rows (n, columns) at positions (n, axes); identify them if expected is None."""
     form = held(rows)
     sample = Sample(rows.astype(np.float64), positions, form)
     if expected is None:
@@ -154,7 +154,10 @@ def _finding(name: str, kind: str, outcome: Outcome, words: str, said: str) -> F
 
 
 class Identified(NamedTuple):
-    """The encoding that made rows of 0, 1, .., the position of the first, and its names; factor: beside the sources of them."""
+    """The encoding of rows at consecutive positions, the position of the first row, and a description.
+
+    factor: the values divided by those of the preset.
+    """
 
     encoding: Encoding
     start: float
@@ -163,7 +166,7 @@ class Identified(NamedTuple):
 
 
 def identified(sample: Sample) -> Identified | None:
-    """Return the encoding that made the first rows, by their numbers alone."""
+    """Identify the encoding of the first rows from their values; None if it is unknown."""
     if sample.positions.shape[1] != 1 or sample.values.shape[1] < 2:
         return None
     where = sample.positions[:, 0]
@@ -191,7 +194,7 @@ def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
         start = f"row 0 has the values of position {known.start:g}" if known.start else ""
         factor = f"all values are multiplied by {known.factor:.6g}" if abs(known.factor - 1) > 1e-6 else ""
         but = " and ".join(words for words in (start, factor) if words)
-        says = f"identified as {known.words}, but {but}{said}; give expected to say whether this is meant"
+        says = f"identified as {known.words}, but {but}{said}; pass expected to decide whether this is right"
         return Finding(name, COMPUTED_ROWS, "unknown", None, says)
     if known is not None:
         return _finding(name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", said)
@@ -199,12 +202,12 @@ def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
         outcome = judge_rows(sample, encoding)
         if outcome.fault in _PLAIN:
             return _finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", said)
-    says = f"no known encoding{said}; give expected, an Encoding or the name of a preset"
+    says = f"no known encoding{said}; pass expected, an Encoding or the name of a preset"
     return Finding(name, COMPUTED_ROWS, "unknown", None, says)
 
 
 def _usual(sample: Sample) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials of which the first rows are about the sample's."""
+    """Yield the encodings of tutorials that are close to the sample near position 0."""
     d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
     if d < 4 or sample.positions.shape[1] > 1 or not few.any():
         return
@@ -246,7 +249,7 @@ def judge_code_tables(
         return finding
     outcomes = [_of_tables(one, positions, expected, slack) for one in fitting]
     best = next((one for one in outcomes if one.fault not in ("frequencies", "values")), outcomes[0])
-    # of a base, a scaling and exchanged columns there is more to say
+    # the rotary tables' finding describes a base, a scaling or swapped columns in more detail
     vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude", finding.fault)
     if best.fault is not None and vague and finding.fault in ("base", "scaling", "rounded", "layout"):
         return finding
@@ -254,10 +257,10 @@ def judge_code_tables(
 
 
 def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
-    """Yield the tables for each order of columns; values that are not finite are in the same places in both halves."""
+    """Yield the tables for each order of columns; NaN and infinite values count as equal to each other."""
 
     def marked(table: Array | None) -> Array | None:
-        # all types hold it, and no cosine is so large
+        # every dtype can represent the mark, and no cosine is so large
         return None if table is None else np.where(np.isfinite(table), table, table.dtype.type(_MARK))
 
     def unmarked(table: Array | None) -> Array | None:
@@ -282,14 +285,17 @@ def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) 
 
 
 class Rotation(NamedTuple):
-    """Two sets of vectors (n, head_dim), of pairs of length 1 in any layout, and what code made of them at positions."""
+    """Two sets of vectors (n, head_dim) before and after the code rotated them, and the positions.
+
+    No pair of a vector, in any layout, is near zero.
+    """
 
     before: tuple[Floats, Floats]
     after: tuple[Array, Array]
     positions: Floats
 
 
-# orders of pairs before and after the rotation, and the words for them
+# layout of pairs before the rotation, layout after it, and a description
 _ROTATIONS = {
     "half": ("half", "half", "half a head apart"),
     "interleaved": ("interleaved", "interleaved", "side by side"),
@@ -299,7 +305,7 @@ _ROTATIONS = {
 
 
 def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said: str = "") -> Finding:
-    """Return the finding for rotated vectors: the layout of their pairs first, then the angles."""
+    """Return the finding for rotated vectors: determine the layout of pairs first, then judge the angles."""
     kind = COMPUTED_ROTATION
     if expected is None:
         return _unexpected_rotation(name, rotation, said)
@@ -321,7 +327,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said:
             if tables is None:
                 continue
             if width != dim:
-                says = f"{words}{width} values of a head are rotated, where {dim} are to be{said}"
+                says = f"{words}{width} values of a head are rotated, where {dim} are expected{said}"
                 return Finding(name, kind, "wrong", "layout", says)
             finding = _of_rotation(name, tables, rotation, expected, said)
             if layout == own:
@@ -333,11 +339,11 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said:
     mixed = _mixed(rotation, after[0], expected)
     if mixed:
         return Finding(name, kind, "wrong", "layout", f"{words}{mixed}{said}")
-    return Finding(name, kind, "wrong", "values", f"{words}what it does is no rotation of pairs{said}")
+    return Finding(name, kind, "wrong", "values", f"{words}the result is not a rotation of pairs{said}")
 
 
 def _of_rotation(name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, said: str) -> Finding:
-    """Return the finding for the cosines and sines of a rotation, which may have been rounded to 16 bits."""
+    """Return the finding for the cosines and sines of a rotation; rounding them to 16 bits is allowed."""
     encoding = expected._angles_of("cos", "sin")
     own = held(rotation.after[0])
     for form in (own,) if own in HALVES else (own, *reversed(HALVES)):
@@ -358,7 +364,7 @@ def _in_pairs(z: Any, layout: str) -> Floats:
 
 
 def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
-    """Return cosines and sines by which both sets were rotated, if they were in this layout."""
+    """Return the cosines and sines by which both sets were rotated in this layout; None if they differ."""
     first, last, _ = _ROTATIONS[layout]
     z = []
     for x, y in zip(before, after, strict=True):
@@ -372,7 +378,7 @@ def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats,
 
 
 def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
-    """Return which parts of two layouts are mixed, or which sign is another, if that makes the values."""
+    """Return a description if two layouts are mixed or a sign is wrong, else an empty string."""
     dim = expected.rotary_dim
     near = np.abs(rotation.positions).max(axis=1) <= 4096
     where = rotation.positions[near] if expected.ndim > 1 else rotation.positions[near, 0]
@@ -382,17 +388,17 @@ def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
         both_cos, both_sin = (_in_pairs(table + 1j * table, copies) for table in (cos, sin))
         for partner in ("half", "interleaved"):
             z = complex_pairs(x, partner, dim)
-            # the right one is (-second, first)
+            # the correct partners are (-second, first)
             for sign, other in ((-1, 1), (1, -1), (1, 1), (-1, -1)):
                 partners = _in_pairs(sign * z.imag + 1j * other * z.real, partner)
                 if np.abs(x * both_cos + partners * both_sin - y).max(initial=0.0) < 2e-2:
                     says = []
                     if copies != partner:
                         says.append(
-                            f"each cosine stands for two values {_ROTATIONS[copies][2]}, but each pair is {_ROTATIONS[partner][2]}"
+                            f"each cosine multiplies two values {_ROTATIONS[copies][2]}, but each pair is {_ROTATIONS[partner][2]}"
                         )
                     if (sign, other) != (-1, 1):
-                        says.append("a pair (a, b) becomes (a cos + b sin, ..), and not (a cos - b sin, ..)")
+                        says.append("a pair (a, b) becomes (a cos + b sin, ..) instead of (a cos - b sin, ..)")
                     return " and ".join(says)
     return ""
 
@@ -407,7 +413,7 @@ def _unexpected_rotation(name: str, rotation: Rotation, said: str) -> Finding:
     except ValueError as error:
         return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{said}")
     if answer.rotary is None or answer.direction < 0:
-        says = f"no known rotation{said}; give expected, a Rotary or the name of a preset"
+        says = f"no known rotation{said}; pass expected, a Rotary or the name of a preset"
         return Finding(name, COMPUTED_ROTATION, "unknown", None, says)
     names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
     judged = judge_rotation(name, rotation, answer.rotary, said)

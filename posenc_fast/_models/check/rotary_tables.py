@@ -186,7 +186,7 @@ def _with_config(
         says = f"about those of {called(rotary)}, off by a little more than float32 arithmetic makes them"
         return _finding(name, "unknown", None, says, judgement)
     if _turns(tables, form):
-        says = f"not those of {called(rotary)}, and nothing known explains them"
+        says = f"not those of {called(rotary)}, and no known fault explains the difference"
         return _finding(name, "wrong", "frequencies", says, judgement)
     return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
 
