@@ -238,9 +238,9 @@ def npy(shape: str, data: bytes = b"", descr: str = "<f8", version: int = 1) -> 
 
 
 BROKEN = {
-    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, and 0 are there"),
+    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, but the file has 0"),
     "overflowing": (npy(f"({2**61}, 8)"), "need 147573952589676412928 bytes"),
-    "short": (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, and 280 are there"),
+    "short": (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, but the file has 280"),
     "negative": (npy("(-3, -3)", bytes(72)), r"its shape is \(-3, -3\)"),
     "deep": (npy("-" * 9000 + "1"), "header"),
     "records": (npy("(3,)", bytes(24), "f4,f4"), "."),

@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     """A fault, or None for right rows, with the other fields of a `Finding`."""
 
     fault: Fault | None
-    says: str
+    reason: str
     largest_error: float | None = None
     radians: float | None = None
     first_position: float | None = None
@@ -67,7 +67,7 @@ class _Variant(NamedTuple):
     """The rows that a fault would produce: waves, at positions."""
 
     fault: Fault
-    says: str
+    reason: str
     waves: Waves
     positions: Floats
 
@@ -82,20 +82,20 @@ def judge_rows(
     waves = Waves.of(encoding)
     finite = np.isfinite(sample.values).all(axis=1)
     kept = sample.take(finite)
-    where = np.abs(sample.positions).max(axis=1)
+    coordinates = np.abs(sample.positions).max(axis=1)
     if not finite.any():
-        return Outcome("values", "no row is finite", math.inf, None, float(where.min()))
+        return Outcome("values", "no row is finite", math.inf, None, float(coordinates.min()))
     wrong = ~_near(kept, waves, kept.positions)
     error = np.abs(kept.values - waves.at(kept.positions @ waves.frequencies.T)).max()
     radians = radians_at_end(kept.values, waves, kept.positions, np.arange(len(kept.values)))
-    bad = np.r_[where[finite][wrong.any(axis=1)], where[~finite]]
+    bad = np.r_[coordinates[finite][wrong.any(axis=1)], coordinates[~finite]]
     numbers = (float(error), radians, float(bad.min()) if bad.size else None)
     if not wrong.any():
         if finite.all():
             return Outcome(None, "", *numbers)
-        return Outcome("values", f"{_rows_of(where[~finite])} not finite", math.inf, *numbers[1:])
+        return Outcome("values", f"{_rows_of(coordinates[~finite])} not finite", math.inf, *numbers[1:])
     explained = _explained(kept, encoding, base, plain)
-    more = "" if finite.all() else f"; {_rows_of(where[~finite])} not finite"
+    more = "" if finite.all() else f"; {_rows_of(coordinates[~finite])} not finite"
     if explained is None:
         return Outcome("frequencies", f"the values differ, and no known fault explains the difference{more}", *numbers)
     return Outcome(explained[0], explained[1] + more, *numbers)
@@ -134,7 +134,7 @@ def _explained(
     waves = Waves.of(encoding)
     for variant in _variants(sample, encoding, base, plain):
         if _explains(sample, variant):
-            return variant.fault, variant.says
+            return variant.fault, variant.reason
     zero = (sample.values == 0).all(axis=1) & (waves.at(sample.positions @ waves.frequencies.T) != 0).any(axis=1)
     if zero.any() and not zero.all():
         explained = _zeros(sample, encoding, zero, base, plain)
@@ -145,7 +145,7 @@ def _explained(
         return "length", length
     judged = judge_waves(sample.values, encoding, sample.positions, sample.form)
     if judged.fault == "rounded":
-        return "rounded", judged.says
+        return "rounded", judged.reason
     permutation = _permutation(sample, waves)
     if permutation:
         return "layout", permutation
@@ -154,12 +154,12 @@ def _explained(
         scaled = sample._replace(values=sample.values / factor)
         for variant in _variants(scaled, encoding, base, plain):
             if _explains(scaled, variant):
-                return variant.fault, f"{variant.says}, and all values are multiplied by {factor:.6g}"
+                return variant.fault, f"{variant.reason}, and all values are multiplied by {factor:.6g}"
     several = _by_identification(sample, encoding)
     if several is not None:
         return several
     if judged.fault == "values":
-        return "values", judged.says
+        return "values", judged.reason
     return None
 
 
@@ -167,16 +167,16 @@ def _zeros(
     sample: Sample, encoding: Encoding, zero: npt.NDArray[np.bool_], base: float | None, plain: Encoding | None
 ) -> tuple[Fault, str] | None:
     """Return the fault of rows of zeros if the other rows are right or have a known fault."""
-    where = np.abs(sample.positions).max(axis=1)
-    says = f"{_rows_of(where[zero])} zero"
+    coordinates = np.abs(sample.positions).max(axis=1)
+    reason = f"{_rows_of(coordinates[zero])} zero"
     rest = sample.take(~zero)
     # a table that is too short has zeros from some position on
-    fault: Fault = "length" if zero.sum() > 1 and where[zero].min() > where[~zero].max() else "padding"
+    fault: Fault = "length" if zero.sum() > 1 and coordinates[zero].min() > coordinates[~zero].max() else "padding"
     if _near(rest, Waves.of(encoding), rest.positions).all():
-        return fault, says
+        return fault, reason
     for variant in _variants(rest, encoding, base, plain):
         if _explains(rest, variant):
-            return fault, f"{says}; in the others, {variant.says}"
+            return fault, f"{reason}; in the others, {variant.reason}"
     return None
 
 
@@ -347,9 +347,9 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
     i, d, second = ladder.pair.astype(np.float64), ladder.denominator, np.where(ladder.sine, 0.0, 1.0)
     column = 2 * i + second
 
-    def variant(says: str, exponents: Floats) -> _Variant:
+    def variant(reason: str, exponents: Floats) -> _Variant:
         frequencies = (ladder.frequencies(exponents) * ratio)[:, np.newaxis]
-        return _Variant("exponent", says, waves._replace(frequencies=frequencies), positions)
+        return _Variant("exponent", reason, waves._replace(frequencies=frequencies), positions)
 
     shown = f"{2 * d:g}"
     for factor, numerator in ((1.0, "2i"), (0.5, "i"), (2.0, "4i")):
@@ -433,8 +433,8 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     for other in dict.fromkeys([*bases_near([about], 0.05, BASES), about]):
         if other > 0 and abs(other / ladder.base - 1) > 1e-9:
             frequencies = ladder.first * other ** -(ladder.pair / ladder.denominator)
-            says = f"the base is {other:g} instead of {ladder.base:g}"
-            yield _Variant("base", says, waves._replace(frequencies=frequencies[:, np.newaxis]), sample.positions)
+            reason = f"the base is {other:g} instead of {ladder.base:g}"
+            yield _Variant("base", reason, waves._replace(frequencies=frequencies[:, np.newaxis]), sample.positions)
 
 
 def _turns(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
@@ -456,9 +456,9 @@ def _consecutive(sample: Sample) -> Floats | None:
     """Return the rows of the consecutive positions 0, 1, ..; None if there are fewer than 8."""
     if sample.positions.shape[1] != 1:
         return None
-    where = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
-    count = next((i for i in range(_CONSECUTIVE) if float(i) not in where), _CONSECUTIVE)
-    return sample.values[[where[float(i)] for i in range(count)]] if count >= 8 else None
+    row_of = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
+    count = next((i for i in range(_CONSECUTIVE) if float(i) not in row_of), _CONSECUTIVE)
+    return sample.values[[row_of[float(i)] for i in range(count)]] if count >= 8 else None
 
 
 # ---- faults that need more than one comparison ----------------------------------------------------------------------
@@ -476,7 +476,7 @@ def _length(sample: Sample, waves: Waves) -> str:
         return ""
     row = sample.take(np.flatnonzero(positions == first)[:1])
     beyond = sample.take(positions >= first)
-    where = beyond.positions[:, 0]
+    later = beyond.positions[:, 0]
     counts = np.arange(int(last) + 1, int(first) + 1, dtype=np.float64)
     ways: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
@@ -487,7 +487,7 @@ def _length(sample: Sample, waves: Waves) -> str:
         for begin in range(0, len(counts), _CHUNK):
             some = counts[begin : begin + _CHUNK]
             for count in some[_rows_alike(row, waves, way(first, some))][:64]:
-                if _explains(beyond, _Variant("length", "", waves, way(where, count)[:, np.newaxis])):
+                if _explains(beyond, _Variant("length", "", waves, way(later, count)[:, np.newaxis])):
                     return f"the rows {words.format(count - 1 if 'stay' in words else count)}"
     return ""
 
@@ -538,8 +538,8 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
     made = found.encoding
     if made is None or made.ndim != 1 or found.axes or (found.base is None and not found.presets):
         return None
-    where = found.start + found.step * sample.positions
-    if not _explains(sample, _Variant("frequencies", "", Waves.of(made), where)):
+    shifted = found.start + found.step * sample.positions
+    if not _explains(sample, _Variant("frequencies", "", Waves.of(made), shifted)):
         return None
     differences = list(_differences(found, own))
     if not differences:

@@ -38,7 +38,7 @@ TABLE = "position table"
 # how to fix each fault
 _ADVICE: dict[str, str] = {
     "rounded": (
-        "keep frequencies, positions and angles in float32, and round cosines and sines alone: leave these buffers out "
+        "keep frequencies, positions and angles in float32, and round only cosines and sines: leave these buffers out "
         "of .half(), .to(torch.bfloat16) and autocast, and compute inv_freq and arange with dtype=torch.float32"
     ),
     "base": "compute the tensor anew with the config's rope_theta, or correct the config that it was trained with",
@@ -60,7 +60,7 @@ _ADVICE: dict[str, str] = {
 # how to fix faults of both tensors and code if code computes the values
 _ADVICE_FOR_CODE: dict[str, str] = {
     "rounded": (
-        "compute positions, frequencies and angles in float32 or float64, and round cosines and sines alone: "
+        "compute positions, frequencies and angles in float32 or float64, and round only cosines and sines: "
         "use torch.arange(n) without dtype=x.dtype, and torch.autocast(.., enabled=False)"
     ),
     "base": "divide by powers of the expected base",
@@ -123,9 +123,9 @@ class Finding:
 
     def twice_rounded(self) -> Finding:
         """Return the finding for float16 values that were rounded to bfloat16 before."""
-        says = self.says.removesuffix(", with values of bfloat16, rounded once")
-        says = f"{says}, but rounded to bfloat16 before they were stored in float16"
-        return replace(self, verdict="wrong", fault="rounded", says=says)
+        reason = self.says.removesuffix(", with values of bfloat16, rounded once")
+        reason = f"{reason}, but rounded to bfloat16 before they were stored in float16"
+        return replace(self, verdict="wrong", fault="rounded", says=reason)
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as a dictionary for JSON. The key of ``is_`` is ``is``."""
