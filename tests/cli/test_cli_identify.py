@@ -59,7 +59,7 @@ def test_identify_padding(capsys: pytest.CaptureFixture[str]) -> None:
 def test_identify_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     np.save("o.npy", np.eye(20))
     assert run("identify", "o.npy") == 1
-    assert capsys.readouterr().out == "no known encoding, and no preset comes near\n"
+    assert capsys.readouterr().out == "no known encoding, and no preset is close\n"
     np.save("o.npy", pf.sinusoidal(64).table(40) + 0.1)
     assert run("identify", "o.npy") == 1
     assert re.fullmatch(r"no known encoding; the closest is \w+, off by [0-9.e-]+\n", capsys.readouterr().out)

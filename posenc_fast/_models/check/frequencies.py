@@ -130,7 +130,8 @@ def judge_frequencies(
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
     # with linear scaling, a program may store the unscaled frequencies, and divide positions instead
     if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(tensor, exact):
-        reason = f"{tensor.worst(exact)}; they are not those of {described(rotary)}, and no known fault explains the difference"
+        own = described(rotary)
+        reason = f"{tensor.worst(exact)}; they are not those of {own}, and no known fault explains the difference"
         return tensor.finding("wrong", "frequencies", reason, exact)
     return tensor.finding("unknown", None, f"nothing like the frequencies of {described(rotary)}", None, "a tensor")
 

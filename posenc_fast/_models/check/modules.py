@@ -308,7 +308,7 @@ def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
 
 
 def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
-    """Return the module's rows for zeros; raise `Unusable` for other shapes, or if rows depend on more than positions."""
+    """Return the module's rows for zeros; raise `Unusable` for other shapes, or if rows depend on the batch."""
     x = runner.zeros(*shape(n, width))
     y = _sum_in(runner(x), x)
     if n == _FEW:

@@ -196,7 +196,7 @@ def _with_config(
 
 
 def _of_equal_axes(orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
-    """Return whether tables agree with an encoding of several axes whose positions are equal on all axes, as in text."""
+    """Return whether tables agree with an encoding of several axes at equal positions, as in text."""
     for rotary in rotaries:
         if rotary.ndim > 1 and positions.shape[1] == 1 and rotary.frequencies.ndim == 1:
             one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
