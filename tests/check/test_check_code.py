@@ -386,7 +386,7 @@ def test_other_widths_and_values_that_are_not_finite():
         ((np.sin, 3), {}, TypeError, "expected must be an Encoding"),
         ((np.sin,), {"config": 3}, TypeError, "config must be"),
         ((np.sin, "no_such_preset"), {}, AttributeError, "no_such_preset"),
-        ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "expected and config exclude each other"),
+        ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "pass expected or config, not both"),
         ((np.sin, pf.sinusoidal(4)), {"call": "rows"}, ValueError, "call must be 'positions' or 'length'"),
         ((Style,), {}, TypeError, "source is the class Style"),
         ((np.zeros((4, 4)),), {}, TypeError, "source must be a function"),

@@ -93,7 +93,7 @@ def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
 def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     """Return the expected encoding (None if unknown) and the longest position of a config."""
     if expected is not None and config is not None:
-        raise TypeError("expected and config exclude each other; leave one of them out")
+        raise TypeError("pass expected or config, not both")
     if expected is None and config is None:
         return None, None
     name, value = ("config", config) if expected is None else ("expected", expected)
