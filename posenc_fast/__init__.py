@@ -100,8 +100,8 @@ __all__ = [
 
 # modules for optional packages
 SUBMODULES = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
-# modules of names that are imported on first use: most programs use few, and all take longer to import than the rest
-_LATE = {
+# modules of names that are imported on first use: most programs use few, and importing all is slow
+_LAZY = {
     "Finding": "_models.check.report",
     "Identification": "_models.identify.encoding",
     "Report": "_models.check.report",
@@ -143,7 +143,7 @@ if not TYPE_CHECKING:
 
         from ._core.numbers.names import meant
 
-        module = _LATE.get(name)
+        module = _LAZY.get(name)
         if module is not None:
             loaded = import_module(f".{module}", __name__)
             globals()[name] = loaded if name == module else getattr(loaded, name.lstrip("_"))

@@ -337,7 +337,7 @@ def _tokens(
         progression(start, 1, length)
         return _Tokens(True, start=start), ()
     if isinstance(start, jax.Array) or start != 0:
-        raise ValueError(f"positions excludes start={start!r}; leave one side out")
+        raise ValueError(f"pass positions or start={start!r}, not both")
     is_traced = isinstance(positions, jax.Array)
     if is_traced:
         _check_positions(positions, axes)

@@ -316,9 +316,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"timezone={self.timezone!r} is for periods of the calendar, such as periods=['day']")
             return sinusoidal(**schedule, layout=layout)
         cycles = self._cycles()
-        for name, usual in _SCHEDULE.items():
-            if schedule[name] != usual:
-                raise ValueError(f"periods excludes {name}={schedule[name]!r}; leave one of them out")
+        for name, default in _SCHEDULE.items():
+            if schedule[name] != default:
+                raise ValueError(f"pass periods or {name}={schedule[name]!r}, not both")
         return cycles
 
     def _check_times(self, columns: list[tuple[str, Any, str]], cycles: Cycles | None) -> None:

@@ -59,10 +59,10 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
 
     A call takes a dtype and a number, on which its values depend, and returns about 65536 values.
     """
-    wide, usual, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
+    wide, medium, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
     gaps = sinusoidal(33, layout="concatenated", freq_shift=1.0, odd="zero")
     phases = Encoding([1.0, 0.3125, 5.0, 0.0], [0.1, 0.2, 0.25, 0.125], [1.0, 2.0, -0.75, 3.0])
-    two, half, neighbours = join([narrow, usual]), Rotary(64), Rotary(64, layout="interleaved")
+    two, half, neighbours = join([narrow, medium]), Rotary(64), Rotary(64, layout="interleaved")
 
     def rows(encoding: Encoding) -> int:
         return VALUES // encoding.d_model
@@ -82,22 +82,22 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
     return {
         "table": lambda t, k: wide.table(128, start=100003 * k - 61, dtype=t),
         "table, narrow": lambda t, k: narrow.table(rows(narrow), start=k * 2**33 - 5000, dtype=t),
-        "table, far": lambda t, k: usual.table(1024, start=2**62 + 99991 * k, dtype=t),
-        "table, any step": lambda t, k: usual.table(1024, start=1000 * k + 0.25, step=0.375, dtype=t),
+        "table, far": lambda t, k: medium.table(1024, start=2**62 + 99991 * k, dtype=t),
+        "table, any step": lambda t, k: medium.table(1024, start=1000 * k + 0.25, step=0.375, dtype=t),
         "reals": lambda t, k: wide.encode(reals(wide, k), dtype=t),
         "reals, narrow": lambda t, k: narrow.encode(reals(narrow, k), dtype=t),
-        "reals, far": lambda t, k: usual.encode(reals(usual, k, 52, 3), dtype=t),
-        "integers": lambda t, k: usual.encode(_integers(1024, k, 63), dtype=t),
-        "times": lambda t, k: usual.encode(_integers(1024, k, 60).view("M8[ns]"), dtype=t),
+        "reals, far": lambda t, k: medium.encode(reals(medium, k, 52, 3), dtype=t),
+        "integers": lambda t, k: medium.encode(_integers(1024, k, 63), dtype=t),
+        "times": lambda t, k: medium.encode(_integers(1024, k, 60).view("M8[ns]"), dtype=t),
         "no positions": lambda t, k: gaps.encode(invalid(k), dtype=t),
         "phases": lambda t, k: phases.encode(reals(phases, k), dtype=t),
         "axes": lambda t, k: two.encode(_integers(1872, k, 20).reshape(-1, 2) / 64, dtype=t),
         "grid": lambda t, k: grid([30, np.arange(31) / 8 + k], two, dtype=t),
-        "float32 arithmetic": lambda t, k: usual.encode(reals(usual, k), dtype=t, precision="float32"),
+        "float32 arithmetic": lambda t, k: medium.encode(reals(medium, k), dtype=t, precision="float32"),
         "sum": lambda t, k: add(wide, t, k, start=77 * k),
-        "sum, scaled": lambda t, k: add(usual, t, k, x_scale=1.7, start=0.5),
-        "sum, positions": lambda t, k: add(usual, t, k, x_scale=8.0, positions=reals(usual, k)[:512]),
-        "shift": lambda t, k: usual.shift(_values((1024, 64), t, k), k + 3.5),
+        "sum, scaled": lambda t, k: add(medium, t, k, x_scale=1.7, start=0.5),
+        "sum, positions": lambda t, k: add(medium, t, k, x_scale=8.0, positions=reals(medium, k)[:512]),
+        "shift": lambda t, k: medium.shift(_values((1024, 64), t, k), k + 3.5),
         "angles": lambda t, k: np.stack(half.tables(1024, start=5000 * k, dtype=t)),
         "rotation": lambda t, k: half.apply(_values((4, 256, 64), t, k), start=1000 * k),
         "rotation, neighbours": lambda t, k: neighbours.apply(

@@ -109,7 +109,7 @@ static inline const posenc_fast_api *posenc_fast_import(void)
         if (PyErr_ExceptionMatches(PyExc_ImportError)) {
             PyErr_Fetch(&type, &reason, &traceback);
             PyErr_Format(PyExc_ImportError,
-                         "posenc_fast has no C interface here, as its compiled kernel cannot be had: %S. Install "
+                         "posenc_fast has no C interface here, because its compiled kernel is unavailable: %S. Install "
                          "posenc_fast again where there is a C compiler",
                          reason ? reason : type);
             Py_XDECREF(type);

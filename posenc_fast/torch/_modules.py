@@ -374,7 +374,7 @@ class RotaryEncoding(torch.nn.Module):
         if key_start is None:
             key_start = start
         elif positions is not None:
-            raise ValueError(f"positions excludes key_start={key_start!r}; leave one side out")
+            raise ValueError(f"pass positions or key_start={key_start!r}, not both")
         # check both before anything is written
         self._check(q, "q", start, positions)
         if k is not None:

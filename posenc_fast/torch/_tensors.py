@@ -314,6 +314,6 @@ def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
     if positions.device.type != x.device.type and positions.device.type != "cpu":
         raise ValueError(f"positions is on {positions.device}, but must be on {x.device} or on the CPU")
     if start != 0:
-        raise ValueError(f"positions excludes start={start!r}; leave one side out")
+        raise ValueError(f"pass positions or start={start!r}, not both")
     if wants_gradients(positions):
         refuse_gradients()

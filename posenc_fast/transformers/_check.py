@@ -18,7 +18,7 @@ from .._models.check.names import kind_of
 from .._models.check.report import Finding, Report
 from .._models.check.rotary_tables import judge_rotary_tables
 from .._models.check.tables import judge_table
-from .._models.check.values import array_of, held
+from .._models.check.values import array_of, narrowest
 from .._models.check.waves import judge_waves
 from . import _running as running
 
@@ -255,12 +255,12 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
         return
     array = array_of(made.rows, name)
     positions_of_rows = made.positions.double().numpy()[:, np.newaxis]
-    judged = judge_waves(array, made.encoding, positions_of_rows, held(array))
+    judged = judge_waves(array, made.encoding, positions_of_rows, narrowest(array))
     expected, numbers = repr(made.encoding), (judged.largest_error, judged.radians)
     if judged.complete and judged.fault is None:
         yield Finding(name, kind, "right", None, f"those of {expected}", *numbers)
     elif judged.complete:
-        says = f"of {expected}: {judged.says}"
+        says = f"of {expected}: {judged.reason}"
         yield Finding(name, kind, "wrong", judged.fault, says, *numbers, judged.first_position)
     else:
         says = f"not those of {expected}, and no known cause explains the difference"

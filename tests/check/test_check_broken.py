@@ -64,11 +64,11 @@ def test_frequencies_that_were_never_written():
 def test_frequencies_most_of_which_are_right(value):
     frequencies = FREQUENCIES.copy()
     frequencies[-3:] = value
-    is_wrong(the_finding({NAME: frequencies}), "frequencies", "nothing known explains them")
+    is_wrong(the_finding({NAME: frequencies}), "frequencies", "no known fault explains the difference")
 
 
 def test_frequencies_of_another_sign():
-    is_wrong(the_finding({NAME: -FREQUENCIES}), "layout", "other sign")
+    is_wrong(the_finding({NAME: -FREQUENCIES}), "layout", "opposite sign")
 
 
 def test_the_first_frequencies_of_a_longer_list():
@@ -125,7 +125,7 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
     pe = np.concatenate([tokens, pf.positional_encoding(512, 128)]).astype(np.float32)
     finding = the_finding({"pos_embed": pe})
     assert finding.verdict == "right", finding
-    assert f"behind {count} row" in finding.says
+    assert f"after {count} row" in finding.says
     # the rows behind them count
     pe[100, :5] = 7
     is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))

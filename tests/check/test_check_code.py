@@ -386,15 +386,15 @@ def test_other_widths_and_values_that_are_not_finite():
         ((np.sin, 3), {}, TypeError, "expected must be an Encoding"),
         ((np.sin,), {"config": 3}, TypeError, "config must be"),
         ((np.sin, "no_such_preset"), {}, AttributeError, "no_such_preset"),
-        ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "expected and config exclude each other"),
+        ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "pass expected or config, not both"),
         ((np.sin, pf.sinusoidal(4)), {"call": "rows"}, ValueError, "call must be 'positions' or 'length'"),
         ((Style,), {}, TypeError, "source is the class Style"),
         ((np.zeros((4, 4)),), {}, TypeError, "source must be a function"),
         ((pf.sinusoidal(4),), {}, TypeError, "source must be a function"),
         (({}, pf.sinusoidal(4)), {}, TypeError, "expected is for functions"),
         (({},), {"call": "length"}, TypeError, "call is for functions"),
-        ((lambda p: pf.sinusoidal(64).encode(p), "nemos"), {}, ValueError, "give an Encoding"),
-        ((lambda p: pf.sinusoidal(64).encode(p), "alphafold3"), {}, ValueError, "give an Encoding"),
+        ((lambda p: pf.sinusoidal(64).encode(p), "nemos"), {}, ValueError, "pass an Encoding"),
+        ((lambda p: pf.sinusoidal(64).encode(p), "alphafold3"), {}, ValueError, "pass an Encoding"),
     ],
 )
 def test_errors_name_the_argument(arguments, options, error, words):
@@ -406,7 +406,7 @@ def test_nothing_known_is_unknown_without_expected(rng):
     frequencies = np.sort(rng.uniform(0.01, 1, 32))[::-1]
     finding = finding_of(lambda p: pf.fourier_features(frequencies).encode(p))
     assert (finding.verdict, finding.fault) == ("unknown", None)
-    assert "give expected" in finding.says
+    assert "pass expected" in finding.says
     for function, words in (
         (lambda p: pf.sinusoidal(64).encode(np.asarray(p) + 1), "position 1"),
         (lambda p: 8 * pf.sinusoidal(64).encode(p), "multiplied by 8"),
@@ -415,7 +415,7 @@ def test_nothing_known_is_unknown_without_expected(rng):
         finding = finding_of(function)
         assert finding.verdict == "unknown"
         assert words in finding.says
-        assert "give expected" in finding.says
+        assert "pass expected" in finding.says
     # its source has the factor
     is_right(lambda p: pf.presets.x_transformers(64).encode(p))
 

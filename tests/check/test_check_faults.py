@@ -150,7 +150,7 @@ def test_a_scaling_that_the_config_has_not(rotary):
 @all_of_them
 def test_frequencies_in_another_order(rotary):
     values = rotary.frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values[::-1], [rotary]), "layout", "from the last to the first")
+    is_wrong(judge_frequencies("inv_freq", values[::-1], [rotary]), "layout", "in reverse order")
     order = np.r_[0 : len(values) : 2, 1 : len(values) : 2]
     is_wrong(judge_frequencies("inv_freq", values[order], [rotary]), "layout", "in another order")
 
@@ -267,7 +267,7 @@ def test_columns_in_another_order(rotary, dtype):
 @all_of_them
 def test_cosines_for_sines(rotary):
     cos, sin = tables(rotary)
-    is_wrong(judge_rotary_tables("rope", sin, cos, None, [rotary]), "layout", "each other's place")
+    is_wrong(judge_rotary_tables("rope", sin, cos, None, [rotary]), "layout", "are swapped")
 
 
 @scaled

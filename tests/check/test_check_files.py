@@ -61,7 +61,7 @@ def test_wrong(tmp_path, capsys):
     assert run("check", folder) == 1
     out = capsys.readouterr().out
     assert "wrong    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: rounded: " in out
-    assert "right    pe: position table: made by annotated_transformer" in out
+    assert "right    pe: position table: computed by annotated_transformer" in out
     assert out.splitlines()[-2] == "what to do:"
     assert "rounded: keep frequencies, positions and angles in float32" in out
 
@@ -95,7 +95,7 @@ def test_report():
     assert json.loads(json.dumps(report.to_json()))["findings"][1]["largest_error"] is None
     with pytest.raises(FrozenInstanceError):
         wrong.fault = None
-    assert "nothing that may be positional" in str(Report("there", ()))
+    assert "no positional tensors found" in str(Report("there", ()))
 
 
 def test_config_of_its_own(tmp_path, capsys):
@@ -187,11 +187,11 @@ def test_tensors_of_types_that_are_not_read(tmp_path):
     kinds = {NAME.format(0): ("F8_E4M3", (64,), bytes(64)), NAME.format(1): stored(FREQUENCIES)}
     safetensors(str(tmp_path / "model.safetensors"), kinds)
     first, second = pf.check(tmp_path, config=CONFIG).findings
-    assert (first.verdict, first.says) == ("unknown", "numbers of type F8_E4M3 are not read")
+    assert (first.verdict, first.says) == ("unknown", "numbers of type F8_E4M3 are unsupported")
     assert second.verdict == "right"
     np.savez(tmp_path / "objects.npz", inv_freq=np.array([1, None]), **{"other.inv_freq": FREQUENCIES})
     first, second = pf.check(tmp_path / "objects.npz", config=CONFIG).findings
-    assert (first.verdict, first.says) == ("unknown", "numbers of type object are not read")
+    assert (first.verdict, first.says) == ("unknown", "numbers of type object are unsupported")
     assert second.verdict == "right"
 
 
@@ -210,7 +210,7 @@ def test_tensors_without_memory_of_their_own(tmp_path, capsys):
         torch.jit.save(torch.jit.trace(torch.nn.Identity(), values), tmp_path / "program.pt")
     with warnings.catch_warnings(action="error"):
         assert run("check", str(tmp_path / "program.pt")) == 2
-    assert "program.pt cannot be read as weights of torch" in capsys.readouterr().err
+    assert "program.pt cannot be read as torch weights" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -228,7 +228,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
         torch.save({"inv_freq": torch.ones(4), "more": Trap()}, path)
     assert run("check", "model.pt") == 2
     error = capsys.readouterr().err
-    assert "model.pt cannot be read as weights of torch: it has more than weights" in error
+    assert "model.pt cannot be read as torch weights: it contains other objects" in error
     assert "could execute code from the file" in error
     assert "weights_only" not in error
     assert "\x1b" not in error
@@ -246,7 +246,7 @@ def test_pickles_beside_other_files(tmp_path, capsys):
     index = tmp_path / "pytorch_model.bin.index.json"
     index.write_text(json.dumps({"weight_map": {"a": "pytorch_model-00002-of-00002.bin"}}))
     assert run("check", str(tmp_path)) == 2
-    assert "pytorch_model-00002-of-00002.bin', which is not there" in capsys.readouterr().err
+    assert "pytorch_model-00002-of-00002.bin', which does not exist" in capsys.readouterr().err
     assert pf.check(model(tmp_path)).ok
 
 
@@ -437,7 +437,7 @@ def test_tensors_too_large_to_read_are_unknown(tmp_path):
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text)
         file.truncate(2**30 + 4096)
     (finding,) = pf.check(path).findings
-    assert (finding.verdict, finding.says) == ("unknown", f"{256 * (rows + 1)} bytes are more than are read")
+    assert (finding.verdict, finding.says) == ("unknown", f"{256 * (rows + 1)} bytes exceed the limit of {2**30}")
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ def test_a_forward_that_disagrees_with_its_own_buffer(name):
 def test_positions_from_1_without_expected_are_unknown():
     (finding,) = of(Adds(first=1))
     assert finding.verdict == "unknown"
-    assert "give expected" in finding.says
+    assert "pass expected" in finding.says
 
 
 def test_modules_of_a_model():

@@ -114,7 +114,7 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("table 4 4 -o o.npy --freq-shift 2", "denominator of zero"),
         ("table 4 4 -o o.npy --frequencies missing.npy", "missing.npy: No such file"),
         ("table 4 4 -o o.npy --frequencies three.npy", "frequencies has 3 values"),
-        ("table 4 6 -o o.npy --frequencies three.npy --base 2", "excludes base"),
+        ("table 4 6 -o o.npy --frequencies three.npy --base 2", "pass frequencies, or base"),
         ("table 9 98 -o o.npy --frequencies nan.npy", "frequencies must be finite"),
         ("table 4 4 -o no/o.npy", "no: there is no such directory"),
         ("table 4 4 --workers 0", "workers=0 must not be zero"),

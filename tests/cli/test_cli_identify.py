@@ -59,7 +59,7 @@ def test_identify_padding(capsys: pytest.CaptureFixture[str]) -> None:
 def test_identify_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     np.save("o.npy", np.eye(20))
     assert run("identify", "o.npy") == 1
-    assert capsys.readouterr().out == "no known encoding, and no preset comes near\n"
+    assert capsys.readouterr().out == "no known encoding, and no preset is close\n"
     np.save("o.npy", pf.sinusoidal(64).table(40) + 0.1)
     assert run("identify", "o.npy") == 1
     assert re.fullmatch(r"no known encoding; the closest is \w+, off by [0-9.e-]+\n", capsys.readouterr().out)
@@ -238,9 +238,9 @@ def npy(shape: str, data: bytes = b"", descr: str = "<f8", version: int = 1) -> 
 
 
 BROKEN = {
-    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, and 0 are there"),
+    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, but the file has 0"),
     "overflowing": (npy(f"({2**61}, 8)"), "need 147573952589676412928 bytes"),
-    "short": (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, and 280 are there"),
+    "short": (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, but the file has 280"),
     "negative": (npy("(-3, -3)", bytes(72)), r"its shape is \(-3, -3\)"),
     "deep": (npy("-" * 9000 + "1"), "header"),
     "records": (npy("(3,)", bytes(24), "f4,f4"), "."),

@@ -341,7 +341,7 @@ def test_random_matrices(dtype, d, rng):
         assert (found.encoding, found.presets, found.base) == (None, (), None)
         assert (found.closest, found.axes) == (None, ())
         assert found.error > 0
-        assert str(found) == "no known encoding, and no preset comes near"
+        assert str(found) == "no known encoding, and no preset is close"
 
 
 @every_type
@@ -374,7 +374,7 @@ def test_other_encodings_are_none():
 @pytest.mark.parametrize(
     ("table", "error", "words"),
     [
-        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\), or that of a grid"),
+        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\), or the shape of a grid"),
         (np.ones(()), ValueError, r"table has shape \(\)"),
         (np.ones((1, 1, 8)), ValueError, r"table has shape \(1, 1, 8\)"),
         (np.arange(1280.0).reshape(2, 2, 2, 20, 8), ValueError, r"table has shape \(2, 2, 2, 20, 8\)"),

@@ -223,7 +223,7 @@ def test_closest():
     assert found.closest == "llama"
     assert 0.005 < found.error < 0.05
     assert str(found).startswith("no known rotary encoding; the closest is llama, off by 0.0")
-    assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding, and no preset comes near"
+    assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding, and no preset is close"
 
 
 def test_far_ones_are_not_close(rng):
@@ -256,22 +256,22 @@ def test_text():
     found = pf.identify_rotary(frequencies=pf.presets.nanochat().frequencies)
     assert str(found).splitlines()[0] == "presets     nanochat"
     assert "direction   backwards" in str(found)
-    assert "layout      not in these numbers" in str(found)
+    assert "layout      undetermined" in str(found)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({}, ValueError, "give one of frequencies, cos .* and x .*, not 0 of them"),
+        ({}, ValueError, "pass exactly one of frequencies, cos .* and x .*, not 0 of them"),
         ({"frequencies": [1.0], "cos": COS}, ValueError, "not 2 of them"),
         ({"frequencies": [1.0], "sin": SIN}, ValueError, "sin needs cos"),
         ({"cos": COS, "sin": SIN, "turned": COS}, ValueError, "turned needs x"),
         ({"x": COS}, ValueError, "x needs turned"),
         ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned \(16, 4\)"),
         ({"x": 1.0, "turned": 1.0}, ValueError, r"x has shape \(\)"),
-        ({"x": COS, "turned": COS, "head_dim": 4}, ValueError, "head_dim=4 is not that of x"),
-        ({"cos": COS}, ValueError, r"cos has shape \(16, 32\) and no sin; alone it must be complex"),
-        ({"cos": COS, "sin": SIN[1:]}, ValueError, r"not of shapes \(16, 32\) and \(15, 32\)"),
+        ({"x": COS, "turned": COS, "head_dim": 4}, ValueError, "head_dim=4 differs from the width of x"),
+        ({"cos": COS}, ValueError, r"without sin, cos must be complex"),
+        ({"cos": COS, "sin": SIN[1:]}, ValueError, r"not float64 \(16, 32\) and float64 \(15, 32\)"),
         ({"cos": np.stack([COS, SIN]), "sin": np.stack([SIN, COS])}, ValueError, "differs along its first axis"),
         (
             {"cos": COS, "sin": SIN, "positions": [1, 2]},
@@ -287,7 +287,7 @@ def test_text():
         ({"cos": np.full((2, 2), np.nan), "sin": SIN}, ValueError, "cos has values that are not finite"),
         ({"cos": COS.astype(int), "sin": SIN}, TypeError, "cos must be one of float64"),
         ({"frequencies": np.ones((2, 2, 2))}, ValueError, r"\(2, 2, 2\), but must have \(pairs,\) or \(pairs, axes\)"),
-        ({"frequencies": [1.0], "positions": [1]}, ValueError, "frequencies excludes positions"),
+        ({"frequencies": [1.0], "positions": [1]}, ValueError, "frequencies do not depend on positions"),
         ({"frequencies": [1.0], "head_dim": 1}, ValueError, "head_dim must be at least 2"),
         ({"frequencies": [1.0], "head_dim": 2**64}, ValueError, "head_dim=18446744073709551616 is too large"),
     ],

@@ -587,11 +587,11 @@ def test_from_config(tmp_path):
         ({"head_dim": 8, "frequencies": 1.0}, ValueError, ["shape ()", "(4,)"]),
         ({"head_dim": 8, "frequencies": [1.0, np.inf, 1.0, 1.0]}, ValueError, ["frequencies must be finite"]),
         ({"head_dim": 8, "frequencies": "slow"}, TypeError, ["frequencies must be real numbers"]),
-        ({"head_dim": 8, "frequencies": np.ones(4), "base": 5.0}, ValueError, ["frequencies excludes base=5.0"]),
+        ({"head_dim": 8, "frequencies": np.ones(4), "base": 5.0}, ValueError, ["pass frequencies, or base=5.0"]),
         (
             {"head_dim": 8, "frequencies": np.ones(4), "scaling": {"rope_type": "linear", "factor": 2.0}},
             ValueError,
-            ["frequencies excludes", "'linear'"],
+            ["pass frequencies", "'linear'"],
         ),
         ({"head_dim": 8, "attention_factor": 2.0}, ValueError, ["attention_factor=2.0 needs frequencies"]),
         ({"head_dim": 8, "frequencies": np.ones(4), "attention_factor": -1}, ValueError, ["attention_factor", "-1"]),

@@ -34,7 +34,7 @@ FUNCTIONS: dict[Function, tuple[float, float]] = {
 }
 
 # defaults, which a recipe leaves out
-_USUAL = {
+_DEFAULTS = {
     "base": 10000.0,
     "freq_shift": 0.0,
     "first": 1.0,
@@ -43,7 +43,7 @@ _USUAL = {
     "odd": "crop",
     "scale": 1.0,
 }
-_USUAL_FEATURES = {"functions": ("sin", "cos"), "layout": "concatenated", "scale": 1.0}
+_FEATURE_DEFAULTS = {"functions": ("sin", "cos"), "layout": "concatenated", "scale": 1.0}
 
 
 def _functions(functions: Any) -> tuple[Function, ...]:
@@ -244,9 +244,7 @@ def sinusoidal(
     if frequencies is None:
         return _geometric(d, *settings, layout, names, odd, factor)
     if settings != (10000.0, 0.0, 1.0):
-        raise ValueError(
-            "frequencies excludes base={}, freq_shift={} and first={}; leave one side out".format(*settings)
-        )
+        raise ValueError("pass frequencies, or base={}, freq_shift={} and first={}, not both".format(*settings))
     return _build(d, frequencies, layout, names, odd, factor, {})
 
 
@@ -307,7 +305,7 @@ def _build(
     options = formula | {"layout": layout, "functions": names, "odd": odd, "scale": factor}
     return Encoding._of(
         Sinusoids(schedules, index[:, np.newaxis], phases, amplitudes),
-        recipe_of("sinusoidal", d, usual=_USUAL, **options),
+        recipe_of("sinusoidal", d, defaults=_DEFAULTS, **options),
     )
 
 
@@ -371,7 +369,9 @@ def fourier_features(
     function, row = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
         Sinusoids((schedule,), index[row], *_phases_and_amplitudes(function, names, factor)),
-        recipe_of("fourier_features", written, usual=_USUAL_FEATURES, functions=names, layout=layout, scale=factor),
+        recipe_of(
+            "fourier_features", written, defaults=_FEATURE_DEFAULTS, functions=names, layout=layout, scale=factor
+        ),
     )
 
 
@@ -439,7 +439,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     recipe: Recipe = ""
     if all(part._recipe for part in parts):
         reads = None if axes is None else [place[0] if len(place) == 1 else place for place in places]
-        recipe = recipe_of("join", [part._recipe for part in parts], usual={"axes": None}, axes=reads)
+        recipe = recipe_of("join", [part._recipe for part in parts], defaults={"axes": None}, axes=reads)
     return Encoding._of(
         Sinusoids(
             schedules,

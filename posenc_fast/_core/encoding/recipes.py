@@ -19,12 +19,12 @@ Recipe = str | tuple[str, tuple[Any, ...], dict[str, Any]]
 SHOWN = 64
 
 
-def recipe_of(name: str, *arguments: Any, usual: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
-    """Return a call without the options that have their defaults (usual)."""
+def recipe_of(name: str, *arguments: Any, defaults: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
+    """Return a call without the options that have their default values."""
     kept = {
         key: value
         for key, value in options.items()
-        if isinstance(value, np.ndarray) or usual is None or key not in usual or value != usual[key]
+        if isinstance(value, np.ndarray) or defaults is None or key not in defaults or value != defaults[key]
     }
     return name, arguments, kept
 

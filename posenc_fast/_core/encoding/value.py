@@ -106,7 +106,7 @@ class Encoding:
         sinusoids = Sinusoids((schedule,), index, *arrays)
         columns = {"phases": sinusoids.phases, "amplitudes": sinusoids.amplitudes}
         short_columns = {name: float(a[0]) if (a == a[0]).all() else a for name, a in columns.items()}
-        self._set(sinusoids, recipe_of("Encoding", written, usual=_COLUMNS, **short_columns))
+        self._set(sinusoids, recipe_of("Encoding", written, defaults=_COLUMNS, **short_columns))
 
     @classmethod
     def _of(cls, sinusoids: Sinusoids, recipe: Recipe = "") -> Self:
@@ -480,7 +480,7 @@ class Encoding:
         rows = self._rows_of(shape, start, step, positions)
         result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
         if out is not None and not same_memory(values, result) and _overlap(values, result):
-            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+            raise ValueError("out and x overlap without being the same array; pass out=x, or other memory")
         if values.size:
             add(plans, values, result, rows, scale, single, threads)
         return result if out is None else out
@@ -493,7 +493,7 @@ class Encoding:
             self._one_axis("add_to without positions")
             return progression(start, step, shape[-2])
         if np.ndim(start) or np.ndim(step) or (start, step) != (0, 1):
-            raise ValueError(f"positions excludes start={start!r} and step={step!r}; leave one side out")
+            raise ValueError(f"pass positions, or start={start!r} and step={step!r}, not both")
         converted = convert(positions, self._plans.axes)
         if converted.shape not in (shape[-2:-1], shape[:-1]):
             raise ValueError(

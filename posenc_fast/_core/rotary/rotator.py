@@ -237,7 +237,7 @@ class Rotator:
             rows_of = self._consecutive(length, start, single, inverse, dtype)
             return self._rotated(x, axis, 0, rows_of, out, threads, inverse)
         if start != 0:
-            raise ValueError(f"positions excludes start={start!r}; leave one side out")
+            raise ValueError(f"pass positions or start={start!r}, not both")
         places = convert(positions, self._angles.of("cos").ndim)
         groups, others = len(places.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
         if groups < 0 or places.shape != (*others[:groups], length):
@@ -352,7 +352,7 @@ class Rotator:
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
-            raise ValueError("out and x overlap without being the same array; give out=x, or memory of its own")
+            raise ValueError("out and x overlap without being the same array; pass out=x, or other memory")
         if x.size:
             # the engines need aligned values, contiguous along the last axis
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")

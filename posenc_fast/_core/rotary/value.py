@@ -158,7 +158,7 @@ class Rotary:
                 schedules = _pairs.axial(number, axes)
         else:
             if (number, scaling) != (10000.0, None):
-                raise ValueError(f"frequencies excludes base={number} and scaling={scaling!r}; leave one side out")
+                raise ValueError(f"pass frequencies, or base={number} and scaling={scaling!r}, not both")
             explicit = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             schedules, scaled_factor = explicit, factor
         settings = Settings(head, number, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)

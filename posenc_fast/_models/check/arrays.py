@@ -1,7 +1,7 @@
-"""Arrays of files by name: .npy, .npz and safetensors.
+"""Read arrays by name from .npy, .npz and safetensors files.
 
-Files are read, not mapped into memory: one that is cut meanwhile is an error, and not the end of the process. What their
-headers say is compared with their size before there is memory for it.
+Files are read instead of mapped into memory: a mapped file that another program cuts would crash the process. The sizes
+in a header are compared with the size of the file before memory is allocated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..._core.numbers.arguments import unique
 from ..._core.numbers.arrays import Array
 from ..._core.numbers.formats import float_type, types_here
 
-# what NumPy, zipfile, json and the parser of headers raise for files that are broken
+# errors that NumPy, zipfile, json and the parser of headers raise for damaged files
 _BROKEN = (
     AttributeError,
     EOFError,
@@ -41,7 +41,7 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-# types of safetensors that NumPy has
+# NumPy's dtypes for types of safetensors; bfloat16 is read as raw bytes
 _SAFETENSORS = {
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (8, 4, 2)},
     **{f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}") for kind in "IU" for size in (8, 4, 2, 1)},
@@ -49,22 +49,22 @@ _SAFETENSORS = {
     "BOOL": np.dtype("?"),
     "C64": np.dtype("<c8"),
 }
-# bits of all types of safetensors
+# number of bits of each type of safetensors
 _BITS = {
     **{kind: 8 * dtype.itemsize for kind, dtype in _SAFETENSORS.items()},
     **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
-# bytes that are read at a time
+# number of bytes to read at a time
 _PART = 1 << 24
-# the longest header that the format allows, and the largest number
+# largest size of a header in bytes, and largest number in it, that the format allows
 _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
 
 @contextlib.contextmanager
 def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Give errors the file's name that the user knows, where they have none or another."""
+    """Let errors without a file name, or with the name ``hidden``, show the name that the user passed."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def named(name: str, hidden: Path | None = None) -> Iterator[None]:
 
 
 class Vector(NamedTuple):
-    """The one-dimensional array of a .npy file, whose next values ``take`` reads."""
+    """The one-dimensional array of a .npy file. take: function that reads the next values."""
 
     length: int
     dtype: np.dtype[Any]
@@ -86,6 +86,7 @@ class Vector(NamedTuple):
 
 @contextlib.contextmanager
 def open_vector(path: str) -> Iterator[Vector]:
+    """Yield the one-dimensional array of a .npy file, to be read in parts."""
     with open(path, "rb") as file:
         with _reading(path, "a .npy file of numbers"):
             shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
@@ -133,17 +134,17 @@ def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype
 
 
 def _is_foreign(dtype: np.dtype[Any]) -> bool:
-    """Whether an array's values are objects or records, and no numbers."""
+    """Return whether an array's values are objects or records instead of numbers."""
     return dtype.hasobject or dtype.subdtype is not None or dtype.names is not None or not dtype.itemsize
 
 
 def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and type of an array whose type may be any."""
+    """Return shape, order and type of an array of any type."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is not for numbers")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    # of an old header that is read all the same, and of an expression that is none
+    # NumPy warns about headers of old versions, and about malformed headers before it raises an error
     with warnings.catch_warnings(action="ignore"):
         try:
             shape, fortran, dtype = read(file)
@@ -153,11 +154,12 @@ def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
 
 
 def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> None:
+    """Raise an error if an array needs more than the ``there`` bytes that the file contains."""
     if min(shape, default=0) < 0:
         raise ValueError(f"its shape is {shape}")
     needed = math.prod(shape) * dtype.itemsize
     if needed > there:
-        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, and {there} are there")
+        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, but the file has {there}")
 
 
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
@@ -165,7 +167,7 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
     values = np.empty(count, dtype)
     left = values.view(np.uint8).data
     while left:
-        # a member of an archive is copied before it is handed over
+        # zipfile decompresses a whole part into memory first, so read small parts
         got = file.readinto(left[:_PART])  # type: ignore[attr-defined]
         if not got:
             raise EOFError("it ends too early, or was cut while it was read")
@@ -177,7 +179,7 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 
 
 class Header(NamedTuple):
-    """Shape and bytes of an array; unread: the name of its type where that is none of NumPy's numbers, else ""."""
+    """Shape of an array and its size in bytes. unread: name of a type that NumPy does not have, else ""."""
 
     shape: tuple[int, ...]
     size: int
@@ -185,7 +187,7 @@ class Header(NamedTuple):
 
 
 class Archive(NamedTuple):
-    """Names of arrays, what reads one of them, and what reads its header alone."""
+    """Names of arrays, and functions that read the array of a name, or only its header."""
 
     names: tuple[str, ...]
     read: Callable[[str], Array]
@@ -194,28 +196,28 @@ class Archive(NamedTuple):
 
 @contextlib.contextmanager
 def open_archive(path: str) -> Iterator[Archive]:
-    """Return the arrays of an .npz file or of a .safetensors file."""
+    """Yield the arrays of an .npz or .safetensors file."""
     with open(path, "rb") as file:
         yield (_safetensors if path.lower().endswith(".safetensors") else _npz)(path, file)
 
 
 def _npz(path: str, file: IO[bytes]) -> Archive:
-    what = "an .npz file of numbers"
-    with _reading(path, what):
+    kind = "an .npz file of numbers"
+    with _reading(path, kind):
         archive = zipfile.ZipFile(file)
         members: dict[str, zipfile.ZipInfo] = {}
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name in members:
-                raise ValueError(f"{members[name].filename!r} and {member.filename!r} are two arrays of one name")
+                raise ValueError(f"{members[name].filename!r} and {member.filename!r} are arrays with the same name")
             if not member.is_dir():
                 members[name] = member
 
     @contextlib.contextmanager
     def opened(name: str) -> Iterator[IO[bytes]]:
-        with _reading(path, what):
+        with _reading(path, kind):
             if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise ValueError(f"{name!r} is compressed in a way that NumPy does not write")
+                raise ValueError(f"{name!r} has a compression that NumPy does not write")
             with archive.open(members[name]) as member:
                 yield member
 
@@ -235,14 +237,14 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
 
 
 def _safetensors(path: str, file: IO[bytes]) -> Archive:
-    """Return the arrays that a header in JSON lists, with their place behind it."""
+    """Return the arrays that the JSON header lists."""
     with _reading(path, "a safetensors file"):
         size = os.fstat(file.fileno()).st_size
         begin = 8 + int.from_bytes(file.read(8), "little")
         if not 8 < begin <= size:
-            raise ValueError("its header is not there")
+            raise ValueError("it has no complete header")
         if begin > _MOST_HEADER:
-            raise ValueError(f"its header has {begin - 8} bytes, more than any has")
+            raise ValueError(f"its header has {begin - 8} bytes, more than the format allows")
         entries = _entries(_values(file, np.dtype(np.uint8), begin - 8).tobytes(), size - begin)
 
     def read(name: str) -> Array:
@@ -263,7 +265,10 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
 
 
 def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
-    """Return the tensors of a header of safetensors, before ``size`` bytes of data; raise an error for what the format forbids."""
+    """Return the tensors in a header of safetensors; raise an error if it breaks a rule of the format.
+
+    size: number of bytes of data after the header.
+    """
 
     def refused(number: str) -> Any:
         raise ValueError(f"its header has the number {number}, which is not an integer from 0 to 2^64 - 1")
@@ -285,7 +290,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
         raise ValueError("its __metadata__ is not a mapping from strings to strings")
     for words in (*entries, *(metadata or {}), *(metadata or {}).values()):
-        # surrogates alone are no text
+        # raise an error for unpaired surrogates
         words.encode("utf-8")
     for name, entry in entries.items():
         _check_entry(name, entry)
@@ -293,14 +298,15 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         first, last = entry["data_offsets"]
         if first != end:
-            raise ValueError(f"{name!r} begins at byte {first}, where the tensor before ends at byte {end}")
+            raise ValueError(f"{name!r} begins at byte {first}, but the previous tensor ends at byte {end}")
         end = last
     if end != size:
-        raise ValueError(f"its tensors have {end} bytes, and {size} are there")
+        raise ValueError(f"its tensors need {end} bytes, but the file has {size}")
     return entries  # type: ignore[no-any-return]
 
 
 def _check_entry(name: str, entry: Any) -> None:
+    """Raise an error unless dtype, shape and size of a tensor agree."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name!r} must have dtype, shape and data_offsets, and nothing else")
     for key in ("shape", "data_offsets"):
@@ -311,10 +317,10 @@ def _check_entry(name: str, entry: Any) -> None:
         raise ValueError(f"{name!r} has dtype={kind!r}, which is not a type of safetensors")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         raise ValueError(
-            f"{name!r} has data_offsets={offsets!r}, which must be its first byte, and the byte behind its last"
+            f"{name!r} has data_offsets={offsets!r}, which must be its first byte, and the byte after its last"
         )
     count = _BITS[kind]
-    # the largest first: a side of 0 hides no product that is too large
+    # largest first, so that a side of 0 comes after all products that may be too large
     for side in sorted(shape, reverse=True):
         if count * side > _MOST_NUMBER:
             raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
@@ -324,24 +330,25 @@ def _check_entry(name: str, entry: Any) -> None:
 
 
 @contextlib.contextmanager
-def _reading(path: str, what: str) -> Iterator[None]:
+def _reading(path: str, kind: str) -> Iterator[None]:
+    """Turn errors of damaged files into a ValueError that names the file and its expected kind."""
     try:
         with named(path):
             yield
     except _BROKEN as error:
-        # a header that leads before the beginning of the file
+        # a damaged header may cause a seek to before the beginning of the file (EINVAL)
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         words = str(error)
-        raise ValueError(f"{path} cannot be read as {what}: {words[:400]}{'..' if words[400:] else ''}") from None
+        raise ValueError(f"{path} cannot be read as {kind}: {words[:400]}{'..' if words[400:] else ''}") from None
 
 
 def as_bfloat16(array: Array) -> Array:
-    """Return the bfloat16 numbers of bytes that NumPy stores; without ml_dtypes the same numbers in float32."""
+    """Return raw bytes of bfloat16 (dtype V2) as numbers: bfloat16 with ml_dtypes, else float32."""
     if array.dtype != np.dtype("V2"):
         return array
     if "bfloat16" in types_here():
         return array.view(float_type("bfloat16"))
-    # the upper half of a float32
+    # bfloat16 is the upper half of a float32
     halves = array.view("<u2").astype(np.uint32)
     return np.left_shift(halves, 16, out=halves).view(np.float32)

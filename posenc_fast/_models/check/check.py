@@ -1,4 +1,4 @@
-"""The check of functions, modules, files, arrays and configs: each tensor that can be positional is judged."""
+"""Check functions, modules, files, arrays and configs: judge each tensor that can be positional."""
 
 from __future__ import annotations
 
@@ -25,59 +25,60 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# encodings of a tensor by the config, or the part of the config that does not determine them
-_Said = tuple[tuple[Rotary, ...], str]
-_NOTHING: _Said = ((), "")
+# encodings that a tensor may have by the config, or the name of the part of the config that leaves them open
+_ByConfig = tuple[tuple[Rotary, ...], str]
+_NOTHING: _ByConfig = ((), "")
 
 
 def check(source: Any, expected: Any = None, *, config: Any = None, call: Call | None = None) -> Report:
-    """Say whether a position encoding is right: of a function, a torch module, a model's files, arrays or a config.
+    """Check the position encoding of a function, a torch module, a model's files, arrays or a config.
 
     Parameters
     ----------
     source : callable, torch.nn.Module, path, mapping of arrays, or config
-        A function of positions or of a length that returns rows, or cosines and sines; or a function of
-        ``(x, positions)`` that rotates x. A module of torch, or a model of transformers. A folder with a model's files,
-        or one of them: safetensors (or their index), .npz, .npy, with the package gguf GGUF, with torch pickled weights.
-        A state dictionary, of arrays or tensors by name; or a config, as `Rotary.from_config` reads it. Of files only
-        headers are read, and the tensors that can be positional.
+        A function of positions or of a length that returns rows, or cosines and sines. A function of ``(x, positions)``
+        that rotates x. A torch module, or a transformers model. A folder with a model's files, or one file:
+        safetensors (or their index), .npz, .npy, GGUF (needs gguf), or pickled weights (need torch). A state
+        dictionary: arrays or tensors by name. A config, as `Rotary.from_config` reads it. Only headers of files and
+        tensors that can be positional are read.
     expected : Encoding, Rotary, str, or config, optional
-        The encoding that a function or module must compute; a str is the name of a preset or the path of a config.
-        Default: the function is identified first, and the report says as what; a module is compared with its own
+        The encoding that a function or module must compute. A str is the name of a preset or the path of a config.
+        Default: identify the encoding of a function, which the report then names; compare a module with its own
         buffers.
     config : path, mapping or config of transformers, optional
-        The rotary encoding that is expected (default: that of the folder's config.json or params.json).
+        Config of the expected rotary encoding (default: config.json or params.json in the folder).
     call : {"positions", "length"}, optional
         The argument of a function (default: `check` tries both).
 
     Returns
     -------
     Report
-        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one for each function,
-        module and tensor, and for the config. As text a report has a line for each finding that differs.
+        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one entry for each
+        function, module and tensor, and for the config. Findings that differ only in numbers of their names share a
+        line of the text.
 
     Raises
     ------
     TypeError, ValueError, OSError, ImportError
-        When an argument does not fit, or a file cannot be read or needs a package; the error has its name.
+        If an argument is invalid, or a file cannot be read or needs a package. The error names it.
 
     Notes
     -----
-    A value is right if it is the exact one rounded once to its type, or what float32 arithmetic makes of it: frequencies
-    within a few units in the last place, cosines and sines within the error of float32 angles. Tables in 16 bits are
-    right if they are rounded once. Frequencies in 16 bits are wrong: angles are their products with positions.
-    Without a config, frequencies and tables that any source makes are right. Ambiguous values, and values of
-    no known encoding, such as learned positions, are unknown.
+    A value is right if it is the exact value rounded once to its type, or differs from it only by the errors of
+    float32 arithmetic. These are a few units in the last place for frequencies, and the error of float32 angles for
+    cosines and sines. Tables in 16 bits are right if they are rounded once. Frequencies in 16 bits are wrong, because
+    positions multiply their errors. Without a config, frequencies and tables of any known encoding are right.
+    Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
 
-    Functions run at about a hundred positions up to a million, as NumPy, torch or jax arrays, whichever they take and
-    is imported. Of modules, copies run in evaluation mode, so that nothing of the model changes. Nothing from files is
+    Functions are called at about a hundred positions up to a million, as arrays of NumPy, or of torch or jax if these
+    are imported. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in files is never
     executed.
 
-    A config has a verdict of its own, in a finding of kind "config". It is wrong if it contradicts itself, has a key that
-    the model does not read, or a value that cannot be read; unknown for a model that posenc_fast does not know, or that
-    has no rotary encoding. Frequencies beside a config that cannot be read are unknown. Where no tensor is compared
-    with a config that is right, its finding says what it means: most checkpoints store no frequencies. At most 64
-    parts, 128 kinds of layers and 4096 keys in a part are read.
+    A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
+    key that the model does not read, or a value that cannot be read. It is unknown if the model is unknown or has no
+    rotary encoding. Frequencies are unknown if their config cannot be read. If no tensor is compared with a right
+    config, the finding describes the encoding, because most checkpoints store no frequencies. At most 64 parts, 128
+    kinds of layers and 4096 keys of a part are read.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         )
         return Report("arrays", _findings(tensors, expected))
     if config is not None:
-        raise TypeError(f"source must be a path or a mapping of arrays beside a config, not {type(source).__name__}")
+        raise TypeError(f"with config, source must be a path or a mapping of arrays, not {type(source).__name__}")
     if not _is_config(source):
         raise TypeError(
             "source must be a function, a torch module, a path, a mapping of arrays or a config, not "
@@ -127,11 +128,11 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
 
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
-    """Return the report on a module of torch: its buffers, and what it computes."""
+    """Return the report on a torch module: its buffers, and the values that it computes."""
     wanted, longest = as_expected(expected, config)
     parts = parts_of_transformers(model)
     if wanted is None and parts:
-        # a module of a higher level, which needs torch: by its name, as it is imported for such models alone
+        # import this module of an outer ring by name, because it needs torch and only these models need it
         report: Report = importlib.import_module("posenc_fast.transformers").check(model)
         runs = findings_of_runs(model, wanted, longest, report.findings, parts)
         return replace(report, findings=(*report.findings, *runs))
@@ -140,8 +141,8 @@ def _of_module(model: Any, expected: Any, config: Any) -> Report:
         for name, tensor in (*model.named_buffers(), *model.named_parameters())
         if not tensor.is_meta
     )
-    said = expected if config is None and _is_config(expected) else config
-    known = expected_of(_config(said)) if said is not None else Expected()
+    of_model = expected if config is None and _is_config(expected) else config
+    known = expected_of(_config(of_model)) if of_model is not None else Expected()
     buffers = tuple(finding for finding, _ in _judged(tensors, known, False))
     return Report(type(model).__name__, (*buffers, *findings_of_runs(model, wanted, longest, buffers)))
 
@@ -161,10 +162,9 @@ def _config(config: Any) -> Any:
 def _of_files(path: str, config: Any) -> Report:
     is_config = path.lower().endswith(".json") and not path.endswith(".index.json")
     if is_config and config is not None:
-        raise ValueError(f"{path} is a config: give the weights, and it as config")
-    beside = path if is_config else config_in(path)
+        raise ValueError(f"{path} is a config; pass the weights as source and this file as config")
     if config is None:
-        config = beside
+        config = path if is_config else config_in(path)
     expected = expected_of(_config(config)) if config is not None else Expected()
     with open_files(path) as tensors:
         return Report(path, _findings(tensors, expected, any_name=path.lower().endswith(".npy"), whole=True))
@@ -173,15 +173,15 @@ def _of_files(path: str, config: Any) -> Report:
 def _findings(
     tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool = False, whole: bool = False
 ) -> tuple[Finding, ...]:
-    """Return the findings for tensors, and for the parts of the config that were wrong, missed, or not compared.
+    """Return the findings for tensors, and for parts of the config that are wrong, open, or not compared.
 
-    any_name: whether all tensors may be positional. whole: whether the tensors are all of a model's.
+    any_name: whether tensors of any name may be positional. whole: whether these are all tensors of a model.
     """
     judged = list(_judged(tensors, expected, any_name))
     findings = [finding for finding, _ in judged]
-    # of a config that is right, tensors that the config is for have verdicts already
-    alone = not judged or (whole and not any(said != _NOTHING for _, said in judged))
-    missed = {why for _, (_, why) in judged}
+    # a right part needs no finding if tensors were compared with it
+    alone = not judged or (whole and not any(by_config != _NOTHING for _, by_config in judged))
+    missed = {open_part for _, (_, open_part) in judged}
     for part in expected.parts:
         needed = alone if part.verdict == "right" else part.name in missed
         if part.verdict == "wrong" or needed or not judged:
@@ -192,10 +192,10 @@ def _findings(
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _Said]]:
-    """Yield a finding for each tensor that can be positional, with what the config says of the tensor.
+def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _ByConfig]]:
+    """Yield a finding for each tensor that can be positional, with the encodings that it may have by the config.
 
-    Cosines and sines of a name share a finding.
+    Cosines and sines with matching names share a finding.
     """
     chosen: list[tuple[Tensor, Kind]] = []
     gaps = []
@@ -216,38 +216,40 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
         name, key = tensor.name, (tensor.file, tensor.name)
         if kind == "sin" and key in paired:
             continue
-        said = rotaries, why = expected.of(name) if kind not in ("schedule", "table") else _NOTHING
+        by_config = rotaries, open_part = expected.of(name) if kind not in ("schedule", "table") else _NOTHING
         parts = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
         whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
         if names[name] > 1:
             whole = f"{tensor.file}: {whole}"
         unread = next((part.unread for part in parts if part.unread), "")
         if unread:
-            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are not read"), said
+            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are unsupported"), by_config
             continue
         if any(part.size > MOST_BYTES for part in parts):
-            yield Finding(whole, "a tensor", "unknown", None, f"{tensor.size} bytes are more than are read"), said
+            reason = f"{tensor.size} bytes exceed the limit of {MOST_BYTES}"
+            yield Finding(whole, "a tensor", "unknown", None, reason), by_config
             continue
         values = [part.read() for part in parts]
         try:
             arrays = [array_of(value, part.name) for value, part in zip(values, parts, strict=True)]
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-            # integer tensors called positions are usually indices
+            # integer tensors with the name of positions are usually indices
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(whole, "a tensor", "unknown", None, str(error)), said
+                yield Finding(whole, "a tensor", "unknown", None, str(error)), by_config
             continue
-        alike = (kind, said, sines_first(name), *(_content(array) for array in arrays))
+        alike = (kind, by_config, sines_first(name), *(_content(array) for array in arrays))
         if alike not in judgements:
             finding = _finding(name, kind, arrays, rotaries, expected.length)
-            judgements[alike] = finding.undecided(why) if why else finding
-        yield replace(judgements[alike], name=whole), said
+            judgements[alike] = finding.undecided(open_part) if open_part else finding
+        yield replace(judgements[alike], name=whole), by_config
     for gap in gaps:
         shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
-        yield Finding(gap.file, "index", "wrong", None, f"names tensors that their files lack: {shown}"), _NOTHING
+        reason = f"lists tensors that are missing in their files: {shown}"
+        yield Finding(gap.file, "index", "wrong", None, reason), _NOTHING
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
-    """Return the sines that belong to each table of cosines, by its file and name: those of its own file, or else any."""
+    """Return the sines that belong to each table of cosines, preferably from the same file, by file and name."""
     sines = {(tensor.file, tensor.name): tensor for tensor, kind in chosen if kind == "sin"}
     anywhere = {tensor.name: tensor for tensor in sines.values()}
     partners = {}
@@ -265,14 +267,14 @@ def _content(array: Array) -> tuple[Any, ...]:
 
 def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
     if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
-        says = f"all values are {arrays[0].flat[0]!s}: never written, or no positions"
-        return Finding(name, "a tensor", "unknown", None, says)
+        reason = f"all values are {arrays[0].flat[0]!s}: never written, or not positional"
+        return Finding(name, "a tensor", "unknown", None, reason)
     if kind == "table":
         return judge_table(name, arrays[0])
     if kind in ("frequencies", "schedule"):
         finding = judge_frequencies(name, arrays[0], rotaries, length=length)
         if finding.verdict == "wrong" and rotaries and name.endswith("inv_freq"):
-            more = "; transformers computes it anew from the config, programs that load it do not"
+            more = "; transformers computes frequencies from the config instead, but other programs may load these"
             return replace(finding, says=finding.says + more)
         return finding
     if kind == "divisors":
@@ -286,12 +288,12 @@ def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary,
 
 
 def _divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
-    """Return the finding for numbers that a program divides the powers of the base by, as GGUF has them."""
+    """Return the finding for divisors of the powers of the base, as GGUF stores them."""
     divisors = values.astype(np.float64).reshape(-1)
     for rotary in rotaries:
         if rotary.base is not None and 2 * len(divisors) == rotary.rotary_dim and divisors.all():
             plain = Rotary(rotary.rotary_dim, base=rotary.base).frequencies
             finding = judge_frequencies(name, plain / divisors, rotaries, length=length)
             return replace(finding, says=f"powers of the base, divided by these: {finding.says}")
-    says = "numbers that frequencies are divided by, without a config that says what they are to be"
-    return Finding(name, "divisors of rotary frequencies", "unknown", None, says)
+    reason = "divisors of frequencies, without a config to compare them with"
+    return Finding(name, "divisors of rotary frequencies", "unknown", None, reason)

@@ -93,7 +93,7 @@ def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
 def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     """Return the expected encoding (None if unknown) and the longest position of a config."""
     if expected is not None and config is not None:
-        raise TypeError("expected and config exclude each other; leave one of them out")
+        raise TypeError("pass expected or config, not both")
     if expected is None and config is None:
         return None, None
     name, value = ("config", config) if expected is None else ("expected", expected)
@@ -218,8 +218,8 @@ class _Function:
             if tables is not None:
                 return _Rows(None, tables)
         if getattr(value, "shape", None) == (self.width, count):
-            says = f"shape {tuple(value.shape)}: rows and columns are exchanged"
-            self.odd = Finding(self.name, "computed rows", "wrong", "shape", says)
+            reason = f"shape {tuple(value.shape)}: rows and columns are exchanged"
+            self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
         raise Unusable(f"it returned {shape_of(value)} for {count} positions")
 
     def at(self, positions: Floats) -> _Rows:
@@ -276,8 +276,8 @@ class _Function:
         for count in (20, 22, 42):
             with contextlib.suppress(Unusable):
                 self.results(call_quietly(self.function, 21), count)
-                says = f"f(21) returned {count} rows"
-                self.odd = Finding(self.name, "computed rows", "wrong", "shape", says)
+                reason = f"f(21) returned {count} rows"
+                self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
         return None
 
     def _of_one(self) -> _Way | None:
@@ -355,29 +355,31 @@ def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Findi
     if isinstance(ran, Finding):
         return ran
     positions, results, limit = ran
-    said = f"; called as {way.words}{limit}"
-    finding = _judge(runner.name, results, positions, wanted, said)
+    call_clause = f"; called as {way.words}{limit}"
+    finding = _judge(runner.name, results, positions, wanted, call_clause)
     if finding.verdict == "wrong" and not runner.repeats():
-        return Finding(runner.name, finding.is_, "unknown", None, f"it returns different values at each call{said}")
+        return Finding(
+            runner.name, finding.is_, "unknown", None, f"it returns different values at each call{call_clause}"
+        )
     if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
-        says = f"{finding.says}, where the config has {longest:g} positions"
-        finding = replace(finding, verdict="wrong", fault="length", says=says)
+        reason = f"{finding.says}, where the config has {longest:g} positions"
+        finding = replace(finding, verdict="wrong", fault="length", says=reason)
     if finding.verdict == "right":
         more = _by_short_tables(runner, wanted) if way.counts else _by_real_positions(runner, wanted)
         finding = more if isinstance(more, Finding) else replace(finding, says=finding.says + more)
     return finding
 
 
-def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, said: str) -> Finding:
+def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, call_clause: str) -> Finding:
     exact = expected_of_width(wanted, results.width, name)
     if results.rows is not None:
         assert exact is None or isinstance(exact, Encoding)
-        return judge_code_rows(name, results.rows, positions, exact, said)
+        return judge_code_rows(name, results.rows, positions, exact, call_clause)
     assert results.tables is not None
     if isinstance(exact, Encoding):
-        says = f"cosines and sines{said}, where rows of {exact!r} are expected"
-        return Finding(name, "computed cosines and sines", "wrong", "shape", says)
-    return judge_code_tables(name, results.tables, positions, exact, said)
+        reason = f"cosines and sines{call_clause}, where rows of {exact!r} are expected"
+        return Finding(name, "computed cosines and sines", "wrong", "shape", reason)
+    return judge_code_tables(name, results.tables, positions, exact, call_clause)
 
 
 def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
@@ -502,8 +504,8 @@ def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
         except Unusable as error:
             return Finding(runner.name, FUNCTION, "wrong", "error", f"f({length}): {error}")
         if finding.verdict == "wrong":
-            says = f"{finding.says}; the rows of longer tables are right"
-            return replace(finding, says=says)
+            reason = f"{finding.says}; the rows of longer tables are right"
+            return replace(finding, says=reason)
     return ""
 
 
@@ -575,9 +577,9 @@ def _head_dims(name: str) -> Iterator[int]:
 
 def _runner(function: Any, arrange: Any, make: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
     def run(x: Floats, positions: Floats) -> Array:
-        where = _as_integers(positions[:, 0] if positions.shape[1] == 1 else positions)
+        converted = _as_integers(positions[:, 0] if positions.shape[1] == 1 else positions)
         vectors = arrange(x.astype(np.float32))
-        result = call_quietly(function, make(vectors), make(where[np.newaxis] if batched else where))
+        result = call_quietly(function, make(vectors), make(converted[np.newaxis] if batched else converted))
         rotated = numbers_in(result, "x")
         if rotated.shape != vectors.shape:
             raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
@@ -593,11 +595,11 @@ def judge_rotated(
     wanted: Expected,
     longest: float | None,
     axes: int,
-    said: str,
+    call_clause: str,
 ) -> Finding:
     """Rotate vectors at positions up to the largest that works, and return the finding.
 
-    run: function of vectors and positions (n, axes) that returns rotated vectors. said: clause about the call.
+    run: function of vectors and positions (n, axes) that returns rotated vectors. call_clause: clause about the call.
     """
     positions = positions_up_to(longest, axes)
     largest = np.abs(positions).max(axis=1)
@@ -612,5 +614,5 @@ def judge_rotated(
             continue
         exact = expected_of_width(wanted, head, name)
         assert not isinstance(exact, Encoding)
-        return judge_rotation(name, Rotation(before, after, some), exact, said + why.format(most))
-    return Finding(name, FUNCTION, "wrong", "error", f"{said[2:]}{why.format(0)}")
+        return judge_rotation(name, Rotation(before, after, some), exact, call_clause + why.format(most))
+    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause[2:]}{why.format(0)}")

@@ -1,4 +1,4 @@
-"""Verdicts on the parts of a model's config, and the rotary encodings that each tensor may have."""
+"""Judge the parts of a model's config, and find the rotary encodings that each tensor may have."""
 
 from __future__ import annotations
 
@@ -10,47 +10,50 @@ from typing import Any, NamedTuple
 from ..._core.rotary.value import Rotary
 from ..config import others, reader, table
 from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping
-from .frequencies import called
+from .frequencies import described
 from .report import Finding, Verdict
 
 # keys of the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
-# names of parts that encode no text
+# names of parts that do not encode text
 _TOWERS = re.compile(
     r"(^|[._])(vis|vision|visual|image|img|pixel|patch|vit|clip|siglip|video|audio|speech|sound|codec|mel|whisper|vocoder"
     r"|token2wav|code2wav|talker|dit|thinker|tower|depth|detok|decoder_model|vae|connector|projector|qformer|resampler)"
 )
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
-# parts of a config that are no models
+# parts of a config that do not describe models
 _OTHERS = ("quantization_config", "compression_config", "generation_config")
-# keys of which a model without a type has one
+# a part without a model type is a model if it has one of these keys
 _SIZES = {name for names in SPELLINGS.values() for name in names}
-# how deep parts of parts are; more parts than any model has, and more keys in one
+# largest depth of nested parts; limits of parts and of keys in a part, above those of any model
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
-# kinds of layers that a finding describes, and its characters
+# largest number of kinds of layers that a finding describes, and of its characters
 _MOST_KINDS, _MOST_LETTERS = 8, 600
 _STORED = "no file stores the frequencies: the program that loads the model computes them"
 
 
 class Part(NamedTuple):
-    """A part of a config that is a model. turns: False for a model without a rotary encoding. tower: no part for text."""
+    """A part of a config that describes a model.
+
+    rotates: False for a model without a rotary encoding. tower: whether the part does not encode text.
+    """
 
     name: str
     verdict: Verdict
-    says: str
+    reason: str
     rotaries: tuple[Rotary, ...] = ()
     length: float | None = None
-    turns: bool = True
+    rotates: bool = True
     tower: bool = False
 
     @property
     def finding(self) -> Finding:
-        says = self.says if len(self.says) <= _MOST_LETTERS else f"{self.says[:_MOST_LETTERS]}.."
-        return Finding(self.name, "config", self.verdict, None, says)
+        reason = self.reason if len(self.reason) <= _MOST_LETTERS else f"{self.reason[:_MOST_LETTERS]}.."
+        return Finding(self.name, "config", self.verdict, None, reason)
 
 
 class Expected(NamedTuple):
-    """The parts of a config; none without a config. alone: whether the config has one part."""
+    """The parts of a config; empty without a config. alone: whether the config has only one part."""
 
     parts: tuple[Part, ...] = ()
     alone: bool = True
@@ -61,13 +64,13 @@ class Expected(NamedTuple):
 
     @property
     def length(self) -> float | None:
-        """The longest position; None if no part has one."""
+        """Longest position; None if no part has one."""
         return max((part.length for part in self.parts if part.length is not None), default=None)
 
     def of(self, name: str) -> tuple[tuple[Rotary, ...], str]:
-        """Return the encodings that a tensor of this name may have; if there are none, the part of the config that does not tell.
+        """Return the encodings that a tensor of this name may have, or the part of the config that leaves them open.
 
-        Without a config, and for a tower that a config for text does not describe, there are neither.
+        The result is ``((), "")`` without a config, and for a tower if the config only describes text.
         """
         tower = _TOWERS.search(name) is not None
         if not self.parts or (self.alone and tower and not self.parts[0].tower):
@@ -75,45 +78,45 @@ class Expected(NamedTuple):
         may_be = self.parts
         if _TEXT.search(name) and not tower:
             may_be = tuple(part for part in self.parts if not part.tower) or self.parts
-        unread = [part for part in may_be if part.turns and not part.rotaries]
+        unread = [part for part in may_be if part.rotates and not part.rotaries]
         rotaries = () if unread else self.rotaries
         part = (*unread, *may_be)[0]
         return rotaries, "" if rotaries else part.name
 
 
 def expected_of(config: Any) -> Expected:
-    """Return what all parts of a config say, a mapping or an object of transformers."""
+    """Return the parts of a config, which is a mapping or an object of transformers."""
     config = as_mapping(config)
     pairs = list(itertools.islice(_parts("config", config, _DEPTH), _MOST_PARTS + 1))
     if len(pairs) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in pairs):
-        says = f"posenc_fast reads no config of more than {_MOST_PARTS} parts, or of {_MOST_KEYS} keys in one"
-        return Expected((Part("config", "unknown", says),))
-    parts = [_part_of(where, part) for where, part in pairs]
+        reason = f"posenc_fast reads at most {_MOST_PARTS} parts of a config, and at most {_MOST_KEYS} keys of a part"
+        return Expected((Part("config", "unknown", reason),))
+    parts = [_part_of(place, part) for place, part in pairs]
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
-        # parts say what the whole says
+        # leave out the whole if its parts repeat its verdict
         of_parts = {rotary for part in inner for rotary in part.rotaries}
-        said = {
+        repeated = {
             "right": set(whole.rotaries) <= of_parts,
             "wrong": any(part.verdict == "wrong" for part in inner),
             "unknown": not all(part.tower for part in inner),
         }
-        if said[whole.verdict]:
+        if repeated[whole.verdict]:
             return Expected(tuple(inner), False)
     return Expected(tuple(parts), not inner)
 
 
-def _parts(where: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a config and its parts, those of text first, each with its own type."""
-    yield where, config
+def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield a config and then its parts, parts for text first, each with its place and its own model type."""
+    yield place, config
     whole = str(config.get("model_type") or "")
     inner = [(str(key), value) for key, value in config.items() if str(key).endswith("_config")]
     for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
         if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
             model = _type_of(value, key, whole)
-            # of a whole that posenc_fast knows, the parts that rotate are known, too
+            # if the type of the whole is known, all its parts with a rotary encoding have known types
             if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
-                yield from _parts(f"{where}[{key!r}]", {**value, "model_type": model}, depth - 1)
+                yield from _parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 
 
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
@@ -125,57 +128,57 @@ def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
     return default if default in table.types() else own
 
 
-def _part_of(where: str, part: Mapping[str, Any]) -> Part:
-    """Return the verdict on one part, without the parts in it."""
+def _part_of(place: str, part: Mapping[str, Any]) -> Part:
+    """Return the verdict on one part, without its inner parts."""
     model = str(part.get("model_type") or "")
-    tower = _TOWERS.search(model) is not None or _TOWERS.search(where.rpartition("[")[2].strip("'\"]")) is not None
+    tower = _TOWERS.search(model) is not None or _TOWERS.search(place.rpartition("[")[2].strip("'\"]")) is not None
     try:
         form = others.NAMES.get(others.form_of(part), "")
         kind = form or model
-        name = f"{where} ({kind})" if kind else where
+        name = f"{place} ({kind})" if kind else place
         known = {*table.types(), *table.parts(), *table.names("without"), *table.pairs("unreadable")}
         if not (part.get("architectures") or model in known or form):
-            says = f"posenc_fast does not know the model_type {model!r}" if model else "the config has no model_type"
-            return Part(name, "unknown", says, tower=tower)
+            reason = f"posenc_fast does not know the model_type {model!r}" if model else "the config has no model_type"
+            return Part(name, "unknown", reason, tower=tower)
         kinds = [
             (options, None if arguments is None else Rotary(**arguments))
             for options, arguments in reader.encodings_of(part)
         ]
     except NoRotary as error:
-        return Part(name, "unknown", str(error), turns=False, tower=tower)
+        return Part(name, "unknown", str(error), rotates=False, tower=tower)
     except Undecided as error:
         return Part(name, "unknown", str(error), tower=tower)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # what the reader did not expect says little by itself
-        says = str(error) if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"
-        return Part(name, "wrong", says, tower=tower)
+        # the message of an unexpected error may be unclear without its type
+        reason = str(error) if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"
+        return Part(name, "wrong", reason, tower=tower)
     rotaries = tuple(dict.fromkeys(rotary for _, rotary in kinds if rotary is not None))
     if not rotaries:
-        return Part(name, "unknown", "no layer has a rotary encoding", turns=False, tower=tower)
+        return Part(name, "unknown", "no layer has a rotary encoding", rotates=False, tower=tower)
     length = _length(part)
     longest = "" if length is None else f"; longest position {length:g}"
     return Part(name, "right", f"{_words(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
 
 
 def _words(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
-    """Return the encodings of all kinds of layers in words."""
+    """Return a description of the encodings of all kinds of layers."""
     layers: dict[Rotary | None, list[str]] = {}
     for options, rotary in kinds:
         labels = [f"layer {options['layer']}"] if "layer" in options else []
         labels += [options["layer_type"]] if "layer_type" in options else []
         labels += [f"{options['seq_len']:g} tokens"] if "seq_len" in options else []
         layers.setdefault(rotary, []).append(" at ".join(labels))
-    said = []
+    texts = []
     for rotary, names in layers.items():
-        words = "no rotary encoding" if rotary is None else f"{called(rotary)}, {rotary.rotary_dim // 2} pairs"
+        words = "no rotary encoding" if rotary is None else f"{described(rotary)}, {rotary.rotary_dim // 2} pairs"
         names = [name for name in names if name]
         shown = ", ".join(names[:_MOST_KINDS]) + (", .." if names[_MOST_KINDS:] else "")
-        said.append(f"{shown}: {words}" if names and len(layers) > 1 else words)
-    return "; ".join(said[:_MOST_KINDS]) + ("; .." if said[_MOST_KINDS:] else "")
+        texts.append(f"{shown}: {words}" if names and len(layers) > 1 else words)
+    return "; ".join(texts[:_MOST_KINDS]) + ("; .." if texts[_MOST_KINDS:] else "")
 
 
 def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters of a scaling, empty where there is none."""
+    """Return the parameters of the scaling; empty if there is none."""
     for name in ("rope_scaling", "rope_parameters"):
         scaling = part.get(name)
         if isinstance(scaling, Mapping) and scaling:
@@ -184,7 +187,7 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _length(part: Mapping[str, Any]) -> float | None:
-    """Return the longest position of a part: that of its config, or of its scaling if that is longer."""
+    """Return the longest position of a part: the maximum of its config and of its scaling; None if it has neither."""
     scaling = _scaling_of(part)
 
     def number(value: Any) -> float:

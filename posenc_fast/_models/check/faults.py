@@ -1,4 +1,4 @@
-"""Faults of people's own code: each is constructed from the exact values, and compared with the rows that the code returned."""
+"""Recognize faults of user code: construct the rows of each known fault, and compare them with the returned rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from .report import Fault
 from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
-# rows of a first look, which rejects most candidates
+# number of rows in the first comparison, which rejects most candidates
 _FEW = 10
-# rows that `identify` is given, and the most offsets that are tried
-_CONSECUTIVE, _OFFSETS = 64, range(-4, 9)
-# numbers of rows after which tables are tried to repeat, at a time
+# number of rows for `identify`
+_CONSECUTIVE = 64
+# offsets of positions to try
+_OFFSETS = range(-4, 9)
+# number of candidates for the length of a repeating table to compare at a time
 _CHUNK = 1 << 16
-# rows on which columns are matched
+# number of rows on which columns are matched
 _MATCHED = 128
 _UNITS = {
     180 / math.pi: "multiplied by 180/pi: sines take radians, not degrees",
@@ -37,7 +39,10 @@ _UNITS = {
 
 
 class Sample(NamedTuple):
-    """Rows that code returned: values (n, d) at positions (n, axes), the type of their numbers, and what else they may differ by."""
+    """Rows that code returned: values (n, d) at positions (n, axes), in a format.
+
+    slack: difference to allow in addition to the rounding errors of the format.
+    """
 
     values: Floats
     positions: Floats
@@ -49,20 +54,20 @@ class Sample(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Fault None: right. The numbers are those of a `Finding`."""
+    """A fault, or None for right rows, with the other fields of a `Finding`."""
 
     fault: Fault | None
-    says: str
+    reason: str
     largest_error: float | None = None
     radians: float | None = None
     first_position: float | None = None
 
 
 class _Variant(NamedTuple):
-    """The rows that a fault makes: waves, at positions."""
+    """The rows that a fault would produce: waves, at positions."""
 
     fault: Fault
-    says: str
+    reason: str
     waves: Waves
     positions: Floats
 
@@ -70,34 +75,34 @@ class _Variant(NamedTuple):
 def judge_rows(
     sample: Sample, encoding: Encoding, *, base: float | None = None, plain: Encoding | None = None
 ) -> Outcome:
-    """Compare rows with an encoding at their positions, and name the fault where they differ.
+    """Compare rows with an encoding at their positions, and name the fault if they differ.
 
-    base: of the frequencies, where the encoding does not know it. plain: the encoding without a scaling of frequencies.
+    base: base of the frequencies if the encoding does not store it. plain: encoding without a scaling of frequencies.
     """
     waves = Waves.of(encoding)
     finite = np.isfinite(sample.values).all(axis=1)
     kept = sample.take(finite)
-    where = np.abs(sample.positions).max(axis=1)
+    coordinates = np.abs(sample.positions).max(axis=1)
     if not finite.any():
-        return Outcome("values", "no row is finite", math.inf, None, float(where.min()))
+        return Outcome("values", "no row is finite", math.inf, None, float(coordinates.min()))
     wrong = ~_near(kept, waves, kept.positions)
     error = np.abs(kept.values - waves.at(kept.positions @ waves.frequencies.T)).max()
     radians = radians_at_end(kept.values, waves, kept.positions, np.arange(len(kept.values)))
-    bad = np.r_[where[finite][wrong.any(axis=1)], where[~finite]]
+    bad = np.r_[coordinates[finite][wrong.any(axis=1)], coordinates[~finite]]
     numbers = (float(error), radians, float(bad.min()) if bad.size else None)
     if not wrong.any():
         if finite.all():
             return Outcome(None, "", *numbers)
-        return Outcome("values", f"{_rows_of(where[~finite])} not finite", math.inf, *numbers[1:])
+        return Outcome("values", f"{_rows_of(coordinates[~finite])} not finite", math.inf, *numbers[1:])
     explained = _explained(kept, encoding, base, plain)
-    more = "" if finite.all() else f"; {_rows_of(where[~finite])} not finite"
+    more = "" if finite.all() else f"; {_rows_of(coordinates[~finite])} not finite"
     if explained is None:
-        return Outcome("frequencies", f"the values are others, and nothing known explains them{more}", *numbers)
+        return Outcome("frequencies", f"the values differ, and no known fault explains the difference{more}", *numbers)
     return Outcome(explained[0], explained[1] + more, *numbers)
 
 
 def _rows_of(positions: Floats) -> str:
-    """Return the subject of a sentence on the rows of some positions, and its verb."""
+    """Return the beginning of a sentence about the rows of some positions: subject and verb."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
     shown = ", ".join(f"{value:.10g}" for value in np.sort(positions)[:4])
@@ -112,7 +117,7 @@ def _near(sample: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.boo
 
 
 def is_right(sample: Sample, encoding: Encoding) -> bool:
-    """Whether all rows are an encoding's."""
+    """Return whether all rows agree with an encoding."""
     return bool(_near(sample, Waves.of(encoding), sample.positions).all())
 
 
@@ -125,11 +130,11 @@ def _explains(sample: Sample, variant: _Variant) -> bool:
 def _explained(
     sample: Sample, encoding: Encoding, base: float | None, plain: Encoding | None
 ) -> tuple[Fault, str] | None:
-    """Return the first fault that makes all rows, alone or with a factor."""
+    """Return the first fault that explains all rows, with or without a common factor."""
     waves = Waves.of(encoding)
     for variant in _variants(sample, encoding, base, plain):
         if _explains(sample, variant):
-            return variant.fault, variant.says
+            return variant.fault, variant.reason
     zero = (sample.values == 0).all(axis=1) & (waves.at(sample.positions @ waves.frequencies.T) != 0).any(axis=1)
     if zero.any() and not zero.all():
         explained = _zeros(sample, encoding, zero, base, plain)
@@ -140,7 +145,7 @@ def _explained(
         return "length", length
     judged = judge_waves(sample.values, encoding, sample.positions, sample.form)
     if judged.fault == "rounded":
-        return "rounded", judged.says
+        return "rounded", judged.reason
     permutation = _permutation(sample, waves)
     if permutation:
         return "layout", permutation
@@ -149,29 +154,29 @@ def _explained(
         scaled = sample._replace(values=sample.values / factor)
         for variant in _variants(scaled, encoding, base, plain):
             if _explains(scaled, variant):
-                return variant.fault, f"{variant.says}, and all values are multiplied by {factor:.6g}"
+                return variant.fault, f"{variant.reason}, and all values are multiplied by {factor:.6g}"
     several = _by_identification(sample, encoding)
     if several is not None:
         return several
     if judged.fault == "values":
-        return "values", judged.says
+        return "values", judged.reason
     return None
 
 
 def _zeros(
     sample: Sample, encoding: Encoding, zero: npt.NDArray[np.bool_], base: float | None, plain: Encoding | None
 ) -> tuple[Fault, str] | None:
-    """Return the fault of rows of zeros, where the others are right or have a fault with a name."""
-    where = np.abs(sample.positions).max(axis=1)
-    says = f"{_rows_of(where[zero])} zero"
+    """Return the fault of rows of zeros if the other rows are right or have a known fault."""
+    coordinates = np.abs(sample.positions).max(axis=1)
+    reason = f"{_rows_of(coordinates[zero])} zero"
     rest = sample.take(~zero)
-    # a table that ends: zeros from some position on
-    fault: Fault = "length" if zero.sum() > 1 and where[zero].min() > where[~zero].max() else "padding"
+    # a table that is too short has zeros from some position on
+    fault: Fault = "length" if zero.sum() > 1 and coordinates[zero].min() > coordinates[~zero].max() else "padding"
     if _near(rest, Waves.of(encoding), rest.positions).all():
-        return fault, says
+        return fault, reason
     for variant in _variants(rest, encoding, base, plain):
         if _explains(rest, variant):
-            return fault, f"{says}; in the others, {variant.says}"
+            return fault, f"{reason}; in the others, {variant.reason}"
     return None
 
 
@@ -199,7 +204,7 @@ def _times(waves: Waves, factor: float) -> Waves:
 
 
 def _starts(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield rows of other positions: some too far, from the last to the first, or all of one."""
+    """Yield rows of other positions: shifted, in reverse order, or the same position in each row."""
     for offset in sorted(_OFFSETS, key=lambda one: (abs(one), -one)):
         if offset:
             yield _Variant(
@@ -237,7 +242,7 @@ def _units(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield the columns in the usual orders, and sines or cosines alone."""
+    """Yield only sines, only cosines, and the columns in the usual orders."""
     sine = np.abs(np.cos(waves.phases)) > 0.5
     for phase, words in ((0.0, "sines"), (math.pi / 2, "cosines")):
         both = bool(sine.any() and (~sine).any())
@@ -265,7 +270,7 @@ def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None:
-    """Return the columns of sines and those of cosines, as they come; None where some are neither."""
+    """Return the columns of sines and the columns of cosines in order; None if a column is neither."""
     usable = (waves.amplitudes != 0) & (np.abs(np.sin(2 * waves.phases)) < 1e-9)
     if not usable.all():
         return None
@@ -284,7 +289,7 @@ def _side_by_side(first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> 
 
 
 def _onto(waves: Waves, *parts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return columns such that the first two parts stand where the last two do."""
+    """Return an order of columns that puts the first two parts in the places of the last two."""
     result = np.arange(len(waves.phases))
     for part, place in zip(parts[:2], parts[2:], strict=True):
         result[place] = part
@@ -296,7 +301,10 @@ def _columns(waves: Waves, columns: npt.NDArray[np.intp]) -> Waves:
 
 
 class _Ladder(NamedTuple):
-    """Frequencies ``first * base ** (-pair / denominator)`` of an encoding's columns; sine: which are sines."""
+    """Frequencies ``first * base ** (-pair / denominator)`` of an encoding's columns.
+
+    pair: index of each column's frequency. sine: whether each column is a sine.
+    """
 
     first: float
     base: float
@@ -305,7 +313,7 @@ class _Ladder(NamedTuple):
     sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        # nobody sees such a one turn, and the quotient of the largest and the smallest stays finite
+        # frequencies below 1e-60 become 0: their angles are 0 at all positions, and quotients stay finite
         powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
         return np.where(powers < 1e-60, 0.0, powers)
 
@@ -321,7 +329,7 @@ def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
     if abs(step) < 1e-12 or np.abs(logs - logs[0] + step * np.arange(len(logs))).max() > 1e-9 * (1 + abs(logs).max()):
         return None
     if base is None:
-        # of the bases that sources have, one that gives a denominator of half a number
+        # choose a known base whose denominator is a multiple of 1/2
         likely = [one for one in BASES if abs(2 * math.log(one) / step - round(2 * math.log(one) / step)) < 1e-6]
         base = likely[0] if likely else math.exp(step * len(logs))
     places = {value: i for i, value in enumerate(distinct)}
@@ -330,7 +338,7 @@ def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
 
 
 def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: float | None) -> Iterator[_Variant]:
-    """Yield powers of the base whose exponents are others."""
+    """Yield powers of the base with wrong exponents."""
     ladder = _ladder(plain, base)
     if ladder is None:
         return
@@ -339,9 +347,9 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
     i, d, second = ladder.pair.astype(np.float64), ladder.denominator, np.where(ladder.sine, 0.0, 1.0)
     column = 2 * i + second
 
-    def variant(says: str, exponents: Floats) -> _Variant:
+    def variant(reason: str, exponents: Floats) -> _Variant:
         frequencies = (ladder.frequencies(exponents) * ratio)[:, np.newaxis]
-        return _Variant("exponent", says, waves._replace(frequencies=frequencies), positions)
+        return _Variant("exponent", reason, waves._replace(frequencies=frequencies), positions)
 
     shown = f"{2 * d:g}"
     for factor, numerator in ((1.0, "2i"), (0.5, "i"), (2.0, "4i")):
@@ -369,13 +377,13 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
-    """Return the factor of all values, by their mean square; None for zeros."""
+    """Return the common factor of all values by least squares; None for zeros."""
     exact = waves.at(sample.positions @ waves.frequencies.T)
     product, square = float((sample.values * exact).sum()), float((exact**2).sum())
     if square == 0:
         return None
     factor = product / square
-    # of rows that are not those of the encoding, the size alone
+    # if the rows are not multiples of the encoding's, return the quotient of the root mean squares
     rest = float(np.abs(sample.values - factor * exact).max())
     if rest > 0.05 * abs(factor) * float(np.abs(exact).max()):
         factor = math.sqrt(float((sample.values**2).sum()) / square)
@@ -389,7 +397,7 @@ def _named_factor(factor: float, d: int) -> str:
 
 
 def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterator[_Variant]:
-    """Yield frequencies of another base, or with one factor, as measured in the first rows."""
+    """Yield frequencies with a common factor or another base, as measured in the first rows."""
     waves = Waves.of(encoding)
     measured = _turns(sample, waves)
     if measured is None:
@@ -398,7 +406,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     own = encoding.frequencies[columns]
     usable = (own != 0) & (turns > 1e-7)
     if usable.any():
-        # pairs that turn by more than half a turn a row look slower
+        # pairs that rotate by more than half a turn per row look slower, so measure slow pairs
         slowest = np.abs(own[usable]).argmin()
         about = turns[usable][slowest] / abs(own[usable][slowest])
         slow = usable & (np.abs(own) * about < 3)
@@ -425,12 +433,12 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
     for other in dict.fromkeys([*bases_near([about], 0.05, BASES), about]):
         if other > 0 and abs(other / ladder.base - 1) > 1e-9:
             frequencies = ladder.first * other ** -(ladder.pair / ladder.denominator)
-            says = f"the base is {other:g} instead of {ladder.base:g}"
-            yield _Variant("base", says, waves._replace(frequencies=frequencies[:, np.newaxis]), sample.positions)
+            reason = f"the base is {other:g} instead of {ladder.base:g}"
+            yield _Variant("base", reason, waves._replace(frequencies=frequencies[:, np.newaxis]), sample.positions)
 
 
 def _turns(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
-    """Return a column of each pair, and by how much the pair turns from row to row."""
+    """Return the column of sines of each pair, and the angle between consecutive rows of the pair."""
     order = _pairs_of(waves)
     rows = _consecutive(sample)
     if order is None or rows is None:
@@ -439,25 +447,25 @@ def _turns(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] 
     z = rows[:, cosines] / waves.amplitudes[cosines] + 1j * rows[:, sines] / waves.amplitudes[sines]
     steps = z[1:] * z[:-1].conj()
     turn = np.angle(steps.sum(axis=0))
-    # the rest of the turn over all rows makes it more precise
+    # the remaining angle between the first and the last row makes it more precise
     whole = np.angle(z[-1] * z[0].conj() * np.exp(-1j * turn * (len(z) - 1)))
     return sines, np.abs(turn + whole / (len(z) - 1))
 
 
 def _consecutive(sample: Sample) -> Floats | None:
-    """Return the rows of 0, 1, .., as many as there are."""
+    """Return the rows of the consecutive positions 0, 1, ..; None if there are fewer than 8."""
     if sample.positions.shape[1] != 1:
         return None
-    where = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
-    count = next((i for i in range(_CONSECUTIVE) if float(i) not in where), _CONSECUTIVE)
-    return sample.values[[where[float(i)] for i in range(count)]] if count >= 8 else None
+    row_of = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
+    count = next((i for i in range(_CONSECUTIVE) if float(i) not in row_of), _CONSECUTIVE)
+    return sample.values[[row_of[float(i)] for i in range(count)]] if count >= 8 else None
 
 
-# ---- what the positions alone do not make ---------------------------------------------------------------------------
+# ---- faults that need more than one comparison ----------------------------------------------------------------------
 
 
 def _length(sample: Sample, waves: Waves) -> str:
-    """Return after how many rows they repeat or stop, if they do."""
+    """Return a sentence on the row after which the rows repeat or stay the same; empty if they do neither."""
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
         return ""
@@ -468,7 +476,7 @@ def _length(sample: Sample, waves: Waves) -> str:
         return ""
     row = sample.take(np.flatnonzero(positions == first)[:1])
     beyond = sample.take(positions >= first)
-    where = beyond.positions[:, 0]
+    later = beyond.positions[:, 0]
     counts = np.arange(int(last) + 1, int(first) + 1, dtype=np.float64)
     ways: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
@@ -479,13 +487,13 @@ def _length(sample: Sample, waves: Waves) -> str:
         for begin in range(0, len(counts), _CHUNK):
             some = counts[begin : begin + _CHUNK]
             for count in some[_rows_alike(row, waves, way(first, some))][:64]:
-                if _explains(beyond, _Variant("length", "", waves, way(where, count)[:, np.newaxis])):
+                if _explains(beyond, _Variant("length", "", waves, way(later, count)[:, np.newaxis])):
                     return f"the rows {words.format(count - 1 if 'stay' in words else count)}"
     return ""
 
 
 def _rows_alike(row: Sample, waves: Waves, places: Floats) -> npt.NDArray[np.intp]:
-    """Return which of the positions have the values of one row."""
+    """Return the indices of the positions whose exact values agree with one row."""
     columns = np.unique(np.linspace(0, len(waves.phases) - 1, 6).astype(np.intp))
     part = waves.take(columns)
     values = np.broadcast_to(row.values[:, columns], (len(places), len(columns)))
@@ -494,7 +502,7 @@ def _rows_alike(row: Sample, waves: Waves, places: Floats) -> npt.NDArray[np.int
 
 
 def _permutation(sample: Sample, waves: Waves) -> str:
-    """Return that the columns are all there in another order, if they are."""
+    """Return a sentence with the order of the columns if they are permuted, else an empty string."""
     d = len(waves.phases)
     if d > 1024 or d < 2:
         return ""
@@ -512,11 +520,11 @@ def _permutation(sample: Sample, waves: Waves) -> str:
     if not _explains(sample, _Variant("layout", "", _columns(waves, np.array(chosen)), sample.positions)):
         return ""
     shown = ", ".join(map(str, chosen[:6]))
-    return f"the columns are in another order: {shown}{', ..' if d > 6 else ''} of the exact ones"
+    return f"the columns are in another order: the exact columns {shown}{', ..' if d > 6 else ''}"
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:
-    """Return in what the encoding that made the rows differs from the one that was expected."""
+    """Identify the encoding of the rows; return the first fault and all differences from the expected encoding."""
     rows = _consecutive(sample)
     if rows is None or rows.shape[1] < 4:
         return None
@@ -530,8 +538,8 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
     made = found.encoding
     if made is None or made.ndim != 1 or found.axes or (found.base is None and not found.presets):
         return None
-    where = found.start + found.step * sample.positions
-    if not _explains(sample, _Variant("frequencies", "", Waves.of(made), where)):
+    shifted = found.start + found.step * sample.positions
+    if not _explains(sample, _Variant("frequencies", "", Waves.of(made), shifted)):
         return None
     differences = list(_differences(found, own))
     if not differences:

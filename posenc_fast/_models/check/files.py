@@ -1,6 +1,6 @@
-"""The tensors of a model's files, by name: only headers are read until one of them is asked for.
+"""List the tensors of a model's files: headers are read at once, values only when a tensor is read.
 
-Nothing is unpickled here: pickles are for torch's loading of weights alone. No name in a file leads out of its folder.
+Pickles are loaded only by torch, with ``weights_only=True``. A name in an index cannot point outside of its folder.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ..._core.numbers.arrays import Array
 from ..gguf import open_gguf
 from .arrays import as_bfloat16, header_of, named, open_archive, read_array
 
-# a tensor that is larger is not read, nor is JSON of more bytes
+# largest size in bytes of a tensor, and of a JSON file, that is read
 MOST_BYTES, _MOST_JSON = 1 << 30, 1 << 26
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _ARRAYS = (".safetensors", ".npz", ".npy", ".gguf")
-# of the pickles in a folder, those that have weights
+# file names of pickled weights in a folder
 _WEIGHTS = re.compile(r"(pytorch_model|model|diffusion_pytorch_model|consolidated|adapter_model).*\.(bin|pt|pth|ckpt)")
 _INDEX = ".index.json"
 
 
 class Tensor(NamedTuple):
-    """A tensor of a file. size: its bytes; read: returns an array, or a tensor of torch.
+    """A tensor of a file. size: number of bytes. read: function that returns an array or a torch tensor.
 
-    unread: the name of its type where that cannot be read, else "".
+    unread: name of a type that cannot be read, else "".
     """
 
     name: str
@@ -45,7 +45,7 @@ class Tensor(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """The tensors that an index names, but their files lack."""
+    """Tensors that an index lists, but that are missing in the files. file: name of the index."""
 
     file: str
     missing: tuple[str, ...]
@@ -53,7 +53,7 @@ class Gap(NamedTuple):
 
 @contextlib.contextmanager
 def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
-    """Yield the tensors of a folder or a file, which are to be read before the files are closed, and gaps of indexes."""
+    """Yield the tensors of a folder or file, and gaps of indexes. Read values inside of the ``with`` block."""
     with contextlib.ExitStack() as stack:
         yield _all(path, stack)
 
@@ -72,7 +72,7 @@ def _all(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
 
 
 def config_in(path: str) -> Path | None:
-    """Return the config.json or params.json of a folder, or beside a file."""
+    """Return the config.json or params.json in a folder, or in the folder of a file; None if there is none."""
     folder = Path(path) if os.path.isdir(path) else Path(path).parent
     return next((file for name in ("config.json", "params.json") if os.path.lexists(file := folder / name)), None)
 
@@ -94,13 +94,13 @@ def read_json(path: str | Path) -> dict[str, Any]:
     return value
 
 
-# ---- which files ----------------------------------------------------------------------------------------------------
+# ---- files of a path ------------------------------------------------------------------------------------------------
 
 
 def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
-    """Return the files with weights that a path means, and the file of each tensor by its index.
+    """Return the files with weights at a path, and for each index the file of each tensor.
 
-    Of a folder no pickles if there are safetensors or GGUF.
+    Pickles in a folder are left out if it contains safetensors or GGUF.
     """
     if not name:
         raise ValueError("source must be the path of a folder or a file, not ''")
@@ -110,7 +110,7 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
             inside = sorted(file for file in path.iterdir() if file.is_file())
         files = [file for file in inside if file.suffix.lower() in _ARRAYS]
         pickles = not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files)
-        # of shards, one that is not there is an error
+        # a missing file of an index is an error
         endings = (".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)
         indexes = {index.name: _indexed(index) for index in inside if index.name.endswith(endings)}
         return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)], indexes
@@ -129,21 +129,21 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
 
 
 def _indexed(index: Path) -> dict[str, str]:
-    """Return the files that an index names, which lie beside it, by the names of their tensors."""
+    """Return the file of each tensor in an index. All files must be in the folder of the index."""
     names = read_json(index).get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise ValueError(f"{index} has no weight_map from tensors to files")
     for name in sorted(set(names.values())):
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
-            raise ValueError(f"{index} names the file {name!r}, which is not beside it")
+            raise ValueError(f"{index} names the file {name!r}, which is not in the same folder")
         if not name.lower().endswith((*_ARRAYS, *PICKLES)):
-            raise ValueError(f"{index} names the file {name!r}, which has no weights")
+            raise ValueError(f"{index} names the file {name!r}, which must end with {', '.join((*_ARRAYS, *PICKLES))}")
         if not (index.parent / name).is_file():
-            raise ValueError(f"{index} names the file {name!r}, which is not there")
+            raise ValueError(f"{index} names the file {name!r}, which does not exist")
     return names
 
 
-# ---- what is in them ------------------------------------------------------------------------------------------------
+# ---- tensors of a file ----------------------------------------------------------------------------------------------
 
 
 def _tensors(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor]:
@@ -181,32 +181,32 @@ def _pickle(path: str) -> Iterator[Tensor]:
     try:
         import torch
     except ImportError:
-        raise ImportError(f"{path} is a pickle, which is read by torch alone, as weights: pip install torch") from None
+        raise ImportError(f"{path} is a pickle, and needs torch to be read: pip install torch") from None
     try:
-        # of files that are no weights; the error says so
+        # torch warns about files that are not weights, before it raises an error
         with warnings.catch_warnings(action="ignore"):
             try:
                 state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
             except RuntimeError:
-                # files of before torch 1.6 cannot be mapped
+                # files from versions before torch 1.6 cannot be mapped
                 state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # noqa: BLE001 - whatever torch may raise of a file
+    except Exception as error:  # noqa: BLE001 - torch may raise any error for a damaged file
         if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
-            # torch goes on to say how to load the file all the same
+            # leave out torch's advice to load the file without weights_only
             raise ValueError(
-                f"{path} cannot be read as weights of torch: it has more than weights, and loading it in any other way "
+                f"{path} cannot be read as torch weights: it contains other objects, and loading these "
                 "could execute code from the file; save the state dictionary as safetensors"
             ) from None
         first = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{path} cannot be read as weights of torch: {type(error).__name__}: {first}") from None
+        raise ValueError(f"{path} cannot be read as torch weights: {type(error).__name__}: {first}") from None
     for name, tensor in _flat(state, torch.Tensor):
-        # nbytes is not there for sparse ones
+        # sparse tensors do not have nbytes
         size = tensor.numel() * tensor.element_size()
         yield Tensor(name, tuple(tensor.shape), size, lambda tensor=tensor: tensor)  # type: ignore[misc]
 
 
 def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of dictionaries in dictionaries, with their names."""
+    """Yield the tensors of nested dictionaries, with their names joined by dots."""
     if isinstance(state, kind):
         yield prefix or "tensor", state
     elif isinstance(state, dict) and depth:

@@ -1,6 +1,6 @@
-"""Verdicts on frequencies: whether they are those of a config, or of any schedule, and what went wrong where they are not.
+"""Judge frequencies: compare them with a config or with known schedules, and name the fault if they differ.
 
-Every fault is constructed from the exact frequencies, and compared with the values.
+Every known fault is applied to the exact frequencies, and the result is compared with the values.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few
 from ..identify.rotary import identify_rotary
 from ..identify.tolerances import least_of, relative_slack
 from .report import Fault, Finding
-from .values import HALVES, array_of, fits, held, through
+from .values import HALVES, array_of, fits, narrowest, through
 
-# fewer numbers than these fit many a schedule
+# fewer numbers fit several schedules
 _LEAST_COUNT = 4
 _BASES = tuple(dict.fromkeys((*BASES, *ROTARY_BASES)))
 _KINDS = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """Frequencies that a fault would have made, and the factor of cosines and sines."""
+    """Frequencies that a fault would produce, and the factor of cosines and sines."""
 
     fault: Fault
-    says: str
+    reason: str
     frequencies: Floats
     factor: float = 1.0
 
 
 class _Values(NamedTuple):
-    """The tensor: its numbers, the type of which they are, and the longest position."""
+    """The numbers of a tensor, the narrowest format that represents them, and the longest position."""
 
     name: str
     numbers: Floats
@@ -45,32 +45,32 @@ class _Values(NamedTuple):
     length: float | None
 
     def near(self, exact: Floats, slack: float | None = None) -> bool:
-        """Whether all values are these, by float32 arithmetic and a rounding to their own type."""
+        """Return whether all values are exact up to float32 arithmetic and rounding to their format."""
         return bool(self.distance(exact, slack).max(initial=0.0) <= 1)
 
     def distance(self, exact: Floats, slack: float | None = None) -> Floats:
-        """Return differences in units of the tolerated ones."""
+        """Return the differences divided by the tolerated ones."""
         relative = relative_slack(exact) if slack is None else slack
         size = np.abs(exact)
         allowed = relative * size + 1e-12 * size.max(initial=1e-300)
         if self.form in HALVES:
-            # half a unit in the last place, where float32 arithmetic may have moved a tie to the other side
+            # add half a unit in the last place, because float32 errors may move a tie to the other side
             allowed = allowed + self.form.rounding * np.maximum(size, np.abs(self.numbers)) + least_of(self.form)
         result: Floats = np.abs(self.numbers - exact) / allowed
         return result
 
     def finding(
-        self, verdict: Any, fault: Fault | None, says: str, exact: Floats | None, kind: str = _KINDS
+        self, verdict: Any, fault: Fault | None, reason: str, exact: Floats | None, kind: str = _KINDS
     ) -> Finding:
         if exact is None:
-            return Finding(self.name, kind, verdict, fault, says)
+            return Finding(self.name, kind, verdict, fault, reason)
         error = float(np.abs(self.numbers - exact).max())
         return Finding(
-            self.name, kind, verdict, fault, says, error, None if self.length is None else error * self.length
+            self.name, kind, verdict, fault, reason, error, None if self.length is None else error * self.length
         )
 
     def worst(self, exact: Floats) -> str:
-        """Return the pair that is most wrong, in words."""
+        """Return a description of the pair with the largest error."""
         k = int(np.abs(self.numbers - exact).argmax())
         return f"pair {k} has {self.numbers[k]:.9g} instead of {exact[k]:.9g}"
 
@@ -85,12 +85,12 @@ def judge_frequencies(
     name : str
         The tensor's name.
     values : array or tensor of shape (pairs,), or with axes of length 1
-        Radians per unit of position, in the type that they are kept in.
+        Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
-        Those of the model's layers, one of which the frequencies must be; of other numbers of pairs they are left
-        out. Empty where nothing is known.
+        Encodings of the model's layers; the frequencies must match one. Encodings with another number of pairs are left
+        out. Empty without a config.
     length : float, optional
-        The longest position.
+        Longest position.
     """
     array = array_of(values, name)
     if array.dtype.kind == "c":
@@ -98,59 +98,60 @@ def judge_frequencies(
     numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
     if numbers.ndim != 1 or not numbers.size:
         return Finding(name, "a tensor", "unknown", None, f"shape {array.shape} is not that of frequencies")
-    tensor = _Values(name, numbers, held(array), length)
+    tensor = _Values(name, numbers, narrowest(array), length)
     expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
     if not np.isfinite(numbers).all():
-        where = np.flatnonzero(~np.isfinite(numbers))
+        missing = np.flatnonzero(~np.isfinite(numbers))
         if expected:
-            return tensor.finding("wrong", "values", f"values {_listed(where)} are not finite", None)
+            return tensor.finding("wrong", "values", f"values {_listed(missing)} are not finite", None)
         return tensor.finding("unknown", None, "values that are not finite", None, "a tensor")
     if not expected:
         return _of_other_length(_without_config(tensor), rotaries)
     if not numbers.any() and "inv_freq" in name:
-        # as memory is that was never written
+        # zeros are typical of memory that was never written
         return tensor.finding(
-            "wrong", "values", f"all are 0, instead of those of {called(expected[0][0])}", expected[0][1]
+            "wrong", "values", f"all are 0 instead of those of {described(expected[0][0])}", expected[0][1]
         )
     for rotary, exact in expected:
-        # what 16 bits hold exactly is right in them
+        # 16-bit values are right if they need no rounding
         if tensor._replace(form=FLOAT32).near(exact):
-            return tensor.finding("right", None, f"those of {called(rotary)}", exact)
-    # of several axes, a program may keep those of each axis together
+            return tensor.finding("right", None, f"those of {described(rotary)}", exact)
+    # with several axes, a program may store the frequencies axis by axis
     expected = [
         (rotary, exact if rotary._settings.axes is None else _in_order_of(numbers, exact)) for rotary, exact in expected
     ]
     for rotary, exact in expected:
         if tensor._replace(form=FLOAT32).near(exact):
-            return tensor.finding("right", None, f"those of {called(rotary)}, axis by axis", exact)
+            return tensor.finding("right", None, f"those of {described(rotary)}, axis by axis", exact)
     for faults in (_rounded, _order, _base, _scaling, _arithmetic, _single, _identified):
         for rotary, exact in expected:
             for variant in faults(tensor, rotary, exact):
                 return _fault_finding(tensor, variant, rotary, exact)
     rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
-    # of a linear scaling, a program may keep the frequencies as they were, but no others
+    # with linear scaling, a program may store the unscaled frequencies, and divide positions instead
     if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(tensor, exact):
-        says = f"{tensor.worst(exact)}; they are not those of {called(rotary)}, and nothing known explains them"
-        return tensor.finding("wrong", "frequencies", says, exact)
-    return tensor.finding("unknown", None, f"nothing like the frequencies of {called(rotary)}", None, "a tensor")
+        own = described(rotary)
+        reason = f"{tensor.worst(exact)}; they are not those of {own}, and no known fault explains the difference"
+        return tensor.finding("wrong", "frequencies", reason, exact)
+    return tensor.finding("unknown", None, f"nothing like the frequencies of {described(rotary)}", None, "a tensor")
 
 
 def _mostly(tensor: _Values, exact: Floats) -> bool:
-    """Whether at least half of the values are the exact ones."""
+    """Return whether at least half of the values agree with the exact ones."""
     return 2 * int((tensor.distance(exact) <= 1).sum()) >= len(exact)
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding for frequencies that no layer of the config has so many of: never right, they may be cut."""
+    """Return the finding for frequencies if no layer has this number of pairs: right becomes unknown."""
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":
         return finding
-    says = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))}"
-    return replace(finding, verdict="unknown", says=says)
+    reason = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))} frequencies"
+    return replace(finding, verdict="unknown", says=reason)
 
 
 def exact_sets(rotary: Rotary) -> Iterator[Floats]:
-    """Yield the frequencies that a tensor of a model may have: of all pairs, and of an axis alone, or half of a turn's."""
+    """Yield the frequencies that a tensor may store: of all pairs or of one axis, each also absolute or in turns."""
     whole = rotary.frequencies
     sets = [whole] if whole.ndim == 1 else [whole[:, a] for a in range(whole.shape[1])]
     axes = rotary._settings.axes
@@ -158,7 +159,7 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
         sets += [whole[np.asarray(axes) == a] for a in sorted(set(axes))]
     seen: list[Floats] = []
     for one in sets:
-        # a program may turn backwards by the sign of its sines, and have coordinates in turns
+        # a program may store positive frequencies and change the sign of sines, or store turns instead of radians
         for each in (one, np.abs(one), one / (2 * math.pi)):
             if not any(np.array_equal(each, other) for other in seen):
                 seen.append(each)
@@ -167,8 +168,8 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
 
 def _fault_finding(tensor: _Values, variant: Variant, rotary: Rotary, exact: Floats) -> Finding:
     """Return the finding for a fault that explains all values."""
-    if variant.fault == "scaling" and "positions" in variant.says:
-        return tensor.finding("unknown", None, variant.says, exact)
+    if variant.fault == "scaling" and "positions" in variant.reason:
+        return tensor.finding("unknown", None, variant.reason, exact)
     more = ""
     if (
         variant.fault not in ("rounded", "values")
@@ -176,17 +177,20 @@ def _fault_finding(tensor: _Values, variant: Variant, rotary: Rotary, exact: Flo
         and not tensor._replace(form=FLOAT32).near(variant.frequencies)
     ):
         more = f", and rounded to {tensor.form.name}"
-    return tensor.finding("wrong", variant.fault, f"{variant.says}{more}: {tensor.worst(exact)}", exact)
+    return tensor.finding("wrong", variant.fault, f"{variant.reason}{more}: {tensor.worst(exact)}", exact)
 
 
 def _resembles(numbers: Floats, exact: Floats) -> bool:
-    """Whether values are frequencies that were to be the exact ones: about as large, or falling from about the first."""
+    """Return whether values were probably meant to be the exact frequencies.
+
+    They are within a factor of 2, or fall from a first value within a factor of 2.
+    """
     if (numbers < 0).any() or not numbers.any():
         return False
-    turning = (exact != 0) & (numbers > 0)
-    if 2 * int(turning.sum()) < len(exact):
+    rotating = (exact != 0) & (numbers > 0)
+    if 2 * int(rotating.sum()) < len(exact):
         return False
-    ratio = np.abs(np.log(numbers[turning] / np.abs(exact[turning])))
+    ratio = np.abs(np.log(numbers[rotating] / np.abs(exact[rotating])))
     falls = bool((np.diff(numbers) <= 0).all()) and ratio[0] < math.log(2)
     return bool(ratio.max() < math.log(2)) or falls
 
@@ -201,7 +205,9 @@ def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
     n = len(exact)
     for form in HALVES:
         if tensor.form is form and tensor.near(exact):
-            yield Variant("rounded", f"frequencies of {called(rotary)}, rounded to {form.name}", through(form, exact))
+            yield Variant(
+                "rounded", f"frequencies of {described(rotary)}, rounded to {form.name}", through(form, exact)
+            )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             powers = through(form, 1 / np.abs(unscaled))
             steps = {
@@ -215,65 +221,72 @@ def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
                 steps["exponents"] = ratio * rotary.base**-exponents
         for step, variant in steps.items():
             if np.isfinite(variant).all() and tensor._replace(form=FLOAT32).near(variant):
-                yield Variant("rounded", f"{step} of {called(rotary)} went through {form.name}", variant)
+                yield Variant("rounded", f"{step} of {described(rotary)} went through {form.name}", variant)
 
 
 def _arithmetic(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield arithmetic in 16 bits: exponents are rounded, which the logarithm multiplies."""
+    """Yield the values themselves if 16-bit arithmetic explains them.
+
+    The errors of rounded exponents are multiplied by the logarithm of the base.
+    """
     if tensor.form not in HALVES or not exact.all():
         return
     logs = np.abs(np.log(np.abs(exact)))
     allowed = tensor.form.rounding * (3 + 2 * logs) * np.abs(exact) + 2 * least_of(tensor.form)
     if (np.abs(tensor.numbers - exact) <= allowed).all():
-        yield Variant("rounded", f"frequencies of {called(rotary)}, computed in {tensor.form.name}", tensor.numbers)
+        yield Variant("rounded", f"frequencies of {described(rotary)}, computed in {tensor.form.name}", tensor.numbers)
 
 
 def _order(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the same frequencies in another order, or with the other sign."""
+    """Yield the same frequencies in another order, or with the opposite sign."""
     if tensor.near(-exact):
         yield Variant(
-            "layout", f"frequencies of {called(rotary)} with the other sign: positions turn backwards", -exact
+            "layout", f"frequencies of {described(rotary)} with the opposite sign: pairs rotate backwards", -exact
         )
         return
     variant = _in_order_of(tensor.numbers, exact)
     if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and tensor.near(variant):
-        turned = "from the last to the first" if tensor.near(exact[::-1]) else "in another order"
-        yield Variant("layout", f"frequencies of {called(rotary)} {turned}", variant)
+        order = "in reverse order" if tensor.near(exact[::-1]) else "in another order"
+        yield Variant("layout", f"frequencies of {described(rotary)} {order}", variant)
 
 
 def _in_order_of(numbers: Floats, exact: Floats) -> Floats:
-    """Return the exact frequencies, the largest where the largest number is, and so on."""
+    """Return the exact frequencies in the order of the numbers: the largest in the place of the largest, and so on."""
     result = np.empty_like(exact)
     result[np.argsort(-numbers, kind="stable")] = -np.sort(-exact)
     return result
 
 
 def _base(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield frequencies of another base if they explain all values."""
     for variant in base_variants(rotary, exact, tensor.numbers, 0.2 if tensor.form in HALVES else 1e-2):
         if tensor.near(variant.frequencies):
             yield variant
 
 
 def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float = 1e-2) -> Iterator[Variant]:
-    """Yield frequencies of other bases with the same scaling, near the numbers that were measured."""
+    """Yield frequencies of other bases, with the same scaling, that are near the measured numbers."""
     own, n = rotary.base, len(exact)
     if own is None or n < _LEAST_COUNT:
         return
     for base in _bases(numbers, slack):
         if abs(base / own - 1) < 1e-9:
             continue
-        says = f"of base {base:g}, where the config has {own:g}"
+        reason = f"of base {base:g}, where the config has {own:g}"
         if n == rotary.rotary_dim // 2:
             other = _with(rotary, base=base)
             if other is not None:
-                yield Variant("base", says, other.frequencies, other.attention_factor)
+                yield Variant("base", reason, other.frequencies, other.attention_factor)
         elif exact[0] == 1:
-            # the powers of an axis alone
-            yield Variant("base", says, base ** (-np.arange(n) / n))
+            # powers of one axis
+            yield Variant("base", reason, base ** (-np.arange(n) / n))
 
 
 def _bases(numbers: Floats, slack: float) -> list[float]:
-    """Return bases that frequencies may have: known ones, and what the first, the first quarter and all of them say."""
+    """Return bases that frequencies may have: known bases near the measured ones, then the measured ones.
+
+    Bases are measured between frequency 0 and frequency 1, the end of the first quarter, and the last one.
+    """
     count = len(numbers)
     measured = []
     for last in (1, max(1, count // 4), count - 1):
@@ -285,7 +298,7 @@ def _bases(numbers: Floats, slack: float) -> list[float]:
 
 
 def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
-    """Return a Rotary with other arguments, if there is one."""
+    """Return the Rotary with changed arguments; None if they are invalid."""
     arguments = {**rotary._arguments(), **changes}
     try:
         return type(rotary)(rotary.head_dim, **arguments)
@@ -294,7 +307,7 @@ def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
 
 
 def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
-    """Return the frequencies without their scaling."""
+    """Return the frequencies of a Rotary without its scaling; the exact ones if it has none."""
     if rotary.base is None or "scaling" not in rotary._arguments() or rotary._settings.rope_type == "axial":
         return exact
     plain = _with(rotary, scaling=None)
@@ -302,7 +315,7 @@ def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
 
 
 def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator[Variant]:
-    """Yield scalings that the config does not have, near the numbers that were measured."""
+    """Yield frequencies with wrong scalings: missing, applied twice, or of factors near the measured one."""
     scaling = rotary._arguments().get("scaling")
     unscaled = without_scaling(rotary, exact)
     rope_type = rotary._settings.rope_type
@@ -322,17 +335,18 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
         if scaling is not None and "factor" in scaling and abs(factor / scaling["factor"] - 1) > 1e-5:
             other = _with(rotary, scaling={**scaling, "factor": factor})
             if other is not None and other.frequencies.shape == exact.shape:
-                says = f"of factor {factor:g} in {rope_type!r}, where the config has {scaling['factor']:g}"
+                reason = f"of factor {factor:g} in {rope_type!r}, where the config has {scaling['factor']:g}"
                 if abs(factor / scaling["factor"] ** 2 - 1) < 1e-5:
-                    says = f"the config's factor {scaling['factor']:g} applied twice"
-                yield Variant("scaling", says, other.frequencies, other.attention_factor)
+                    reason = f"the config's factor {scaling['factor']:g} applied twice"
+                yield Variant("scaling", reason, other.frequencies, other.attention_factor)
         if rope_type != "linear":
-            where = "no scaling" if scaling is None else _shown(scaling)
-            says = f"divided by {factor:g} as a linear scaling does, where the config has {where}"
-            yield Variant("scaling", says, unscaled / factor)
+            own = "no scaling" if scaling is None else _shown(scaling)
+            reason = f"divided by {factor:g} as in linear scaling, where the config has {own}"
+            yield Variant("scaling", reason, unscaled / factor)
 
 
 def _scaling(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+    """Yield frequencies with another scaling if they explain all values."""
     if len(exact) != rotary.rotary_dim // 2:
         return
     for variant in scaling_variants(rotary, exact, tensor.numbers):
@@ -340,26 +354,26 @@ def _scaling(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
             if rotary._settings.rope_type == "linear" and np.array_equal(
                 variant.frequencies, without_scaling(rotary, exact)
             ):
-                says = (
-                    f"{variant.says}: right in a program that divides positions by the factor instead, wrong in others"
+                reason = (
+                    f"{variant.reason}: right if the program divides positions by the factor instead, otherwise wrong"
                 )
-                variant = variant._replace(says=says)
+                variant = variant._replace(reason=reason)
             yield variant
 
 
 def _single(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the exact frequencies but for some of them."""
+    """Yield the values themselves if at most a quarter differs from the exact ones."""
     other = tensor._replace(form=FLOAT32).distance(exact) > 1
     at = np.flatnonzero(other)
-    # slow pairs alone are what scalings change
+    # errors of only the slowest pairs are typical of a scaling
     tail = len(at) > 2 and np.array_equal(at, np.arange(len(exact) - len(at), len(exact)))
     if 0 < 4 * len(at) <= len(exact) and not tail:
-        says = f"values {_listed(at)} are not those of {called(rotary)}"
-        yield Variant("values", says, tensor.numbers)
+        reason = f"values {_listed(at)} are not those of {described(rotary)}"
+        yield Variant("values", reason, tensor.numbers)
 
 
 def _identified(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield scalings of other kinds than the config's."""
+    """Yield frequencies with a scaling of another kind, identified from the values."""
     if len(exact) >= 8 and rotary.base is not None:
         answer = identify_rotary(frequencies=tensor.numbers)
         if answer.rotary is not None and answer.base is not None and abs(answer.base / rotary.base - 1) < 1e-6:
@@ -367,13 +381,13 @@ def _identified(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Vari
             own = rotary._arguments().get("scaling")
             if answer.scaling is None and own is None:
                 return
-            says = f"with {measured}, where the config has {'no scaling' if own is None else _shown(own)}"
+            reason = f"with {measured}, where the config has {'no scaling' if own is None else _shown(own)}"
             if answer.rotary.frequencies.shape == exact.shape:
-                yield Variant("scaling", says, answer.rotary.frequencies)
+                yield Variant("scaling", reason, answer.rotary.frequencies)
 
 
-def called(rotary: Rotary) -> str:
-    """Return the frequencies of a Rotary in a few words."""
+def described(rotary: Rotary) -> str:
+    """Return a short description of the frequencies of a Rotary."""
     scaling = rotary._arguments().get("scaling")
     if rotary.base is None:
         return f"the config's {rotary.rotary_dim // 2} frequencies"
@@ -399,7 +413,7 @@ def _shown(scaling: dict[str, Any]) -> str:
 
 
 def _without_config(tensor: _Values) -> Finding:
-    """Return the finding for frequencies of which no config says what they are to be."""
+    """Return the finding for frequencies without a config."""
     numbers = tensor.numbers
     rises = np.diff(numbers) > 0
     if (
@@ -409,7 +423,7 @@ def _without_config(tensor: _Values) -> Finding:
         or min(int(rises.sum()), int((~rises).sum())) * 4 > len(rises)
     ):
         return tensor.finding(
-            "unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor"
+            "unknown", None, "no known schedule of frequencies: learned, or other weights", None, "a tensor"
         )
     for form in (FLOAT32, *HALVES):
         if form is not FLOAT32 and not fits(form, numbers):
@@ -424,12 +438,15 @@ def _without_config(tensor: _Values) -> Finding:
                     "wrong", "rounded", f"{words}, rounded to {form.name}: {tensor.worst(exact)}", exact, kind
                 )
     return tensor.finding(
-        "unknown", None, "no schedule of frequencies comes near: learned, or weights", None, "a tensor"
+        "unknown", None, "no known schedule of frequencies: learned, or other weights", None, "a tensor"
     )
 
 
 def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
-    """Yield schedules near the values, with the kind and the words for each: powers of a base, then all that are known."""
+    """Yield the kind, a description and the frequencies of each schedule near the values.
+
+    Powers of 2 come first, then powers of other bases, then all others that `identify_rotary` knows.
+    """
     numbers, n = tensor.numbers, len(tensor.numbers)
     for ratio in (2.0, 0.5):
         exact = numbers[0] * ratio ** np.arange(n)
@@ -454,11 +471,11 @@ def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
         answer = identify_rotary(frequencies=numbers.astype(dtype))
         if answer.rotary is not None and answer.rotary.frequencies.shape == numbers.shape:
             names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
-            yield _KINDS, f"those of {called(answer.rotary)}{names}", answer.rotary.frequencies
+            yield _KINDS, f"those of {described(answer.rotary)}{names}", answer.rotary.frequencies
 
 
 def _bases_by_ends(tensor: _Values, denominator: float) -> list[float]:
-    """Return bases of the powers that end where the values do."""
+    """Return bases whose powers have about the first and the last value."""
     numbers = tensor.numbers
     logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)
     if not 0 < abs(logarithm) < 100:

@@ -29,7 +29,7 @@ from .faults import Sample
 from .names import kind_of
 from .report import Finding
 from .results import Expected, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
-from .values import array_of, held
+from .values import array_of, narrowest
 
 # parts of class names, in snake case, that suggest a position encoding
 _POSITIONAL = re.compile(
@@ -83,8 +83,8 @@ def findings_of_runs(
             cause = next((wrong[key] for key in keys if key in wrong), None)
             if cause is not None and wanted is None and finding.verdict != "wrong":
                 # the module agrees with its own buffer, but the buffer is wrong
-                says = f"{cause.name}: {cause.says}"
-                finding = replace(finding, verdict="wrong", fault=cause.fault, says=says)
+                reason = f"{cause.name}: {cause.says}"
+                finding = replace(finding, verdict="wrong", fault=cause.fault, says=reason)
             yield finding
 
 
@@ -188,8 +188,8 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
         return Finding(name, _COMPUTED, "unknown", None, "on the meta device, without values")
     if _has_weights(module):
-        says = "its forward has other layers too; pass the module or function that only encodes positions"
-        return Finding(name, _COMPUTED, "unknown", None, says)
+        reason = "its forward has other layers too; pass the module or function that only encodes positions"
+        return Finding(name, _COMPUTED, "unknown", None, reason)
     try:
         runner = _Runner.of(module)
     except Unusable as error:
@@ -238,8 +238,8 @@ def _reference(module: Any) -> Encoding | Rotary | None:
             if kind == "table":
                 array = array_of(tensor, key)
                 rows = array.reshape(-1, array.shape[-1])
-                where = np.arange(len(rows), dtype=np.float64)[:, np.newaxis]
-                known = identified(Sample(rows.astype(np.float64), where, held(rows)))
+                positions = np.arange(len(rows), dtype=np.float64)[:, np.newaxis]
+                known = identified(Sample(rows.astype(np.float64), positions, narrowest(rows)))
                 if known is not None and known.start == 0:
                     return known.encoding
             elif kind == "frequencies":
@@ -308,7 +308,7 @@ def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
 
 
 def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
-    """Return the module's rows for zeros; raise `Unusable` for other shapes, or if rows depend on more than positions."""
+    """Return the module's rows for zeros; raise `Unusable` for other shapes, or if rows depend on the batch."""
     x = runner.zeros(*shape(n, width))
     y = _sum_in(runner(x), x)
     if n == _FEW:
@@ -480,10 +480,10 @@ def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> 
                     continue
                 if np.abs(np.asarray(y, np.float64) - x).max() < 1e-3:
                     continue
-                said = f"; called as forward(x {shape}{words})"
+                call_clause = f"; called as forward(x {shape}{words})"
 
-                def judge(other: Expected, run: Any = run, head: int = head, said: str = said) -> Finding:
-                    return judge_rotated(name, run, head, other, wanted.longest, 1, said)
+                def judge(other: Expected, run: Any = run, head: int = head, call_clause: str = call_clause) -> Finding:
+                    return judge_rotated(name, run, head, other, wanted.longest, 1, call_clause)
 
                 return _in_any_layout(wanted, judge)
     return None
@@ -511,12 +511,12 @@ def _rotations(
         return result.reshape(x.shape)
 
     def counting(x: Floats, positions: Floats) -> Array:
-        where = positions[:, 0].astype(np.intp)
-        if (positions[:, 0] != where).any() or where.max() >= _MOST_TOKENS:
+        indices = positions[:, 0].astype(np.intp)
+        if (positions[:, 0] != indices).any() or indices.max() >= _MOST_TOKENS:
             raise Unusable(f"it counts tokens, and the check tries at most {_MOST_TOKENS}")
-        tokens = np.ones((int(where.max()) + 1, x.shape[1]))
-        tokens[where] = x
-        result: Array = rotated(tokens)[where]
+        tokens = np.ones((int(indices.max()) + 1, x.shape[1]))
+        tokens[indices] = x
+        result: Array = rotated(tokens)[indices]
         return result
 
     def with_ids(batched: bool, x: Floats, positions: Floats) -> Array:

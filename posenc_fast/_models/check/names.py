@@ -1,14 +1,14 @@
-"""Tensors that can be positional, by their names and shapes: which are read, and as what."""
+"""Recognize tensors that can be positional, and their kind, by name and shape."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal
 
-# schedule: frequencies that are no rotary encoding's, such as those of timesteps
+# schedule: frequencies of other than rotary encodings, such as those of timesteps
 Kind = Literal["frequencies", "schedule", "divisors", "cos", "sin", "both", "table"]
 
-# endings of names that say nothing about the tensor
+# endings of names that say nothing about the kind of tensor
 _ENDINGS = re.compile(r"(\.(weight|data|_data|default))+$")
 _FREQUENCIES = re.compile(
     r"(\w+_)?inv_?freqs?(_\w+)?|((rope|rotary|rot|time|pos|axis|base)_)?(freqs?|frequencies|freq_bands|omega|div_term)"
@@ -33,15 +33,15 @@ _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 
 
 def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
-    """Return as what a tensor is to be read; None for those that have nothing to do with positions."""
+    """Return the kind of a tensor; None if it is not positional."""
     sides = [n for n in shape if n != 1]
     last = _ENDINGS.sub("", name).rpartition(".")[2].lower()
     if len(sides) == 1 and name.lower().endswith("rope_freqs.weight"):
-        # of GGUF: what frequencies are divided by
+        # GGUF stores divisors of frequencies under this name
         return "divisors"
     if _FREQUENCIES.fullmatch(last):
         if not sides and shape and "inv_freq" in last:
-            # a list of one frequency
+            # one frequency
             return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
             return _both(last, shape)
@@ -55,7 +55,7 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
         return "cos"
     if not words & _OTHERS and _SIN.search(last):
         return "sin"
-    # a name in one word, or the word before the weight of a module
+    # the last part of the name, without endings such as .weight, must contain a positional word
     if not (words & _WORDS or "sinusoid" in last or "position" in last) or words & _OTHERS:
         return None
     big = shape[-1] >= _LEAST_COLUMNS and _product(sides) >= _LEAST_ROWS * shape[-1]
@@ -63,12 +63,12 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
 
 
 def _both(last: str, shape: tuple[int, ...]) -> Kind | None:
-    """Return the kind of tables that are called frequencies: complex numbers, or pairs of cosine and sine."""
+    """Return "both" for tables with a name of frequencies: complex numbers, or pairs of cosine and sine."""
     return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
 
 
 def sines_first(name: str) -> bool:
-    """Whether a name says that sines stand before cosines, as ``sin_cos`` does."""
+    """Return whether a name such as ``sin_cos`` means that sines come before cosines."""
     return re.search(r"sin_?cos", _ENDINGS.sub("", name).rpartition(".")[2].lower()) is not None
 
 
@@ -80,7 +80,7 @@ def _product(sides: list[int]) -> int:
 
 
 def partner_of(name: str) -> str:
-    """Return the name that the sines have, of that of cosines."""
+    """Return the name of the sines for a name of cosines."""
     head, dot, last = name.rpartition(".")
     if last.lower() in ("weight", "data"):
         inner = partner_of(head)

@@ -1,4 +1,7 @@
-"""The report of a check: a finding for each tensor, printed in a line for those that are alike, and as JSON."""
+"""The report of a check: findings for tensors, functions, modules and configs, as text, HTML and JSON.
+
+Equal findings share a line of the text.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ Fault = Literal[
     "scaling",
     "frequencies",
     "values",
-    # of code alone
+    # faults of code; tensors do not have them
     "amplitude",
     "error",
     "exponent",
@@ -32,32 +35,32 @@ Fault = Literal[
 
 # the kind of a finding for a position table
 TABLE = "position table"
-# what to do about each fault
+# how to fix each fault
 _ADVICE: dict[str, str] = {
     "rounded": (
-        "keep frequencies, positions and angles in float32, and round cosines and sines alone: leave these buffers out "
+        "keep frequencies, positions and angles in float32, and round only cosines and sines: leave these buffers out "
         "of .half(), .to(torch.bfloat16) and autocast, and compute inv_freq and arange with dtype=torch.float32"
     ),
     "base": "compute the tensor anew with the config's rope_theta, or correct the config that it was trained with",
     "layout": "reorder the columns as the model's rotation reads them: cat((x, x)) for halves, repeat_interleave(2) for pairs",
     "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
-    "values": "compute the tensor anew, or take it from a file that is whole",
-    "amplitude": "add the rows as they are: scale the embeddings instead, or leave the factor out",
-    "error": "let the code accept these positions",
+    "values": "compute the tensor anew, or take it from an undamaged file",
+    "amplitude": "add the rows without a factor; scale the embeddings instead",
+    "error": "make the code accept these positions",
     "exponent": "divide position p by base ** (2 * i / d) for both columns of pair i = 0, 1, .. of d columns",
     "functions": "take the sine in one column of each pair, and the cosine of the same angle in the other",
     "length": "compute rows for the longest sequence, and raise an error beyond the last one",
-    "padding": "compute every row, and mask padding tokens by their own positions",
+    "padding": "compute every row, and mask padding tokens instead",
     "shape": "return one row for each position, with the columns of the encoding",
-    "sign": "multiply positions and frequencies without a minus sign, and subtract only in the rotation of a pair",
+    "sign": "multiply positions by frequencies without a minus sign, and subtract only in the rotation of a pair",
     "start": "count positions from 0: add pe[:n], or use arange(n)",
     "units": "take sines and cosines of position * frequency in radians, without a conversion",
 }
-# what to do about faults that tensors have too, where code computes the values
+# how to fix faults of both tensors and code if code computes the values
 _ADVICE_FOR_CODE: dict[str, str] = {
     "rounded": (
-        "compute positions, frequencies and angles in float32 or more, and round cosines and sines alone: "
+        "compute positions, frequencies and angles in float32 or float64, and round only cosines and sines: "
         "use torch.arange(n) without dtype=x.dtype, and torch.autocast(.., enabled=False)"
     ),
     "base": "divide by powers of the expected base",
@@ -68,34 +71,34 @@ _ADVICE_FOR_CODE: dict[str, str] = {
 }
 # the kinds of findings for code
 CODE = ("computed rows", "computed cosines and sines", "computed rotation")
-# for frequencies that no file stores
+# advice if no file stores the frequencies
 _LOADED = ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome for one tensor, function or module.
+    """The outcome for one tensor, function, module or part of a config.
 
     Parameters
     ----------
     name : str
-        The name of the tensor, module or function; or the part of the config.
+        Name of the tensor, module or function, or of the part of the config.
     is_ : str
-        The kind of tensor, such as "rotary frequencies", or "config"; in JSON its key is ``is``.
+        Kind of tensor, such as "rotary frequencies", or "config". Its key in JSON is ``is``.
     verdict : {"right", "wrong", "unknown"}
-        unknown: learned positions, other weights, a config that posenc_fast does not know, or an ambiguous one.
+        unknown: learned positions, other weights, or an unknown or ambiguous config.
     fault : str or None
-        Of what is wrong: rounded (values, positions or angles went through fewer bits), base, layout, scaling,
-        frequencies (none of these), values (single rows or columns). Of code also amplitude, error, exponent,
-        functions, length, padding, shape, sign, start and units.
+        Kind of fault if the verdict is wrong: rounded (values, positions or angles went through fewer bits), base,
+        layout, scaling, frequencies (none of these), values (single rows or columns). Code can also have the faults
+        amplitude, error, exponent, functions, length, padding, shape, sign, start and units.
     says : str
-        The reason, in words.
+        Reason for the verdict.
     largest_error : float or None
-        Largest absolute difference of a value from the exact one; None where nothing is exact to compare with.
+        Largest absolute difference from the exact values; None if nothing was compared.
     radians : float or None
         Largest error of an angle at the longest position.
     first_position : float or None
-        The first position at which a table is wrong.
+        First position with a wrong value.
     """
 
     name: str
@@ -108,21 +111,24 @@ class Finding:
     first_position: float | None = None
 
     def undecided(self, reason: str) -> Finding:
-        """Return the finding where nothing says whether the model needs these values: right becomes unknown."""
+        """Return the finding for a model with an unreadable config: right becomes unknown.
+
+        reason: name of the part of the config that is unreadable.
+        """
         if self.verdict != "right":
             return self
         return replace(
-            self, verdict="unknown", says=f"{self.says}; but what the model needs is not known, see {reason}"
+            self, verdict="unknown", says=f"{self.says}; but it is unknown whether the model needs them, see {reason}"
         )
 
     def twice_rounded(self) -> Finding:
-        """Return the finding for values that are right in bfloat16, but are stored in float16."""
-        says = self.says.removesuffix(", with values of bfloat16, rounded once")
-        says = f"{says}, but rounded to bfloat16 before they were stored in float16"
-        return replace(self, verdict="wrong", fault="rounded", says=says)
+        """Return the finding for float16 values that were rounded to bfloat16 before."""
+        reason = self.says.removesuffix(", with values of bfloat16, rounded once")
+        reason = f"{reason}, but rounded to bfloat16 before they were stored in float16"
+        return replace(self, verdict="wrong", fault="rounded", says=reason)
 
     def to_json(self) -> dict[str, Any]:
-        """Return its fields for JSON, under their names, but for ``is``."""
+        """Return the fields as a dictionary for JSON. The key of ``is_`` is ``is``."""
         fields = {name.rstrip("_"): value for name, value in vars(self).items()}
         # JSON has no infinity and no NaN
         return {
@@ -138,9 +144,9 @@ class Report:
     Parameters
     ----------
     path : str
-        The file or folder that was checked.
+        File or folder that was checked, or the name of the function or module.
     findings : tuple of Finding
-        One for each tensor that may have to do with positions, and for parts of the config.
+        One for each function, module and positional tensor, and for parts of the config.
     """
 
     path: str
@@ -148,9 +154,9 @@ class Report:
 
     @property
     def compared(self) -> int:
-        """Number of tensors that were compared, and of configs that are right or wrong.
+        """Number of findings that are right or wrong, and of position tables.
 
-        A position table is always compared, with every known encoding. Other tensors that are unknown do not count.
+        A position table is always compared with every known encoding. Other unknown findings do not count.
         """
         return sum(finding.verdict != "unknown" or finding.is_ == TABLE for finding in self.findings)
 
@@ -168,7 +174,7 @@ class Report:
 
     def __str__(self) -> str:
         if not self.findings:
-            return f"{self.path}: nothing that may be positional"
+            return f"{self.path}: no positional tensors found"
         lines = [f"{finding.verdict:<7}  {name}: {_words(finding)}" for name, finding in self._lines()]
         advice = [f"{fault}: {words}" for fault, words in self._advice()]
         if self._computes():
@@ -193,12 +199,12 @@ class Report:
         if self._computes():
             advice += f"<li>check the loaded model: <pre>{'<br>'.join(map(html.escape, _LOADED))}</pre></li>"
         return (
-            f"<p><code>{html.escape(self.path)}</code>{'' if self.findings else ': nothing that may be positional'}</p>"
+            f"<p><code>{html.escape(self.path)}</code>{'' if self.findings else ': no positional tensors found'}</p>"
             f"<table>{rows}</table>{f'<ul>{advice}</ul>' if advice else ''}"
         )
 
     def _lines(self) -> list[tuple[str, Finding]]:
-        """Return a name and a finding for each line: those that differ in the numbers of their names alone share one."""
+        """Return a name and a finding for each line; findings that differ only in numbers of the name share a line."""
         groups: dict[Any, list[Finding]] = {}
         for finding in self.findings:
             fields = tuple(value for name, value in vars(finding).items() if name != "name")
@@ -209,11 +215,11 @@ class Report:
         ]
 
     def _computes(self) -> bool:
-        """Whether the program that loads the model computes what no file stores."""
+        """Return whether the program that loads the model computes the encoding, because no file stores it."""
         return any(finding.is_ == "config" and finding.verdict == "right" for finding in self.findings)
 
     def _advice(self) -> Iterable[tuple[Fault, str]]:
-        """Return each fault with what to do about it."""
+        """Return each fault with its fix."""
         advice: dict[tuple[Fault, str], None] = {}
         for finding in self.findings:
             if finding.fault is not None:
@@ -223,12 +229,12 @@ class Report:
 
 
 def _in_one_line(text: str) -> str:
-    """Return text with escapes for what is not printable: a name of a file may hold line feeds, and escape sequences."""
+    """Return text with escapes for unprintable characters: file names may have line feeds and escape sequences."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _words(finding: Finding) -> str:
-    """Return what a line says behind the name."""
+    """Return the text of a line after the name."""
     parts = [f"{finding.is_}: {finding.fault + ': ' if finding.fault else ''}{finding.says}"]
     if finding.largest_error is not None:
         parts.append(f"largest error {finding.largest_error:.3g}")

@@ -1,4 +1,4 @@
-"""Verdicts on what code returned at chosen positions: rows, cosines and sines, and rotated vectors."""
+"""Judge the values that code returns at chosen positions: rows, cosines and sines, and rotated vectors."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from ..identify.encoding import identify
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import columns_of, complex_pairs
 from .faults import Outcome, Sample, is_right, judge_rows
-from .frequencies import called, without_scaling
+from .frequencies import described, without_scaling
 from .report import CODE, Finding
 from .rotary_tables import Tables, judge_rotary_tables, orders_of
 from .tables import are_about, name_of, tutorial_encodings
-from .values import HALVES, array_of, dtype_for, held
+from .values import HALVES, array_of, dtype_for, narrowest
 
 Expected = Encoding | Rotary | str | None
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
 _MARK = 2.0**14
-# names of faults that the rows near position 0 alone do not make up: no other encoding has them
+# faults that leave the rows near position 0 as they are, so that these rows determine the encoding
 _PLAIN = ("rounded", "length", "values", "padding")
 
 
 class Unusable(Exception):
-    """A result that cannot be judged: its message says what it is."""
+    """A call that failed, or whose result cannot be judged. The message is the reason."""
 
 
-# ---- what code returned ---------------------------------------------------------------------------------------------
+# ---- returned values ------------------------------------------------------------------------------------------------
 
 
 def numbers_in(value: Any, name: str) -> Array:
-    """Return a result as an array: of floats, of integers, or lists of them."""
+    """Return a result as an array of floats; it may be an array or nested lists of floats or integers."""
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(one, name) for one in value]
         if len({array.shape for array in arrays}) > 1:
@@ -61,7 +61,7 @@ def numbers_in(value: Any, name: str) -> Array:
 
 
 def shape_of(value: Any) -> str:
-    """Return in words what a call returned."""
+    """Return a description of the value that a call returned, such as its shape."""
     if isinstance(value, (tuple, list)) and any(hasattr(one, "shape") for one in value):
         shapes = (str(tuple(getattr(one, "shape", ()))) for one in value[:3])
         return f"{len(value)} arrays of shapes {', '.join(shapes)}{', ..' if len(value) > 3 else ''}"
@@ -71,7 +71,7 @@ def shape_of(value: Any) -> str:
 
 
 def rows_in(value: Any, count: int, name: str) -> Array | None:
-    """Return a result as rows (count, columns), with axes of length 1 anywhere before the last; None for other shapes."""
+    """Return a result as rows (count, columns) without axes of length 1; None for other shapes."""
     array = numbers_in(value, name)
     if array.ndim < 1 or array.dtype.kind == "c":
         return None
@@ -80,7 +80,7 @@ def rows_in(value: Any, count: int, name: str) -> Array | None:
 
 
 def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
-    """Return a result as cosines and sines of so many rows, or as one array that has both; None for other shapes."""
+    """Return a result as cosines and sines with ``count`` rows, or as one array with both; None for other shapes."""
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(one, "shape") for one in value):
         cos, sin = (numbers_in(one, name) for one in value)
     else:
@@ -96,14 +96,14 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
 
 
 def axes_of(expected: Expected) -> int:
-    """Return the number of axes of the positions of what is expected."""
+    """Return the number of position axes of the expected encoding."""
     if isinstance(expected, str):
         return int(facts(expected).axes) if facts(expected).axes.isdigit() else 1
     return 1 if expected is None else expected.ndim
 
 
 def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
-    """Return the encoding of rows or tables of a width that is expected; a preset's arguments are found from it."""
+    """Return the expected encoding for rows or tables of this width; a preset is called with the width."""
     if not isinstance(expected, str):
         return expected
     build: Any = presets.get(expected)
@@ -116,7 +116,7 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if width in (rotary.rotary_dim, rotary.head_dim) and rotary.ndim == axes_of(expected):
                 return rotary
     else:
-        # some sources have more columns than they are asked for
+        # some presets add one or two columns to the given width
         for arguments in ((width,), (), (width - 1,), (width - 2,)):
             try:
                 encoding: Encoding = build(*arguments)
@@ -125,7 +125,7 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"expected={expected!r} has no encoding of {width} columns, as {name} returns, from its width alone; give an "
+        f"expected={expected!r} needs more arguments for the {width} columns that {name} returns; pass an "
         f"Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
     )
 
@@ -133,28 +133,33 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
 # ---- rows -----------------------------------------------------------------------------------------------------------
 
 
-def judge_code_rows(name: str, rows: Array, positions: Floats, expected: Encoding | None, said: str = "") -> Finding:
-    """Return the finding for rows (n, columns) at positions (n, axes); without what is expected, as which they are known."""
-    form = held(rows)
+def judge_code_rows(
+    name: str, rows: Array, positions: Floats, expected: Encoding | None, call_clause: str = ""
+) -> Finding:
+    """Return the finding for rows (n, columns) at positions (n, axes); identify them if expected is None."""
+    form = narrowest(rows)
     sample = Sample(rows.astype(np.float64), positions, form)
     if expected is None:
-        return _unexpected_rows(name, sample, said)
+        return _unexpected_rows(name, sample, call_clause)
     if rows.shape[1] != expected.d_model:
-        says = f"{rows.shape[1]} columns, where {expected.d_model} are expected{said}"
-        return Finding(name, COMPUTED_ROWS, "wrong", "shape", says)
-    return _finding(name, COMPUTED_ROWS, judge_rows(sample, expected), repr(expected), said)
+        reason = f"{rows.shape[1]} columns, where {expected.d_model} are expected{call_clause}"
+        return Finding(name, COMPUTED_ROWS, "wrong", "shape", reason)
+    return _finding(name, COMPUTED_ROWS, judge_rows(sample, expected), repr(expected), call_clause)
 
 
-def _finding(name: str, kind: str, outcome: Outcome, words: str, said: str) -> Finding:
+def _finding(name: str, kind: str, outcome: Outcome, words: str, call_clause: str) -> Finding:
     numbers = outcome.largest_error, outcome.radians
     if outcome.fault is None:
-        return Finding(name, kind, "right", None, f"those of {words}{said}", *numbers)
-    says = f"of {words}: {outcome.says}{said}"
-    return Finding(name, kind, "wrong", outcome.fault, says, *numbers, outcome.first_position)
+        return Finding(name, kind, "right", None, f"those of {words}{call_clause}", *numbers)
+    reason = f"of {words}: {outcome.reason}{call_clause}"
+    return Finding(name, kind, "wrong", outcome.fault, reason, *numbers, outcome.first_position)
 
 
 class Identified(NamedTuple):
-    """The encoding that made rows of 0, 1, .., the position of the first, and its names; factor: beside the sources of them."""
+    """The encoding of rows at consecutive positions, the position of the first row, and a description.
+
+    factor: the values divided by those of the preset.
+    """
 
     encoding: Encoding
     start: float
@@ -163,11 +168,11 @@ class Identified(NamedTuple):
 
 
 def identified(sample: Sample) -> Identified | None:
-    """Return the encoding that made the first rows, by their numbers alone."""
+    """Identify the encoding of the first rows from their values; None if it is unknown."""
     if sample.positions.shape[1] != 1 or sample.values.shape[1] < 2:
         return None
-    where = sample.positions[:, 0]
-    count = next((i for i, position in enumerate(where) if position != i), len(where))
+    column = sample.positions[:, 0]
+    count = next((i for i, position in enumerate(column) if position != i), len(column))
     rows = sample.values[: min(count, 64)]
     if len(rows) < 8 or not np.isfinite(rows).all():
         return None
@@ -185,26 +190,28 @@ def identified(sample: Sample) -> Identified | None:
     return Identified(answer.encoding, answer.start, name_of(answer), float(own))
 
 
-def _unexpected_rows(name: str, sample: Sample, said: str) -> Finding:
+def _unexpected_rows(name: str, sample: Sample, call_clause: str) -> Finding:
     known = identified(sample)
     if known is not None and (known.start or abs(known.factor - 1) > 1e-6):
         start = f"row 0 has the values of position {known.start:g}" if known.start else ""
         factor = f"all values are multiplied by {known.factor:.6g}" if abs(known.factor - 1) > 1e-6 else ""
         but = " and ".join(words for words in (start, factor) if words)
-        says = f"identified as {known.words}, but {but}{said}; give expected to say whether this is meant"
-        return Finding(name, COMPUTED_ROWS, "unknown", None, says)
+        reason = f"identified as {known.words}, but {but}{call_clause}; pass expected to decide whether this is right"
+        return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
     if known is not None:
-        return _finding(name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", said)
+        return _finding(
+            name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", call_clause
+        )
     for encoding in _usual(sample):
         outcome = judge_rows(sample, encoding)
         if outcome.fault in _PLAIN:
-            return _finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", said)
-    says = f"no known encoding{said}; give expected, an Encoding or the name of a preset"
-    return Finding(name, COMPUTED_ROWS, "unknown", None, says)
+            return _finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", call_clause)
+    reason = f"no known encoding{call_clause}; pass expected, an Encoding or the name of a preset"
+    return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
 
 
 def _usual(sample: Sample) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials of which the first rows are about the sample's."""
+    """Yield the encodings of tutorials that are close to the sample near position 0."""
     d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
     if d < 4 or sample.positions.shape[1] > 1 or not few.any():
         return
@@ -221,7 +228,7 @@ def judge_code_tables(
     tables: tuple[Array, Array | None],
     positions: Floats,
     expected: Rotary | None,
-    said: str = "",
+    call_clause: str = "",
     slack: float = 0.0,
 ) -> Finding:
     """Return the finding for cosines and sines at positions (n, axes)."""
@@ -229,35 +236,35 @@ def judge_code_tables(
     if expected is None:
         finding = judge_rotary_tables(name, cos, sin, positions)
         known = ", as identified" if finding.verdict != "unknown" else ""
-        return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{said}")
+        return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{call_clause}")
     orders = list(_orders_with_nan(cos, sin))
     pairs = expected.rotary_dim // 2
     fitting = [one for one in orders if one.pairs == pairs and one.sin is not None and one.copies == 1]
     if not fitting:
         widths = " or ".join(sorted({str(2 * one.pairs) for one in orders}))
-        says = f"cosines and sines of {widths} values, where {2 * pairs} are expected{said}"
-        return Finding(name, COMPUTED_TABLES, "wrong", "shape", says)
+        reason = f"cosines and sines of {widths} values, where {2 * pairs} are expected{call_clause}"
+        return Finding(name, COMPUTED_TABLES, "wrong", "shape", reason)
     finding = judge_rotary_tables(name, cos, sin, positions, [expected])
-    says = finding.says.replace("the config's", "the expected").replace("the config has", "the expected Rotary has")
-    finding = replace(finding, is_=COMPUTED_TABLES, says=f"{says}{said}")
+    reason = finding.says.replace("the config's", "the expected").replace("the config has", "the expected Rotary has")
+    finding = replace(finding, is_=COMPUTED_TABLES, says=f"{reason}{call_clause}")
     if finding.verdict == "right" or expected._settings.rope_type == "xpos":
         return finding
     if finding.fault == "layout" and "side by side" in finding.says:
         return finding
     outcomes = [_of_tables(one, positions, expected, slack) for one in fitting]
     best = next((one for one in outcomes if one.fault not in ("frequencies", "values")), outcomes[0])
-    # of a base, a scaling and exchanged columns there is more to say
+    # the rotary tables' finding describes a base, a scaling or swapped columns in more detail
     vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude", finding.fault)
     if best.fault is not None and vague and finding.fault in ("base", "scaling", "rounded", "layout"):
         return finding
-    return _finding(name, COMPUTED_TABLES, best, called(expected), said)
+    return _finding(name, COMPUTED_TABLES, best, described(expected), call_clause)
 
 
 def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
-    """Yield the tables for each order of columns; values that are not finite are in the same places in both halves."""
+    """Yield the tables for each order of columns; NaN and infinite values count as equal to each other."""
 
     def marked(table: Array | None) -> Array | None:
-        # all types hold it, and no cosine is so large
+        # every dtype can represent the mark, and no cosine is so large
         return None if table is None else np.where(np.isfinite(table), table, table.dtype.type(_MARK))
 
     def unmarked(table: Array | None) -> Array | None:
@@ -269,7 +276,7 @@ def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
 
 def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) -> Outcome:
     together = tables.together()
-    sample = Sample(together.astype(np.float64), positions, held(together), slack)
+    sample = Sample(together.astype(np.float64), positions, narrowest(together), slack)
     plain = None
     if rotary.base is not None and rotary.frequencies.ndim == 1 and rotary.ndim == 1:
         plain = tables.encoding(Rotary(rotary.rotary_dim, base=rotary.base))
@@ -282,14 +289,17 @@ def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) 
 
 
 class Rotation(NamedTuple):
-    """Two sets of vectors (n, head_dim), of pairs of length 1 in any layout, and what code made of them at positions."""
+    """Two sets of vectors (n, head_dim) before and after the code rotated them, and the positions.
+
+    No pair of a vector, in any layout, is near zero.
+    """
 
     before: tuple[Floats, Floats]
     after: tuple[Array, Array]
     positions: Floats
 
 
-# orders of pairs before and after the rotation, and the words for them
+# layout of pairs before the rotation, layout after it, and a description
 _ROTATIONS = {
     "half": ("half", "half", "half a head apart"),
     "interleaved": ("interleaved", "interleaved", "side by side"),
@@ -298,22 +308,22 @@ _ROTATIONS = {
 }
 
 
-def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said: str = "") -> Finding:
-    """Return the finding for rotated vectors: the layout of their pairs first, then the angles."""
+def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_clause: str = "") -> Finding:
+    """Return the finding for rotated vectors: determine the layout of pairs first, then judge the angles."""
     kind = COMPUTED_ROTATION
     if expected is None:
-        return _unexpected_rotation(name, rotation, said)
+        return _unexpected_rotation(name, rotation, call_clause)
     after = tuple(one.astype(np.float64) for one in rotation.after)
-    words, dim, own = f"of {called(expected)}: ", expected.rotary_dim, expected.layout
+    words, dim, own = f"of {described(expected)}: ", expected.rotary_dim, expected.layout
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())
-        says = f"{words}values that are not finite from position {first:g} on{said}"
-        lost = Finding(name, kind, "wrong", "values", says, np.inf, first_position=first)
+        reason = f"{words}values that are not finite from position {first:g} on{call_clause}"
+        lost = Finding(name, kind, "wrong", "values", reason, np.inf, first_position=first)
         if not finite.any():
             return lost
         before, some = (tuple(one[finite] for one in both) for both in (rotation.before, rotation.after))
-        rest = judge_rotation(name, Rotation(before, some, rotation.positions[finite]), expected, said)  # type: ignore[arg-type]
+        rest = judge_rotation(name, Rotation(before, some, rotation.positions[finite]), expected, call_clause)  # type: ignore[arg-type]
         return lost if rest.verdict == "right" else rest
     for width in dict.fromkeys((dim, rotation.before[0].shape[1])):
         for layout in dict.fromkeys((own, *_ROTATIONS)):
@@ -321,32 +331,38 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, said:
             if tables is None:
                 continue
             if width != dim:
-                says = f"{words}{width} values of a head are rotated, where {dim} are to be{said}"
-                return Finding(name, kind, "wrong", "layout", says)
-            finding = _of_rotation(name, tables, rotation, expected, said)
+                reason = f"{words}{width} values of a head are rotated, where {dim} are expected{call_clause}"
+                return Finding(name, kind, "wrong", "layout", reason)
+            finding = _of_rotation(name, tables, rotation, expected, call_clause)
             if layout == own:
                 return finding
-            says = f"{words}pairs are {_ROTATIONS[layout][2]}, where the model's are {_ROTATIONS[own][2]}{said}"
+            reason = (
+                f"{words}pairs are {_ROTATIONS[layout][2]}, where the model's are {_ROTATIONS[own][2]}{call_clause}"
+            )
             if finding.verdict == "right":
-                return replace(finding, verdict="wrong", fault="layout", says=says)
-            return replace(finding, says=f"{says}; and {finding.says}")
+                return replace(finding, verdict="wrong", fault="layout", says=reason)
+            return replace(finding, says=f"{reason}; and {finding.says}")
     mixed = _mixed(rotation, after[0], expected)
     if mixed:
-        return Finding(name, kind, "wrong", "layout", f"{words}{mixed}{said}")
-    return Finding(name, kind, "wrong", "values", f"{words}what it does is no rotation of pairs{said}")
+        return Finding(name, kind, "wrong", "layout", f"{words}{mixed}{call_clause}")
+    return Finding(name, kind, "wrong", "values", f"{words}the result is not a rotation of pairs{call_clause}")
 
 
-def _of_rotation(name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, said: str) -> Finding:
-    """Return the finding for the cosines and sines of a rotation, which may have been rounded to 16 bits."""
+def _of_rotation(
+    name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
+) -> Finding:
+    """Return the finding for the cosines and sines of a rotation; rounding them to 16 bits is allowed."""
     encoding = expected._angles_of("cos", "sin")
-    own = held(rotation.after[0])
+    own = narrowest(rotation.after[0])
     for form in (own,) if own in HALVES else (own, *reversed(HALVES)):
         sample = Sample(np.concatenate(tables, axis=1), rotation.positions, FLOAT32, 4 * form.rounding)
         outcome = judge_rows(sample, encoding) if is_right(sample, encoding) else None
         if outcome is not None:
-            return _finding(name, COMPUTED_ROTATION, outcome, called(expected), said)
+            return _finding(name, COMPUTED_ROTATION, outcome, described(expected), call_clause)
     slack = 4 * own.rounding
-    return replace(judge_code_tables(name, tables, rotation.positions, expected, said, slack), is_=COMPUTED_ROTATION)
+    return replace(
+        judge_code_tables(name, tables, rotation.positions, expected, call_clause, slack), is_=COMPUTED_ROTATION
+    )
 
 
 def _in_pairs(z: Any, layout: str) -> Floats:
@@ -358,7 +374,7 @@ def _in_pairs(z: Any, layout: str) -> Floats:
 
 
 def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
-    """Return cosines and sines by which both sets were rotated, if they were in this layout."""
+    """Return the cosines and sines by which both sets were rotated in this layout; None if they differ."""
     first, last, _ = _ROTATIONS[layout]
     z = []
     for x, y in zip(before, after, strict=True):
@@ -372,43 +388,43 @@ def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats,
 
 
 def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
-    """Return which parts of two layouts are mixed, or which sign is another, if that makes the values."""
+    """Return a description if two layouts are mixed or a sign is wrong, else an empty string."""
     dim = expected.rotary_dim
     near = np.abs(rotation.positions).max(axis=1) <= 4096
-    where = rotation.positions[near] if expected.ndim > 1 else rotation.positions[near, 0]
-    cos, sin = (np.asarray(table, np.float64) for table in expected.tables(where, dtype=np.float64))
+    near_positions = rotation.positions[near] if expected.ndim > 1 else rotation.positions[near, 0]
+    cos, sin = (np.asarray(table, np.float64) for table in expected.tables(near_positions, dtype=np.float64))
     x, y = rotation.before[0][near, :dim], after[near, :dim]
     for copies in ("half", "interleaved"):
         both_cos, both_sin = (_in_pairs(table + 1j * table, copies) for table in (cos, sin))
         for partner in ("half", "interleaved"):
             z = complex_pairs(x, partner, dim)
-            # the right one is (-second, first)
+            # the correct partners are (-second, first)
             for sign, other in ((-1, 1), (1, -1), (1, 1), (-1, -1)):
                 partners = _in_pairs(sign * z.imag + 1j * other * z.real, partner)
                 if np.abs(x * both_cos + partners * both_sin - y).max(initial=0.0) < 2e-2:
-                    says = []
+                    reason = []
                     if copies != partner:
-                        says.append(
-                            f"each cosine stands for two values {_ROTATIONS[copies][2]}, but each pair is {_ROTATIONS[partner][2]}"
+                        reason.append(
+                            f"each cosine multiplies two values {_ROTATIONS[copies][2]}, but each pair is {_ROTATIONS[partner][2]}"
                         )
                     if (sign, other) != (-1, 1):
-                        says.append("a pair (a, b) becomes (a cos + b sin, ..), and not (a cos - b sin, ..)")
-                    return " and ".join(says)
+                        reason.append("a pair (a, b) becomes (a cos + b sin, ..) instead of (a cos - b sin, ..)")
+                    return " and ".join(reason)
     return ""
 
 
-def _unexpected_rotation(name: str, rotation: Rotation, said: str) -> Finding:
-    where = rotation.positions[:, 0] if rotation.positions.shape[1] == 1 else rotation.positions
-    kind = np.float64 if held(rotation.after[0]) is FLOAT64 else np.float32
+def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Finding:
+    positions = rotation.positions[:, 0] if rotation.positions.shape[1] == 1 else rotation.positions
+    kind = np.float64 if narrowest(rotation.after[0]) is FLOAT64 else np.float32
     few = slice(64)
-    x, turned = rotation.before[0][few].astype(kind), rotation.after[0][few].astype(kind)
+    x, rotated = rotation.before[0][few].astype(kind), rotation.after[0][few].astype(kind)
     try:
-        answer = identify_rotary(x=x, turned=turned, positions=where[few])
+        answer = identify_rotary(x=x, turned=rotated, positions=positions[few])
     except ValueError as error:
-        return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{said}")
+        return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{call_clause}")
     if answer.rotary is None or answer.direction < 0:
-        says = f"no known rotation{said}; give expected, a Rotary or the name of a preset"
-        return Finding(name, COMPUTED_ROTATION, "unknown", None, says)
+        reason = f"no known rotation{call_clause}; pass expected, a Rotary or the name of a preset"
+        return Finding(name, COMPUTED_ROTATION, "unknown", None, reason)
     names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
-    judged = judge_rotation(name, rotation, answer.rotary, said)
+    judged = judge_rotation(name, rotation, answer.rotary, call_clause)
     return replace(judged, says=f"{judged.says}{names}, as identified")

@@ -1,4 +1,4 @@
-"""Verdicts on tables of cosines and sines: their frequencies and positions, the order of their columns, and their factor."""
+"""Judge tables of cosines and sines: their frequencies, positions, order of columns, and factor."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from ...typing import Function, RotaryLayout
 from ..identify.bases import ROTARY_BASES
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import Sample, columns_of, frequencies_in
-from .frequencies import Variant, base_variants, called, scaling_variants
+from .frequencies import Variant, base_variants, described, scaling_variants
 from .report import Fault, Finding
-from .values import TYPE_SAMPLE, array_of, dtype_for, held, widened
+from .values import TYPE_SAMPLE, array_of, dtype_for, narrowest, widened
 from .waves import Judgement, agrees, judge_waves
 
 _KIND = "rotary tables"
-# rows on which frequencies are measured, and bases and scalings tried
+# number of rows on which frequencies are measured, and bases and scalings tried
 _ROWS = 256
 
 
 class Tables(NamedTuple):
-    """Cosines and sines (rows, columns); sin is None where there are none. layout: of two columns a pair.
+    """Cosines and sines (rows, columns); sin is None if one table contains both, or only cosines.
 
-    copies: 2 where the two columns of some pairs differ, and both are there, half of the width apart.
+    layout: layout of tables with two columns per pair, else None. copies: 2 if the two columns of some pairs differ;
+    both are then kept, half of the width apart.
     """
 
     cos: Array
@@ -50,7 +51,7 @@ class Tables(NamedTuple):
         return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
 
     def encoding(self, rotary: Rotary) -> Encoding:
-        """Return the encoding of which the columns together are the table."""
+        """Return the encoding whose columns are those of `together`."""
         cosines: list[Function] = ["cos"] * self.copies
         sines: list[Function] = [] if self.sin is None else ["sin"] * self.copies
         return rotary._angles_of(*cosines, *sines)
@@ -64,15 +65,16 @@ def judge_rotary_tables(
     Parameters
     ----------
     name : str
-        The tables' name.
+        Name of the tables.
     cos, sin : array or tensor of shape (rows, columns), with axes of length 1 anywhere
-        A column for each pair, or two, half of them apart or side by side. cos alone may be complex, have a last axis
-        of cosine and sine, matrices (rows, pairs, 2, 2), both side by side (vLLM's cos_sin_cache), or cosines alone.
+        One or two columns per pair. The two columns of a pair are adjacent or half of the width apart. Without sin,
+        cos may be complex, have a last axis of cosine and sine, contain matrices (rows, pairs, 2, 2), have cosines and
+        then sines in each row (vLLM's cos_sin_cache), or contain only cosines.
     positions : array_like of shape (rows,) or (rows, axes), optional
-        0, 1, .. if not given.
+        Positions of the rows (default: 0, 1, ..).
     rotaries : sequence of Rotary
-        Those of the model's layers, one of which the tables must be of; of other numbers of pairs they are left out.
-        Empty where nothing is known.
+        Encodings of the model's layers; the tables must match one. Encodings with another number of pairs are left out.
+        Empty without a config.
     """
     tables = [array_of(table, name) for table in (cos, sin) if table is not None]
     finding = _judged(name, tables, positions, rotaries)
@@ -89,26 +91,26 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     if not orders:
         return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
     rows = len(orders[0].cos)
-    where = np.arange(rows) if positions is None else np.asarray(positions)
-    if len(where) != rows:
-        raise ValueError(f"positions has shape {where.shape}, but {name} has {rows} rows")
-    where = where.astype(np.float64).reshape(rows, -1)
-    # by rows of both, without a copy of all
+    places = np.arange(rows) if positions is None else np.asarray(positions)
+    if len(places) != rows:
+        raise ValueError(f"positions has shape {places.shape}, but {name} has {rows} rows")
+    places = places.astype(np.float64).reshape(rows, -1)
+    # use some rows of both tables, to avoid a copy of all rows
     step = max(1, rows * orders[0].cos.shape[1] // TYPE_SAMPLE)
-    form = held(orders[0].rows(slice(None, None, step)).together())
+    form = narrowest(orders[0].rows(slice(None, None, step)).together())
     if not rotaries:
-        return _without_config(name, orders, where, form)
-    judged = _with_config(name, orders, where, form, rotaries)
+        return _without_config(name, orders, places, form)
+    judged = _with_config(name, orders, places, form, rotaries)
     if judged is None or judged.verdict == "unknown":
-        judged = _apart(name, orders, where, form, rotaries) or judged
+        judged = _apart(name, orders, places, form, rotaries) or judged
     if judged is not None:
         return judged
-    finding = _without_config(name, orders, where, form)
-    if finding.verdict != "right" or _of_equal_axes(orders, where, form, rotaries):
+    finding = _without_config(name, orders, places, form)
+    if finding.verdict != "right" or _of_equal_axes(orders, places, form, rotaries):
         return finding
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
-    says = f"{finding.says}; the config's rotary encodings are others, of {' or '.join(map(str, counts))} pairs"
-    return replace(finding, verdict="unknown", says=says)
+    reason = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))} pairs"
+    return replace(finding, verdict="unknown", says=reason)
 
 
 def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
@@ -147,63 +149,65 @@ def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
 
 
 def _with_config(
-    name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]
+    name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
-    """Return the finding for tables of models whose rotary encodings are known; None where none has so many pairs."""
+    """Return the finding for tables of a model with known encodings; None if no encoding has this number of pairs."""
     cases = []
     for tables in orders:
         for rotary in rotaries:
             usable = _of_width(tables, rotary.rotary_dim // 2)
-            # the amplitudes of xPos are no sinusoids
-            if usable is not None and rotary.ndim == where.shape[1] and rotary._settings.rope_type != "xpos":
+            # xPos multiplies sinusoids by factors that depend on the position
+            if usable is not None and rotary.ndim == positions.shape[1] and rotary._settings.rope_type != "xpos":
                 cases.append((usable, rotary))
     if not cases:
         return None
     first, rotary = cases[0]
-    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(where), _ROWS))
+    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(positions), _ROWS))
     lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
     if len(lost):
-        says = f"of {called(rotary)}: {len(lost)} rows have values that are not finite"
-        position = float(where[lost[0]].flat[0])
-        return Finding(name, _KIND, "wrong", "values", says, np.inf, first_position=position)
+        reason = f"of {described(rotary)}: {len(lost)} rows have values that are not finite"
+        position = float(positions[lost[0]].flat[0])
+        return Finding(name, _KIND, "wrong", "values", reason, np.inf, first_position=position)
     judged: list[tuple[Tables, Rotary, Judgement]] = []
     for tables, rotary in cases:
-        judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
+        judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)
         if judgement.complete and judgement.fault is None:
             return _in_layout(name, tables, rotary, judgement)
         judged.append((tables, rotary, judgement))
-    # single values last: a scaling may leave most as they are
+    # try single wrong values last, because a wrong scaling may leave most values unchanged
     for fault in ("rounded", None, "values"):
         for tables, rotary, judgement in judged:
             if fault is None:
-                variant = _variant(tables, rotary, where, form)
+                variant = _variant(tables, rotary, positions, form)
                 if variant is not None:
-                    return _finding(name, "wrong", variant.fault, variant.says, judgement)
+                    return _finding(name, "wrong", variant.fault, variant.reason, judgement)
             elif judgement.fault == fault:
-                return _finding(name, "wrong", judgement.fault, f"of {called(rotary)}: {judgement.says}", judgement)
+                return _finding(
+                    name, "wrong", judgement.fault, f"of {described(rotary)}: {judgement.reason}", judgement
+                )
     tables, rotary, judgement = min(judged, key=lambda one: one[2].largest_error)
     if _turns(tables, form) and not judgement.gross:
-        says = f"about those of {called(rotary)}, off by a little more than float32 arithmetic makes them"
-        return _finding(name, "unknown", None, says, judgement)
+        reason = f"about those of {described(rotary)}, but with larger errors than float32 arithmetic has"
+        return _finding(name, "unknown", None, reason, judgement)
     if _turns(tables, form):
-        says = f"not those of {called(rotary)}, and nothing known explains them"
-        return _finding(name, "wrong", "frequencies", says, judgement)
-    return Finding(name, "a tensor", "unknown", None, "no cosines and sines: weights")
+        reason = f"not those of {described(rotary)}, and no known fault explains the difference"
+        return _finding(name, "wrong", "frequencies", reason, judgement)
+    return Finding(name, "a tensor", "unknown", None, "not cosines and sines: other weights")
 
 
-def _of_equal_axes(orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
-    """Whether tables by one position are those of an encoding of several axes, all of which have it, as in texts."""
+def _of_equal_axes(orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
+    """Return whether tables agree with an encoding of several axes at equal positions, as in text."""
     for rotary in rotaries:
-        if rotary.ndim > 1 and where.shape[1] == 1 and rotary.frequencies.ndim == 1:
+        if rotary.ndim > 1 and positions.shape[1] == 1 and rotary.frequencies.ndim == 1:
             one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
             usable = [_of_width(tables, rotary.rotary_dim // 2) for tables in orders]
-            if any(each and agrees(each.together(), each.encoding(one), where, form) for each in usable):
+            if any(each and agrees(each.together(), each.encoding(one), positions, form) for each in usable):
                 return True
     return False
 
 
 def _of_width(tables: Tables, pairs: int) -> Tables | None:
-    """Return the columns of so many pairs, if those beyond them do not turn."""
+    """Return the first ``pairs`` columns if the pairs after them do not rotate, else None."""
     if tables.pairs == pairs:
         return tables
     if tables.pairs < pairs or tables.sin is None or tables.copies > 1:
@@ -212,45 +216,43 @@ def _of_width(tables: Tables, pairs: int) -> Tables | None:
     return tables._replace(cos=tables.cos[:, :pairs], sin=tables.sin[:, :pairs]) if rest else None
 
 
-def _finding(name: str, verdict: Any, fault: Fault | None, says: str, judgement: Judgement) -> Finding:
+def _finding(name: str, verdict: Any, fault: Fault | None, reason: str, judgement: Judgement) -> Finding:
     first = judgement.first_position if verdict == "wrong" else None
-    return Finding(name, _KIND, verdict, fault, says, judgement.largest_error, judgement.radians, first)
+    return Finding(name, _KIND, verdict, fault, reason, judgement.largest_error, judgement.radians, first)
 
 
 def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
-    """Return the finding for right values: columns side by side are wrong where halves of a head are turned."""
-    words = f"those of {called(rotary)}"
+    """Return the finding for right values: interleaved columns are wrong if the model rotates halves of a head."""
+    words = f"those of {described(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
-        says = f"{words}, with the two columns of a pair side by side, where the model's pairs are half a head apart"
-        return _finding(name, "wrong", "layout", says, judgement)
+        reason = f"{words}, with the two columns of a pair side by side, but the model's pairs are half a head apart"
+        return _finding(name, "wrong", "layout", reason, judgement)
     return _finding(name, "right", None, words, judgement)
 
 
-def _variant(tables: Tables, rotary: Rotary, where: Floats, form: Format) -> Variant | None:
+def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) -> Variant | None:
     """Return the base, scaling, factor or order that explains the tables."""
-    if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), where, form):
-        return Variant(
-            "layout", f"cosines and sines of {called(rotary)} stand in each other's place", rotary.frequencies
-        )
-    some = _some(len(where))
+    if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), positions, form):
+        return Variant("layout", f"cosines and sines of {described(rotary)} are swapped", rotary.frequencies)
+    some = _some(len(positions))
     exact, factor = rotary.frequencies, rotary.attention_factor
-    if tables.sin is None or tables.copies > 1 or exact.ndim > 1 or where.shape[1] > 1:
+    if tables.sin is None or tables.copies > 1 or exact.ndim > 1 or positions.shape[1] > 1:
         return None
     table = tables.together()[some]
-    if agrees(table, tables.encoding(rotary), where[some], form):
-        # other rows alone are wrong
+    if agrees(table, tables.encoding(rotary), positions[some], form):
+        # only other rows are wrong
         return None
     z = (tables.cos[some].astype(np.float64) + 1j * tables.sin[some].astype(np.float64))[:, np.newaxis]
     sizes = np.abs(z)
     size = float(sizes.mean())
     if not np.isfinite(sizes).all() or size == 0:
         return None
-    variants = [Variant("layout", "positions turn backwards", -exact, factor)]
+    variants = [Variant("layout", "pairs rotate backwards", -exact, factor)]
     if factor != 1:
         variants.append(Variant("scaling", f"without the attention factor {factor:g}", exact, 1.0))
         variants.append(Variant("scaling", f"the attention factor {factor:g} applied twice", exact, factor**2))
     variants.append(Variant("scaling", f"attention factor {size:.4g}, where the config has {factor:g}", exact, size))
-    measured = frequencies_in(Sample(None, z, where[some], form.kind, None, None))
+    measured = frequencies_in(Sample(None, z, positions[some], form.kind, None, None))
     if measured is not None:
         numbers = measured.frequencies[:, 0]
         variants += [*scaling_variants(rotary, exact, numbers), *base_variants(rotary, exact, numbers)]
@@ -258,85 +260,87 @@ def _variant(tables: Tables, rotary: Rotary, where: Floats, form: Format) -> Var
         factors = (variant.factor,) if variant.frequencies is exact else (variant.factor, factor, size)
         for amplitude in dict.fromkeys(factors):
             other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
-            if agrees(table, tables.encoding(other), where[some], form):
+            if agrees(table, tables.encoding(other), positions[some], form):
                 return variant
     return None
 
 
 class _Order(NamedTuple):
-    """Where the two columns of each pair are: the first ones, and the second ones."""
+    """An order of columns: the first columns of all pairs, and the second columns."""
 
     words: str
     first: slice
     second: slice
 
 
-def _apart(name: str, orders: list[Tables], where: Floats, form: Format, rotaries: Sequence[Rotary]) -> Finding | None:
-    """Return the finding for cosines and sines each of which are a config's, but in two orders, or times two factors."""
+def _apart(
+    name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
+) -> Finding | None:
+    """Return the finding for cosines and sines that match a config separately, but in different orders or scales."""
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
         layouts = (
             _Order("in halves", *columns_of("half", 2 * pairs)),
             _Order("side by side", *columns_of("interleaved", 2 * pairs)),
-            _Order("in halves, the second from the last to the first", slice(0, pairs), slice(None, pairs - 1, -1)),
+            _Order("in halves, the second half in reverse order", slice(0, pairs), slice(None, pairs - 1, -1)),
         )
         for tables in orders:
-            if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or where.shape[1] > 1:
+            if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or positions.shape[1] > 1:
                 continue
             copies = tables.cos.shape[1] // pairs
             if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
                 continue
             separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
             each = [
-                _order_and_factor(table, function, separate, copies, rotary, where, form)
+                _order_and_factor(table, function, separate, copies, rotary, positions, form)
                 for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
             ]
             if each[0] is None or each[1] is None:
                 continue
             (cosines, one), (sines, other) = each[0], each[1]
-            words = f"of {called(rotary)}"
+            words = f"of {described(rotary)}"
             if cosines is not sines:
-                says = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
-                return Finding(name, _KIND, "wrong", "layout", says)
+                reason = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
+                return Finding(name, _KIND, "wrong", "layout", reason)
             if one != other:
-                says = (
+                reason = (
                     f"{words}: attention factor {one:.4g} in cosines, {other:.4g} in sines; the config has {factor:g}"
                 )
-                return Finding(name, _KIND, "wrong", "scaling", says)
+                return Finding(name, _KIND, "wrong", "scaling", reason)
             if cosines is layouts[2]:
                 return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cosines.words}")
     return None
 
 
 def _order_and_factor(
-    table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, where: Floats, form: Format
+    table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, positions: Floats, form: Format
 ) -> tuple[_Order, float] | None:
-    """Return in which order a table has the cosines or sines of a config, and their factor."""
-    factor, some = rotary.attention_factor, _some(len(where))
-    exact = rotary._angles_of(function).encode(where[some, 0], dtype=np.float64)
+    """Return the order of columns and the factor of a table of cosines or sines that match a config, else None."""
+    factor, some = rotary.attention_factor, _some(len(positions))
+    exact = rotary._angles_of(function).encode(positions[some, 0], dtype=np.float64)
     for order in orders:
         ordered = np.concatenate([table[some, order.first], table[some, order.second]], axis=1)
-        # the factor by which all values together are too large
+        # measure the factor of all values by least squares
         both = np.tile(exact, copies)
         measured = factor * float((ordered.astype(np.float64) * both).sum() / max(float((both * both).sum()), 1e-300))
         for one in dict.fromkeys((factor, 1.0, factor**2, measured)):
             if np.isfinite(one) and one > 0:
                 other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=one)
                 encoding = other._angles_of(*[function] * copies)
-                if agrees(ordered, encoding, where[some], form):
+                if agrees(ordered, encoding, positions[some], form):
                     every = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
-                    return (order, one) if agrees(every, encoding, where, form) else None
+                    return (order, one) if agrees(every, encoding, positions, form) else None
     return None
 
 
 def _some(rows: int) -> Any:
-    """Return the first rows, and some of the others."""
+    """Return the indices of the first rows and of some others."""
     spread = np.linspace(0, rows - 1, min(rows, _ROWS)).round().astype(np.intp)
     return np.unique(np.r_[np.arange(min(rows, _ROWS)), spread])
 
 
 def _turns(tables: Tables, form: Format) -> bool:
-    """Whether cosines and sines are those of angles, times one factor."""
+    """Return whether these are cosines and sines of the same angles, with one common factor."""
     if tables.sin is None:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
@@ -350,36 +354,36 @@ def _turns(tables: Tables, form: Format) -> bool:
 # ---- without a config -----------------------------------------------------------------------------------------------
 
 
-def _without_config(name: str, orders: list[Tables], where: Floats, form: Format) -> Finding:
-    """Return the finding for tables of which no config says what they are to be."""
+def _without_config(name: str, orders: list[Tables], positions: Floats, form: Format) -> Finding:
+    """Return the finding for tables without a config."""
     turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
-    if not turning or len(where) < 8:
-        return Finding(name, "a tensor", "unknown", None, "no cosines and sines of evenly turning pairs")
+    if not turning or len(positions) < 8:
+        return Finding(name, "a tensor", "unknown", None, "not cosines and sines of pairs that rotate")
     tables = turning[0]
     judged = []
-    for begin in sorted({0, len(where) // 2, max(0, len(where) - _ROWS)}):
+    for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _ROWS)}):
         part = slice(begin, begin + _ROWS)
         dtype = dtype_for(form)
         cos, sin = tables.cos[part].astype(dtype), tables.sin[part].astype(dtype)  # type: ignore[index]
         if not (np.isfinite(cos).all() and np.isfinite(sin).all()) or len(cos) < 8:
             continue
-        own = where[part] if where.shape[1] > 1 else where[part, 0]
+        own = positions[part] if positions.shape[1] > 1 else positions[part, 0]
         answer = identify_rotary(cos=cos, sin=sin, positions=own)
         if answer.rotary is None or not (answer.presets or answer.base is not None):
             continue
-        judgement = judge_waves(tables.together(), tables.encoding(answer.rotary), where, form)
-        words = called(answer.rotary) + (f" ({', '.join(answer.presets[:3])})" if answer.presets else "")
+        judgement = judge_waves(tables.together(), tables.encoding(answer.rotary), positions, form)
+        words = described(answer.rotary) + (f" ({', '.join(answer.presets[:3])})" if answer.presets else "")
         if judgement.complete and judgement.fault is None:
             return _finding(name, "right", None, f"those of {words}", judgement)
         judged.append((words, judgement))
     for words, judgement in judged:
         if judgement.fault is not None:
-            return _finding(name, "wrong", judgement.fault, f"of {words}: {judgement.says}", judgement)
+            return _finding(name, "wrong", judgement.fault, f"of {words}: {judgement.reason}", judgement)
     # if all rows are wrong, no base can be measured: try the three most common
     for base in ROTARY_BASES[:3]:
         rotary = Rotary(2 * tables.pairs, base=base)
-        if where.shape[1] == 1:
-            judgement = judge_waves(tables.together(), tables.encoding(rotary), where, form)
+        if positions.shape[1] == 1:
+            judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)
             if judgement.fault == "rounded":
-                return _finding(name, "wrong", "rounded", f"of {called(rotary)}: {judgement.says}", judgement)
-    return Finding(name, _KIND, "unknown", None, "pairs that turn, in no schedule that a source has")
+                return _finding(name, "wrong", "rounded", f"of {described(rotary)}: {judgement.reason}", judgement)
+    return Finding(name, _KIND, "unknown", None, "cosines and sines of unknown frequencies")

@@ -11,7 +11,7 @@ _MOST_NAMES = 20
 
 
 def table_in(path: str) -> Any:
-    """Return the only tensor of a file or a folder, or the only one whose name is that of a position table."""
+    """Return the only tensor of a file or folder, or the only tensor with the name of a position table."""
     with open_files(path) as opened:
         inside: list[Any] = list(opened)
         tensors = [each for each in inside if isinstance(each, Tensor)]
@@ -22,10 +22,10 @@ def table_in(path: str) -> Any:
             names = [each.name for each in tables or tensors]
             listed = f"{', '.join(names[:_MOST_NAMES])}{', ..' if len(names) > _MOST_NAMES else ''}" or "none"
             count = "several position tables" if tables else "no tensor with the name of a position table"
-            raise ValueError(f"{path} has {count}; give identify the array of one of its tensors: {listed}")
+            raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {listed}")
         (table,) = tables
         if table.unread:
-            raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which are not read")
+            raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which is unsupported")
         if table.size > MOST_BYTES:
             raise ValueError(f"{path}: {table.name} has {table.size} bytes; at most {MOST_BYTES} are read")
         return table.read()

@@ -1,4 +1,4 @@
-"""Verdicts on position tables, by their own rows and columns: no config describes them."""
+"""Judge position tables by their rows and columns, because no config describes them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from ..identify.angles import ORDERS
 from ..identify.bases import BASES
 from ..identify.encoding import Identification, identify
 from .report import TABLE, Finding
-from .values import HALVES, array_of, held, widened
+from .values import HALVES, array_of, narrowest, widened
 from .waves import Waves, judge_waves, radians_at_end
 
-# rows of a part that is identified by itself, and how many parts
+# number of rows of a part that is identified separately, and number of parts
 _PART, _PARTS = 64, 4
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 # rows of other tokens, such as a class token's, before those of positions
 _TOKENS = 4
-# numbers of rows and columns of a first test
+# numbers of rows and columns for the first test
 _ROWS, _COLUMNS = 48, 32
 
 
 class _Guess(NamedTuple):
-    """An encoding that may have been meant, and the positions of the first rows."""
+    """An encoding that may have been meant, the position of the first row, the step, and a description."""
 
     encoding: Encoding
     start: float
@@ -40,14 +40,16 @@ class _Guess(NamedTuple):
 
 
 def judge_table(name: str, table: Any) -> Finding:
-    """Return the finding for a table such as ``pe``, rows of positions, by `posenc_fast.identify` and by its exact values.
+    """Return the finding for a table such as ``pe`` with one row per position.
+
+    The encoding is identified with `posenc_fast.identify`, and the table is compared with its exact values.
 
     Parameters
     ----------
     name : str
         The tensor's name.
-    table : array or tensor of shape (rows, columns), with axes of length 1 anywhere, or that of a grid
-        In the type that it is kept in.
+    table : array or tensor of shape (rows, columns), with axes of length 1 anywhere, or of the shape of a grid
+        Values in their stored type.
     """
     array = array_of(table, name)
     finding = _judged(name, array)
@@ -62,20 +64,20 @@ def _judged(name: str, array: Array) -> Finding:
         return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
     shape = [n for n in array.shape if n != 1]
     if len(shape) < 2 or array.shape[-1] < _LEAST_COLUMNS or array.size < _LEAST_ROWS * array.shape[-1]:
-        says = f"shape {array.shape} has too few rows or columns to tell"
-        return Finding(name, "a tensor", "unknown", None, says)
+        reason = f"shape {array.shape} has too few rows or columns to tell"
+        return Finding(name, "a tensor", "unknown", None, reason)
     array = array.reshape(shape)
-    form = held(array)
+    form = narrowest(array)
     own = array.dtype.name
     if form is FLOAT16:
-        # so that the type says how near values must be
+        # the type determines the tolerance of `identify`
         array = array.astype(np.float16)
     flat = array.reshape(-1, shape[-1])
     finite = np.concatenate(
         [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
     )
     if not _may_turn(flat if finite.all() else flat[finite]):
-        return Finding(name, TABLE, "unknown", None, "no sinusoids: learned positions, or weights")
+        return Finding(name, TABLE, "unknown", None, "not sinusoidal: learned positions, or other weights")
     answer = Identification()
     if finite.all():
         try:
@@ -90,14 +92,17 @@ def _judged(name: str, array: Array) -> Finding:
     if judged is not None:
         return judged
     if answer:
-        says = f"sinusoids in no schedule that a source has: {answer.encoding!r}"
-        return Finding(name, TABLE, "unknown", None, says, answer.error)
+        reason = f"sinusoids of unknown frequencies: {answer.encoding!r}"
+        return Finding(name, TABLE, "unknown", None, reason, answer.error)
     near = f"; the closest is {answer.closest}, off by {answer.error:.3g}" if answer.closest else ""
-    return Finding(name, TABLE, "unknown", None, f"no known encoding{near}: learned positions, or weights")
+    return Finding(name, TABLE, "unknown", None, f"no known encoding{near}: learned positions, or other weights")
 
 
 def _may_turn(flat: Array) -> bool:
-    """Whether some columns go on as sines do: each value with the next but one is a multiple of the one between."""
+    """Return whether at least a quarter of the columns are sinusoidal.
+
+    In such a column, the sum of the values before and after each value is a fixed multiple of this value.
+    """
     columns = np.unique(np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _COLUMNS)).round().astype(np.intp))
     turning = 0
     starts = {0, max(0, len(flat) // 2 - _ROWS // 2)}
@@ -115,7 +120,7 @@ def _may_turn(flat: Array) -> bool:
 
 
 def _is_known(answer: Identification, form: Format) -> bool:
-    """Whether it is an encoding of a source, and not numbers that were fitted to these."""
+    """Return whether the encoding has a preset or a plausible base; otherwise its numbers were fitted to the table."""
     if answer.presets:
         return True
     if answer.base is None:
@@ -131,46 +136,47 @@ def name_of(answer: Identification) -> str:
 
 
 def _right(name: str, array: Array, answer: Identification, form: Format, own: str) -> Finding:
+    """Return the finding for a table with a known encoding. own: name of its stored type."""
     encoding = answer.encoding
     assert encoding is not None
     radians = None
-    says = f"made by {name_of(answer)}"
+    reason = f"computed by {name_of(answer)}"
     if not answer.axes and encoding.ndim == 1:
         flat = array.reshape(-1, array.shape[-1])
         positions = answer.start + answer.step * np.arange(len(flat), dtype=np.float64)[:, np.newaxis]
         rows = np.setdiff1d(np.arange(len(flat)), answer.zero_rows)
         radians = radians_at_end(flat, Waves.of(encoding), positions, rows)
     if form in HALVES and form.name != own:
-        says += f", with values of {form.name}, rounded once"
-    return Finding(name, TABLE, "right", None, says, answer.error, radians)
+        reason += f", with values of {form.name}, rounded once"
+    return Finding(name, TABLE, "right", None, reason, answer.error, radians)
 
 
 def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Finding:
-    """Return the finding of a table that is right but for rows of zeros, by where they are.
+    """Return the finding for a table that is right except for rows of zeros.
 
-    Right are those of tokens before the first position, and one for padding, wherever it is. The last rows may be
-    padding as well, or what was never written.
+    Zeros are right in the first rows (other tokens), and in one row anywhere (padding). They are unknown in the last
+    rows (padding, or never written), and wrong elsewhere.
     """
     if not zero or _are_tokens(zero):
         return finding
     last = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
     before = zero[: len(zero) - last]
     shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
-    says = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
+    reason = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
     if len(zero) == 1:
-        return replace(finding, says=says)
+        return replace(finding, says=reason)
     if last and (len(before) < 2 or _are_tokens(before)):
-        return replace(finding, verdict="unknown", says=f"{says}, the last ones: padding, or never written")
-    return replace(finding, verdict="wrong", fault="values", says=says, first_position=None)
+        return replace(finding, verdict="unknown", says=f"{reason}, the last ones: padding, or never written")
+    return replace(finding, verdict="wrong", fault="values", says=reason, first_position=None)
 
 
 def _are_tokens(zero: tuple[int, ...]) -> bool:
-    """Whether rows are the first ones, and no more than tokens have."""
+    """Return whether these are the first rows, and few enough for tokens such as class tokens."""
     return len(zero) <= _TOKENS and zero == tuple(range(len(zero)))
 
 
 def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
-    """Return the finding of a table that an encoding was meant for, and a fault explains."""
+    """Return the finding for a table if an encoding with a known fault explains it, else None."""
     zero = np.concatenate([(flat[i : i + 4096] == 0).all(axis=1) for i in range(0, max(len(flat), 1), 4096)])
     kept = ~zero if zero.any() else np.ones(len(flat), bool)
     if kept.sum() < _LEAST_ROWS:
@@ -183,15 +189,15 @@ def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: F
             rest = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept & ~before)
             if rest.complete and rest.fault is None:
                 count = int(before.sum())
-                says = f"made by {guess.words}, behind {count} {'row' if count == 1 else 'rows'} of another kind"
-                return Finding(name, TABLE, "right", None, says, rest.largest_error, rest.radians)
+                reason = f"computed by {guess.words}, after {count} {'row' if count == 1 else 'rows'} of another kind"
+                return Finding(name, TABLE, "right", None, reason, rest.largest_error, rest.radians)
         if judged.complete and judged.fault is not None:
             return Finding(
                 name,
                 TABLE,
                 "wrong",
                 judged.fault,
-                f"{guess.words}: {judged.says}",
+                f"{guess.words}: {judged.reason}",
                 judged.largest_error,
                 judged.radians,
                 judged.first_position,
@@ -200,7 +206,7 @@ def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: F
 
 
 def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]:
-    """Yield encodings that may have been meant: the nearest preset, the tutorials', those of parts of the rows."""
+    """Yield encodings that may have been meant: the nearest preset, those of tutorials, and those of parts of rows."""
     d = flat.shape[1]
     if answer.closest:
         nearest: Any = presets.get(answer.closest)(d)

@@ -1,4 +1,4 @@
-"""Values of a tensor: their array, the narrowest type that holds all of them, and rounding through 16 bits."""
+"""Convert the values of a tensor: to an array, to the narrowest exact type, and through 16 bits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..._core.numbers.rounding import round_once, values_of
 from ..._core.positions.foreign import as_array
 from ..identify.angles import BLOCK
 
-# the types of 16 bits
+# the 16-bit types
 HALVES = (BFLOAT16, FLOAT16)
 # number of values that determine the narrowest type
 TYPE_SAMPLE = 1 << 16
@@ -50,14 +50,14 @@ def dtype_for(form: Format) -> type[np.floating[Any]]:
 
 
 def fits(form: Format, values: Floats) -> bool:
-    """Whether a type has all of the values."""
+    """Return whether a type represents all values exactly."""
     return bool((through(form, values) == values).all())
 
 
-def held(array: Array) -> Format:
-    """Return the narrowest type that holds all values of a real array.
+def narrowest(array: Array) -> Format:
+    """Return the narrowest type that represents all values of a real array exactly.
 
-    Files of 16 bits are often stored again in 32.
+    16-bit values are often stored in 32 bits.
     """
     form = format_of(array.dtype)
     assert form is not None
@@ -67,21 +67,27 @@ def held(array: Array) -> Format:
     some = flat[:: max(1, flat.size // TYPE_SAMPLE)].astype(np.float64)
     narrower = [other for other in (*HALVES, FLOAT32) if other.bits < form.bits]
     for other in narrower:
-        # ones and zeros fit into every type
+        # ones and zeros fit every type, so they do not determine one
         if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
             return other
     return FLOAT64 if form is FLOAT64 else FLOAT32
 
 
 def is_constant(array: Array) -> bool:
-    """Whether all values are the same number, by blocks: files of a few bytes may have a thousand million of them."""
+    """Return whether all values are the same number.
+
+    It compares block by block, because a compressed file of a few bytes may contain a billion values.
+    """
     flat = array.reshape(-1)
     return flat.size > 0 and all(bool((flat[i : i + BLOCK] == flat[0]).all()) for i in range(0, flat.size, BLOCK))
 
 
 def widened(array: Array) -> Array | None:
-    """Return float16 values in float32, if bfloat16 has them all: then they were rounded to bfloat16 before."""
+    """Return float16 values in float32 if bfloat16 represents them exactly, else None.
+
+    Such values were rounded to bfloat16 before.
+    """
     some = array.reshape(-1)[:: max(1, array.size // TYPE_SAMPLE)]
-    if format_of(array.dtype) is not FLOAT16 or held(some.astype(np.float32)) is not BFLOAT16:
+    if format_of(array.dtype) is not FLOAT16 or narrowest(some.astype(np.float32)) is not BFLOAT16:
         return None
     return array.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Comparison of a table with exact sinusoids: the wrong rows and columns, and the rounding to 16 bits that explains them."""
+"""Compare a table with exact sinusoids: find wrong rows and columns, and the rounding to 16 bits that explains them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..identify.tolerances import CHECKED_SINE, least_of, relative_slack
 from .report import Fault
 from .values import HALVES, through
 
-# rows and columns on which roundings are tried
+# numbers of rows and columns on which roundings are tried
 _ROWS, _COLUMNS = 192, 64
-# fraction of the values changed by a rounding that must match it: a last bit decides where the others are rounded
+# fraction of the values that must match a rounding; the others are ties that a last bit decides
 _AGREEING = 0.95
-# differences larger than so many tolerances are no noise of float32 arithmetic
+# differences larger than this number of tolerances are not noise of float32 arithmetic
 _GROSS = 20.0
 
 
@@ -45,10 +45,10 @@ class Waves(NamedTuple):
         return result
 
     def allowed(self, positions: Floats, values: Floats, form: Format) -> Floats:
-        """Return how far values may be from the exact ones, by float32 arithmetic and one rounding to their type."""
+        """Return the largest differences that float32 arithmetic and one rounding to the type explain."""
         angles = np.abs(positions) @ np.abs(self.frequencies).T
         slack = relative_slack(self.frequencies)
-        # an infinite value may not be infinitely far away
+        # an infinite value must not get an infinite tolerance
         sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
         result: Floats = (
             2 * form.rounding * sizes + np.abs(self.amplitudes) * (CHECKED_SINE + slack * angles) + least_of(form)
@@ -57,11 +57,15 @@ class Waves(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The outcome of a comparison; fault and says are None where all is right, complete is False where nothing fits; gross: beyond any float32 arithmetic."""
+    """The outcome of a comparison.
+
+    complete: whether the values are right or a fault explains them. fault: None if no fault was found. gross: whether
+    a difference is larger than the noise of float32 arithmetic. The other fields are those of a `Finding`.
+    """
 
     complete: bool
     fault: Fault | None
-    says: str
+    reason: str
     largest_error: float
     radians: float
     first_position: float | None
@@ -69,7 +73,10 @@ class Judgement(NamedTuple):
 
 
 class _Differences(NamedTuple):
-    """Counts of values that are wrong, in each of some rows and in each column, and the largest difference; whether one is gross."""
+    """Numbers of wrong values in each row and in each column, and the largest difference.
+
+    gross: whether a difference is larger than the noise of float32 arithmetic.
+    """
 
     of_rows: npt.NDArray[np.intp]
     of_columns: npt.NDArray[np.intp]
@@ -85,11 +92,11 @@ def _compare(
     count = max(1, BLOCK // table.shape[1])
     for first in range(0, len(rows), count):
         some = rows[first : first + count]
-        values, where = table[some].astype(np.float64), positions[some]
-        exact = encoding.encode(where if where.shape[1] > 1 else where[:, 0], dtype=np.float64)
+        values, chosen = table[some].astype(np.float64), positions[some]
+        exact = encoding.encode(chosen if chosen.shape[1] > 1 else chosen[:, 0], dtype=np.float64)
         difference = np.abs(values - exact)
-        # `~(<=)` and not `>`, so that NaN counts as wrong
-        allowed = waves.allowed(where, values, form)
+        # `~(<=)` instead of `>`, so that NaN counts as wrong
+        allowed = waves.allowed(chosen, values, form)
         wrong = ~(difference <= allowed)
         gross |= not bool((difference <= _GROSS * allowed).all())
         of_rows[first : first + count] = wrong.sum(axis=1)
@@ -99,7 +106,7 @@ def _compare(
 
 
 def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
-    """Whether all values of a table are an encoding's."""
+    """Return whether all values of a table agree with an encoding."""
     waves, rows = Waves.of(encoding), np.arange(len(table))
     # the first rows reject most other encodings
     some = (rows[:8], rows) if len(rows) > 8 else (rows,)
@@ -107,15 +114,18 @@ def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) ->
 
 
 def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Format, kept: Any = None) -> Judgement:
-    """Compare a table (rows, columns) with an encoding at positions (rows, axes); kept: mask of the rows that count."""
+    """Compare a table (rows, columns) with an encoding at positions (rows, axes).
+
+    kept: mask of the rows to compare (default: all).
+    """
     waves = Waves.of(encoding)
     rows = np.flatnonzero(np.ones(len(table), bool) if kept is None else kept)
     wrong_rows, wrong_columns, largest, gross = _compare(table, encoding, waves, positions, form, rows)
     radians = radians_at_end(table, waves, positions, rows)
     if not wrong_rows.any():
         return Judgement(True, None, "", largest, radians, None)
-    where = positions[rows[wrong_rows > 0]]
-    first_position = float(where[np.abs(where).max(axis=1).argmin()].flat[0])
+    wrong_positions = positions[rows[wrong_rows > 0]]
+    first_position = float(wrong_positions[np.abs(wrong_positions).max(axis=1).argmin()].flat[0])
     rounding = _rounding(table, waves, positions, rows, np.flatnonzero(wrong_rows > 0), form)
     if rounding:
         return Judgement(True, "rounded", rounding, largest, radians, first_position)
@@ -126,7 +136,7 @@ def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Forma
 
 
 def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDArray[np.intp]) -> float:
-    """Return the largest error of an angle in the row of the longest position: at least so much, by the values' errors."""
+    """Return a lower bound of the largest angle error in the row of the longest position, from its values."""
     last = rows[np.abs(positions[rows]).max(axis=1).argmax()]
     difference = table[last].astype(np.float64) - waves.at(positions[last] @ waves.frequencies.T)
     chords = np.abs(difference) / np.maximum(np.abs(waves.amplitudes), 1e-300)
@@ -134,7 +144,7 @@ def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDAr
 
 
 def _single(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_columns: npt.NDArray[np.intp]) -> str:
-    """Return which rows or columns alone are wrong; nothing where most are."""
+    """Return a sentence on the wrong rows or columns if they are few, else an empty string."""
     bad, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
     if 2 * len(bad) <= len(positions):
         shown = ", ".join(f"{value:g}" for value in positions[bad[:8], 0])
@@ -155,14 +165,17 @@ def _rounding(
     wrong: npt.NDArray[np.intp],
     form: Format,
 ) -> str:
-    """Return the step that went through 16 bits, if one explains the table; tried on some rows and columns."""
+    """Return the step of the formula that was rounded to 16 bits, if a rounding explains the table, else "".
+
+    Only some rows and columns are compared.
+    """
     picked = np.unique(np.r_[_spread(len(rows), _ROWS), wrong[_spread(len(wrong), _ROWS)]])
     some, columns = rows[picked], _spread(table.shape[1], _COLUMNS)
     part = waves.take(columns)
-    values, where = table[np.ix_(some, columns)].astype(np.float64), positions[some]
-    exact = part.at(where @ part.frequencies.T)
-    allowed = part.allowed(where, values, form)
-    for words, angles in _roundings(where, part.frequencies):
+    values, chosen = table[np.ix_(some, columns)].astype(np.float64), positions[some]
+    exact = part.at(chosen @ part.frequencies.T)
+    allowed = part.allowed(chosen, values, form)
+    for words, angles in _roundings(chosen, part.frequencies):
         with np.errstate(invalid="ignore"):
             variant = part.at(angles)
         agrees = np.abs(values - variant) <= allowed
@@ -177,7 +190,7 @@ def _spread(count: int, most: int) -> npt.NDArray[np.intp]:
 
 
 def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Floats]]:
-    """Yield the angles that roundings to 16 bits make, of one step of the formula or of several."""
+    """Yield the angles after rounding one or several steps of the formula to 16 bits, with a description."""
     for form in HALVES:
 
         def rounded(values: Floats, form: Format = form) -> Floats:
@@ -204,9 +217,9 @@ def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Fl
                     ([step, "angles"], positions, True),
                     (["positions", step, "angles"], rounded(positions), True),
                 )
-                for steps, where, angles_too in others:
+                for steps, chosen, angles_too in others:
                     names = [name for name in steps if name]
                     if names:
-                        angles = where @ each.T
+                        angles = chosen @ each.T
                         angles = rounded(angles) if angles_too else angles
                         yield f"{' and '.join(names)} {through_it}", angles

@@ -227,17 +227,17 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling); without these, a {model} has those of its class, and "
-            "ignores other keys. Add them, or give the config object of transformers"
+            f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class and "
+            "ignores other keys. Add them, or pass the config object of transformers"
         )
     key = "rope_scaling" if old else "rope_parameters"
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
 
 
 def _check_needs(part: Part) -> None:
-    for key, needed, usual, words in part.row.needs:
+    for key, needed, default, words in part.row.needs:
         value = part.get(key)
-        if (usual if value is None else value) != needed:
+        if (default if value is None else value) != needed:
             kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
             raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config only reads {needed!r}")
     if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
@@ -426,7 +426,7 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     one, other = rope.get("mscale"), rope.get("mscale_all_dim")
-    # programs agree on mscale without mscale_all_dim only if it is 1, and never on mscale_all_dim without mscale
+    # with mscale alone, programs agree only if it is 1; with mscale_all_dim alone, they never agree
     if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
         raise Undecided(

@@ -100,7 +100,7 @@ class Row(NamedTuple):
     # whether the class reads `dims`; if not, they must agree with the fraction
     dims_read: bool = True
     # default of `dims`
-    usual_dim: int | None = None
+    default_dim: int | None = None
     # name of a function in rules.ROTARY_DIMS that computes the number of values that rotate
     rotary_dim: str = ""
     # default base
@@ -272,8 +272,8 @@ def _fields(name: str) -> dict[str, Any]:
             case "aliases":
                 fields["aliases"] = _settings(text)
             case "needs":
-                (key, value), (_, usual) = _settings(first).items()
-                needs.append((key, value, usual, rest))
+                (key, value), (_, default) = _settings(first).items()
+                needs.append((key, value, default, rest))
             case "rotated" | "note":
                 fields[keyword] = text
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})

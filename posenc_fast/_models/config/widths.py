@@ -209,8 +209,8 @@ def _part(part: Part, head: int, given: float | None) -> int:
         )
     dim = int(head * factor)
     for key in row.dims:
-        value = part.config.get(key, row.usual_dim)
-        if value is None and row.usual_dim is not None:
+        value = part.config.get(key, row.default_dim)
+        if value is None and row.default_dim is not None:
             raise ValueError(f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; give a number")
         count = dim if value is None else count_of(value, part.key(key), 2)
         if count != dim and (given is not None or not row.dims_read):

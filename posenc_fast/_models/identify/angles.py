@@ -1,4 +1,4 @@
-"""Frequencies and phases measured in a table's columns, and the schedules that come near them."""
+"""Measure frequencies and phases in the columns of a table, and find schedules of frequencies near them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from ...typing import Function, Layout, Odd
 from .bases import BASES, DIGITS, few_digits
 from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 
-# largest difference of a preset that is named as the closest, as a part of its largest value: two cosines differ by up to 2
+# a preset may be named as the closest if it differs by at most this fraction of its largest value (cosines: up to 2)
 NEAR = 0.5
-# values that are compared at a time
+# number of values to compare at a time
 BLOCK = 1 << 20
-# functions of a pair of columns
+# orders of the functions in a pair of columns
 ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
 _SHIFTS = (0.0, 1.0, 0.5)
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 
 class Table(NamedTuple):
-    """A checked table. values: its first rows, on which angles are measured; rows: which of those are not zero."""
+    """A checked table.
+
+    values: first rows, in which angles are measured. rows: indices of those that are not zero.
+    """
 
     whole: npt.NDArray[Any]
     values: Floats
@@ -36,9 +39,10 @@ class Table(NamedTuple):
 
 
 class Angles(NamedTuple):
-    """Measurements of pairs of columns, with the distance of their rows' positions, 1 or -1.
+    """Measurements of pairs of columns.
 
-    frequencies, errors: in radians a row; known: which exceed their errors. phases, rounding: angles of row 0, and theirs.
+    frequencies, errors: radians per row, and the errors of these. known: whether a frequency exceeds its error.
+    phases, rounding: angles in row 0, and the errors of these. step: distance of consecutive positions, 1 or -1.
     """
 
     frequencies: Floats
@@ -50,7 +54,7 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the number that times the expected values comes nearest to the values; a common one if it is about that."""
+    """Return the factor between the values and the expected ones by least squares, or the common factor next to it."""
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
     common = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
@@ -58,19 +62,19 @@ def scale_of(table: Table, values: Floats, expected: Floats) -> float:
 
 
 def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
-    """Return how far values of a source may be from the exact ones, at these angles."""
+    """Return the largest differences from the exact values that float32 code of a source may have at these angles."""
     allowed = 2 * table.form.rounding * np.abs(values) + abs(scale) * (IDENTIFIED_SINE + PER_ANGLE * np.abs(angles))
     result: Floats = np.maximum(allowed, 1e-300)
     return result
 
 
 def odd_of(table: Table) -> Odd:
-    """Return how `sinusoidal` is to make the last column of an odd width."""
+    """Return the argument ``odd`` of `sinusoidal` for the last column of the table."""
     return "zero" if table.values.shape[1] % 2 and not table.values[:, -1].any() else "crop"
 
 
 def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
-    """Return frequencies and phases of the pairs of columns in this order, or None if they are no pairs."""
+    """Return frequencies and phases of the pairs of columns in this order; None if these columns are not pairs."""
     d = table.values.shape[1]
     pairs = d // 2
     half = pairs if odd_of(table) == "zero" else d - pairs
@@ -89,7 +93,7 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
         return None
     turns = np.angle((z[1:] * z[:-1].conj())[consecutive].sum(axis=0))
     n = table.rows[:, np.newaxis].astype(np.float64)
-    # what is left of the angles once the mean turn is taken off is small, and has no jumps
+    # after the mean rotation is subtracted, the remaining angles are small and continuous
     rest = np.unwrap(np.angle(z * np.exp(-1j * turns * n)), axis=0)
     centre = n.mean()
     spread = ((n - centre) ** 2).sum()
@@ -99,7 +103,7 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
     if np.abs(noise).max() > 8 * table.form.rounding + 1e-5 + 1e-6 * np.abs(frequencies).max() * n.max():
         return None
     phases = np.angle(np.exp(1j * (rest.mean(axis=0) - slope * centre)))
-    # a small sine is rounded to as many digits as a large one
+    # small sines have smaller rounding errors
     rounding = table.form.rounding * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * n.max()) + 1e-9
     errors = np.maximum(np.sqrt((noise**2).mean(axis=0)), rounding) / np.sqrt(spread)
     known = np.abs(frequencies) > 4 * errors
@@ -110,7 +114,7 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
 
 
 def start_of(angles: Angles) -> float:
-    """Return the position of row 0, by its phases: from the slowest pair on, each next one makes it more precise."""
+    """Return the position of row 0 from its phases, more precise with each pair from the slowest to the fastest."""
     order = np.flatnonzero(angles.known)[np.argsort(angles.frequencies[angles.known])]
     start, variance = 0.0, math.inf
     for k in order.tolist():
@@ -124,7 +128,7 @@ def start_of(angles: Angles) -> float:
 
 
 def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
-    """Yield geometric progressions near the frequencies, the more common first."""
+    """Yield arguments of `sinusoidal` for geometric progressions near the frequencies, the more common first."""
     i, w = np.flatnonzero(angles.known), angles.frequencies[angles.known]
     weights, logs = (w / angles.errors[angles.known]) ** 2, np.log(w)
     if len(w) > 1:
@@ -139,7 +143,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
     near = [first for first in FIRSTS if abs(first / measured - 1) < 0.02]
     for first in (*near, float(f"{measured:.4g}"), measured):
         if len(w) > 1:
-            # the best fall from exactly this frequency on
+            # measure the base again, with exactly this first frequency
             fall = -(weights * i * (logs - math.log(first))).sum() / (weights * i**2).sum()
         for base, shift in _bases(fall, half):
             expected = math.log(first) - i / (half - shift) * math.log(base)
@@ -150,7 +154,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 
 
 def _bases(fall: float, half: float) -> list[tuple[float, float]]:
-    """Return (base, freq_shift) for about this fall of the logarithms from frequency to frequency."""
+    """Return pairs (base, freq_shift) whose logarithms of frequencies decrease by about ``fall`` per pair."""
     options = []
     for order, shift in enumerate(_SHIFTS):
         if half > shift and abs(fall * (half - shift)) < 600:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 
-# Numbers of significant digits that are tried. Sources write bases and factors with few digits, and float32 data determine
-# about 6, so the first rounding that fits is taken for the source's number. Rotary frequencies skip 5 digits: data in 16
-# bits fit many numbers, and a further candidate changes which one is reported, and so some verdicts.
+# Numbers of significant digits to try. Sources write bases and factors with few digits. float32 data determine
+# about 6, so the first rounding that fits is assumed to be right. Rotary frequencies skip 5 digits: 16-bit
+# data fit many numbers, so another candidate would change some results and verdicts.
 DIGITS = (1, 2, 3, 4, 5, 6)
 ROTARY_DIGITS = (1, 2, 3, 4, 6)
 
@@ -26,8 +26,8 @@ def bases_near(
 ) -> list[float]:
     """Return known bases whose logarithms differ by less than slack from an estimate's, then the rounded estimates.
 
-    Each caller makes its own estimates, because the data differ: frequencies may have scaled pairs, only ends, or errors
-    of their own. The slack is the error of the estimates.
+    Each caller estimates bases in its own way, because the data differ: some pairs may be scaled, only the ends may be
+    known, or the errors may differ. slack: error of the estimates.
     """
     near = [base for base in known if any(abs(math.log(base / estimate)) < slack for estimate in estimates)]
     rounded = zip(*(few_digits(estimate, digits) for estimate in estimates), strict=True)

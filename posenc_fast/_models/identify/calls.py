@@ -1,4 +1,4 @@
-"""The call that rebuilds what was identified, and the lines that show an identification."""
+"""Build the call that rebuilds an identified encoding, and the text and HTML of an identification."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SHORT = 60
 
 
 def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
-    """Return the call that rebuilds a value, with the package's name; nothing where no call of a few lines does.
+    """Return the call that rebuilds a value, with the package's name, or "" if the call would be too long to show.
 
-    It is the recipe, or for a Rotary whose recipe is long, the call of the first of the presets that makes it.
+    The call is the recipe, or for a Rotary with a long recipe, the first preset that returns this Rotary.
     """
     # a recipe longer than the repr is too long to show
     text = value.recipe if value.recipe == repr(value) else None
@@ -32,13 +32,14 @@ def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
 
 
 def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
+    """Return the call of the first preset that returns this Rotary, or an empty string."""
     for name in presets:
         for options in ({}, {"head_dim": rotary.head_dim}, {"head_dim": rotary.head_dim, "theta": rotary.base}):
             build: Any = get(name)
             try:
                 same = build(**options) == rotary
             except (TypeError, ValueError):
-                # the preset has no such argument, or its source no such width
+                # the preset does not have the argument, or its source does not have the width
                 continue
             if same:
                 arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
@@ -47,7 +48,7 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
 
 
 class Shown:
-    """Text and HTML of an identification: its rows of titles and texts, or the closest preset."""
+    """Text and HTML of an identification: lines of titles and texts, or the closest preset."""
 
     closest: str | None
     error: float
@@ -55,7 +56,7 @@ class Shown:
     _kind = "encoding"
 
     def _rows(self) -> dict[str, str]:
-        """Return the text of each title, which may be empty. There are no titles if nothing was found."""
+        """Return the text of each title; titles with an empty text are left out. Empty if nothing was found."""
         raise NotImplementedError
 
     def _lines(self) -> list[tuple[str, str]]:
@@ -64,7 +65,7 @@ class Shown:
     def _nothing(self) -> str:
         if self.closest:
             return f"no known {self._kind}; the closest is {self.closest}, off by {self.error:.3g}"
-        return f"no known {self._kind}, and no preset comes near"
+        return f"no known {self._kind}, and no preset is close"
 
     def __str__(self) -> str:
         return "\n".join(f"{title:<11} {text}" for title, text in self._lines()) or self._nothing()

@@ -1,4 +1,4 @@
-"""Search for the encoding that made a table, from the numbers alone, in any type.
+"""Find the encoding that computed a table, from its values in any supported type.
 
 A pair of columns, as a complex number, rotates by the same angle from row to row. The angles are measured for each
 usual order of columns. If every pair rotates evenly, the angles are compared with known schedules of frequencies, and
@@ -47,11 +47,11 @@ from .calls import Shown, call_of
 from .grids import over_axes
 
 LEAST_ROWS = 8
-# rows on which angles are measured; first and last rows on which candidates are tried. The answer is compared with all
+# number of rows in which angles are measured, and number of first and of last rows for which candidates are compared
 _ROWS, _SAMPLE = 1024, 32
-# first positions of presets
+# first positions to try with presets
 _STARTS = (0, 1, 2)
-# names of parameters of presets that are bases
+# parameters of presets that are bases
 _BASE_NAMES = (
     "base",
     "max_len",
@@ -66,34 +66,34 @@ _BASE_NAMES = (
 
 @dataclass(frozen=True)
 class Identification(Shown):
-    """The encoding that made a table, and how; true if one was found.
+    """The encoding that computed a table, with its parameters. True if one was found.
 
     Parameters
     ----------
     presets : tuple of str
-        Names of the presets that make it, up to their starts.
+        Names of the presets that compute the same rows; their first positions may differ.
     encoding : Encoding or None
-        The encoding of which row i of the table has the position ``start + i * step``, but for the zero rows. None if
+        The encoding. Row i of the table is its row for position ``start + i * step``, except for zero rows. None if
         nothing was found.
     start, step : float
-        Position of the first row, and distance of the next, 1 or -1.
+        Position of the first row, and distance of consecutive positions (1 or -1).
     base, freq_shift, first : float or None
-        Arguments of `sinusoidal`; None where frequencies are not in geometric progression.
+        Arguments of `sinusoidal`; None if the frequencies are not in geometric progression.
     layout : str or None
-        Argument of `sinusoidal`; None where a preset has another order of columns.
+        Argument of `sinusoidal`; None if a preset has another order of columns.
     functions : tuple of str
-        Functions of a pair, in the order of the columns; empty where a preset has another order of columns.
+        Functions of a pair, in the order of the columns; empty if a preset has another order of columns.
     scale : float
         Factor of all columns.
     zero_rows : tuple of int
         Rows of zeros: padding, or class tokens before a grid.
     error : float
-        Largest difference from the table; of the nearest preset where nothing was found.
+        Largest difference from the table; if nothing was found, the largest difference of the nearest preset.
     closest : str or None
-        Where nothing was found, the nearest preset, if it differs by at most half its largest value.
+        The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
     axes : tuple of int or range
-        Of a table over several axes, what `grid` is given: the rows but for zero rows are those of
-        ``grid(axes, encoding).reshape(-1, d)``. Empty for one axis. start and step are those of the first axis.
+        Argument of `grid` for a table over several axes, else empty. After its zero rows, the table then equals
+        ``grid(axes, encoding).reshape(-1, d)``. start and step describe the first axis.
     """
 
     presets: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ class Identification(Shown):
 
 
 class _Candidate(NamedTuple):
-    """An encoding that may have made a table. settings: arguments of `sinusoidal` for it; none for a preset."""
+    """An encoding that may have computed a table. settings: its arguments of `sinusoidal`; empty for a preset."""
 
     frequencies: Floats
     phases: Floats
@@ -148,7 +148,10 @@ class _Candidate(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """The distance of a candidate: misfit, the largest difference in units of the tolerated one; error, the same without."""
+    """A candidate with its largest difference from the table.
+
+    misfit: largest difference divided by the tolerated one. error: largest difference. scale: factor of the columns.
+    """
 
     misfit: float
     error: float
@@ -156,47 +159,49 @@ class _Fit(NamedTuple):
     candidate: _Candidate
 
     def rarity(self) -> tuple[bool, bool, bool]:
-        """Return a key of sorting: of a few pairs nobody can tell the order, and common parameters come first."""
+        """Return a sort key that puts common parameters first, because a few pairs fit several candidates."""
         settings = self.candidate.settings
         known = settings.get("base") in BASES and settings.get("first") in FIRSTS
         return self.candidate.start % 1 != 0, self.candidate.step < 0, not known
 
 
 def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = None) -> Identification:
-    """Find the encoding that made a table, such as one in a checkpoint.
+    """Find the encoding that computed a table, such as one in a checkpoint.
 
     Parameters
     ----------
     table : array_like of shape (n, d), or path
-        float64, float32, float16 or bfloat16 (of ml_dtypes or jax), or a tensor or parameter of torch; rows of
-        consecutive positions, or of the points of a grid, at least 8. Rows of zeros are taken for padding. Axes of
-        length 1 before the last are left out, and further ones in front along which all is alike; otherwise a shape
-        (n0, n1, d) or (n0, n1, n2, d) is that of a grid. Or the path of a file or a folder that `check` reads, with
-        one tensor, or one tensor whose name is that of a position table.
+        At least 8 rows of consecutive positions or of the points of a grid: an array of float64, float32, float16 or
+        bfloat16 (of ml_dtypes or jax), or a torch tensor or parameter. Rows of zeros count as padding. Axes of
+        length 1 are ignored, and so are leading axes along which all values are equal. Any other table of shape
+        (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that `check` reads. It must have only one
+        tensor, or only one tensor with the name of a position table.
     start : float, optional
-        Position of the first row, on each axis of a grid. It is identified if not given.
+        Position of the first row, on each axis of a grid (default: identified from the table).
 
     Returns
     -------
     Identification
-        Presets, parameters and an encoding; or the closest preset, where one comes near.
+        Presets, parameters and an encoding; or the closest preset, if one is close.
 
     Raises
     ------
     TypeError, ValueError, OSError, ImportError
-        When the table has another type or shape, too few rows, or values that are not finite. When the files of a path
-        cannot be read, or do not have one table.
+        If the table has an unsupported type or shape, too few rows, or values that are not finite. If a file cannot be
+        read, or a path does not have exactly one table.
 
     Notes
     -----
-    A table is taken for an encoding's if every value differs by at most a unit in the last place of its type and 2e-6
-    and 1e-6 of the angle, the errors that sources make when they compute angles in float32. Of several sets of
-    parameters that fit, the more usual is returned: 100 to the power of -i and 10000 to the power of -i/2 are the same.
-    The start is found up to half the longest wavelength either side of 0; of three columns the base is not found.
-    Tables over two and three axes are compared with the presets of so many, with their defaults, for each shape that has
-    as many points and the last two sides of which are up to 16 times as long as one another; positions count from 0,
-    from 1 or from the middle; on squares, in the steps of Stable Diffusion 3 and PixArt too. The closest preset is named
-    if it differs by at most half its largest value: any two cosines differ by at most 2.
+    An encoding matches if every value differs by at most one unit in the last place of its type, plus 2e-6, plus 1e-6
+    times the angle. These are the errors of sources that compute angles in float32. If several sets of parameters
+    match, the most common set is returned: for example, 100^-i equals 10000^(-i/2). The start is found up to half of
+    the longest wavelength on either side of 0. The base is not found for three columns.
+
+    Tables over two and three axes are compared with presets for this number of axes and default parameters. All shapes
+    with one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0,
+    from 1 or from the middle. On squares, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The
+    closest preset is named if it differs by at most half of its largest value, because any two cosines differ by at
+    most 2.
 
     Examples
     --------
@@ -243,7 +248,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
 
 
 def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
-    """Return the table, and its shape without columns, without axes of length one and axes along which all is alike."""
+    """Return the checked table, and its shape without columns, axes of length 1, and axes of equal tables."""
     array, form = numbers_of(table, "table")
     float_type(array.dtype, "table")
     whole = array.shape
@@ -254,7 +259,7 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     shape = array.shape[:-1]
     if not 0 < len(shape) < 4 or whole[-1] == 0:
         raise ValueError(
-            f"table has shape {whole}, but must have (rows, columns), or that of a grid of two or three axes"
+            f"table has shape {whole}, but must have (rows, columns), or the shape of a grid of two or three axes"
         )
     array = array.reshape(math.prod(shape), whole[-1])
     values = array[:_ROWS].astype(np.float64)
@@ -273,17 +278,17 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
 def _candidates(
     table: Table, angles: Angles, start: float | None, layout: Layout, functions: tuple[Function, ...]
 ) -> Iterator[_Candidate]:
-    """Yield encodings with about these angles, the more common first."""
+    """Yield encodings with about these angles, the more common ones first."""
     d, odd = table.values.shape[1], odd_of(table)
     about = start_of(angles) if start is None else start
     starts = [round(about), about] if start is None and abs(about - round(about)) < 0.2 else [about]
     half, count = (d // 2, d // 2) if odd == "zero" else (d / 2, -(-d // 2))
     progressions: list[dict[str, Any]] = [*schedules(angles, half)]
     if angles.known.all() and len(angles.frequencies) == count:
-        # any frequencies, where no sine without a partner has one of its own
+        # add the measured frequencies, if each column belongs to a measured pair
         progressions.append({"frequencies": angles.frequencies})
     order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
-    # which frequency each column has, counted from 1; a column of zeros has none
+    # index of the frequency of each column, counted from 1; 0 for a column of zeros
     template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
     columns = template.frequencies.astype(np.intp) - 1
     for place, schedule in itertools.product(starts, progressions):
@@ -299,7 +304,7 @@ def _candidates(
 
 
 def _fit(table: Table, candidate: _Candidate) -> _Fit:
-    """Compare a candidate, times the best factor, with the first and the last of the rows that were measured."""
+    """Compare a candidate with the first and last measured rows, after multiplication by the best factor."""
     kept = table.rows if len(table.rows) <= 2 * _SAMPLE else np.r_[table.rows[:_SAMPLE], table.rows[-_SAMPLE:]]
     values, angles = table.values[kept], candidate.angles(kept)
     expected = candidate.amplitudes * np.sin(angles + 2 * np.pi * candidate.phases)
@@ -310,7 +315,7 @@ def _fit(table: Table, candidate: _Candidate) -> _Fit:
 
 
 def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
-    """Return the largest difference over all rows but zero rows, and the same in units of the tolerated one."""
+    """Return the largest difference over all rows except zero rows, and the same divided by the tolerated one."""
     count = max(1, BLOCK // table.whole.shape[1])
     kept = np.ones(len(table.whole), bool)
     kept[list(table.zero_rows)] = False
@@ -330,7 +335,7 @@ def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]
 
 
 def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
-    """Return the answer, if no row contradicts it."""
+    """Return the identification if all rows match, else None."""
     error, misfit = _compare(table, fit, encoding)
     if misfit > 1:
         return None
@@ -354,7 +359,7 @@ def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]
 
 @functools.lru_cache(maxsize=8)
 def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], ...]:
-    """Return the presets of one axis and this width: with default parameters, or those that have a base with this base.
+    """Return the presets of one axis with this width: all with default parameters, or with this base if they have one.
 
     The tables of one file have few widths and bases, so a few results are cached: about 0.7 d KiB each.
     """
@@ -369,7 +374,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
             try:
                 encoding = build(d, **options)
             except ValueError:
-                # a width that its source does not have
+                # the source does not have this width
                 continue
             if encoding.ndim == 1 and encoding.d_model == d:
                 found.append((name, encoding))
@@ -377,7 +382,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
 
 
 def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
-    """Return the presets that are this encoding, or if there are none, that are it but for a factor."""
+    """Return the presets that equal this encoding; if there are none, those that equal it except for a factor."""
     exact: set[str] = set()
     scaled: set[str] = set()
     base = settings.get("base")
@@ -393,7 +398,7 @@ def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _by_name(table: Table, start: float | None) -> Identification:
-    """Compare the presets of this width one by one; without one that fits, name the closest."""
+    """Compare all presets of this width with a table; name the closest preset if none matches."""
     makers: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):
         makers.setdefault(encoding, []).append(name)
@@ -403,7 +408,7 @@ def _by_name(table: Table, start: float | None) -> Identification:
     ]
     if not fits:
         return Identification(zero_rows=table.zero_rows)
-    # of those that differ by a factor, the one without
+    # among encodings that differ only by a factor, prefer factor 1
     fit, encoding = min(fits, key=lambda pair: (pair[0].misfit, abs(math.log(abs(pair[0].scale) or 1e-300))))
     if fit.misfit <= 1:
         answer = _answer(table, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
@@ -422,7 +427,7 @@ def _by_name(table: Table, start: float | None) -> Identification:
 
 
 def _over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Identification | None:
-    """Compare the presets of several axes, on the grid of this shape or on all that have as many points."""
+    """Compare presets of several axes with a table, on a grid of this shape or of any shape with one point per row."""
     over = over_axes(table, start, shape)
     if over is None:
         return None

@@ -1,4 +1,4 @@
-"""Presets of two and three axes that may have made a table: on every shape of a grid with as many points as rows."""
+"""Identify tables over two and three axes: compare presets on each shape of a grid that has one point per row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDTHS = {"num_pos_feats": 2, "channels": 1}
 
 
 class Over(NamedTuple):
-    """Presets that are one encoding, the axes of its grid, the factor of all columns, and the largest difference."""
+    """Presets that return an encoding, the axes of its grid, the factor of all columns, and the largest difference."""
 
     presets: tuple[str, ...]
     encoding: Encoding
@@ -33,7 +33,7 @@ class Over(NamedTuple):
 
 
 def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Over | None:
-    """Return the first preset and grid that make the table below its leading rows of zeros; None if none does."""
+    """Return the first preset and grid that equal the table after its leading rows of zeros; None if none does."""
     skipped = next(i for i, row in enumerate((*table.zero_rows, -1)) if row != i)
     points = len(table.whole) - skipped
     if shape is not None and skipped:
@@ -67,7 +67,7 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
     """Yield presets of two and three axes and this width, with their defaults."""
     for name, facts in sorted(FACTS.items()):
         parameters = list(inspect.signature(facts.build).parameters)
-        # some have no parameters, and so one width
+        # some presets have no parameters, and a fixed width
         first = parameters[0] if parameters else ""
         if facts.rotary or facts.axes == "1" or not (facts.by_width or first in _WIDTHS):
             continue
@@ -77,14 +77,14 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
             try:
                 encoding = build(d // _WIDTHS.get(first, 1), **options)
             except ValueError:
-                # the source has no such width
+                # the source does not have this width
                 continue
             if encoding.ndim in (2, 3) and encoding.d_model == d:
                 yield name, encoding
 
 
 def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
-    """Yield those of diffusers whose steps are parts of a cell: squares, as PixArt and Stable Diffusion 3 set them."""
+    """Yield encodings of diffusers for square grids with scaled cells, as in PixArt and Stable Diffusion 3."""
     side, d = lengths[0], table.whole.shape[1]
     if side == lengths[1] and d % 4 == 0:
         for base_size, scale in ((16, 1), (32, 1), (64, 1), (side, 2), (side, 4)):
@@ -92,7 +92,7 @@ def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
 
 
 def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
-    """Yield shapes of as many points, of lengths from 2 on; those whose last two axes are about as long come first."""
+    """Yield shapes with this number of points and sides from 2 on, first those with similar last two sides."""
     sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
     divisors = sorted({*sides, *(points // n for n in sides)})
     if ndim == 2:
@@ -105,7 +105,7 @@ def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
 
 
 def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
-    """Return the positions that the first cell may have."""
+    """Return possible positions of the first cell: the given start, or else 0, 1, and centred positions."""
     if start is not None:
         return [(int(start),) * len(lengths)] if start == int(start) else []
     return [(0,) * len(lengths), (1,) * len(lengths), tuple(-(n // 2) for n in lengths)]
@@ -114,7 +114,7 @@ def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ..
 def _compared(
     table: Table, skipped: int, encoding: Encoding, lengths: tuple[int, ...], firsts: tuple[int, ...], scale: float
 ) -> float | None:
-    """Return the largest difference over all rows; None if one contradicts. Rows of zeros are no part of a grid."""
+    """Return the largest difference over all rows except leading zeros; None if a row differs too much."""
     rows, count, largest = len(table.whole) - skipped, max(1, BLOCK // encoding.d_model), 0.0
     for first in range(0, rows, count):
         last = min(first + count, rows)

@@ -1,7 +1,7 @@
-"""Identification of the rotary encoding that made frequencies, tables of cosines and sines, or rotated vectors.
+"""Identify a rotary encoding from frequencies, tables of cosines and sines, or rotated vectors.
 
-Vectors become complex numbers, one for each token and pair, before and after the rotation. The presets are tried
-first. If none fits, frequencies are measured and compared with the formulas of sources.
+Vectors before and after the rotation are converted to complex numbers, one for each token and pair. The presets are
+tried first. If none fits, frequencies are measured and compared with the formulas of sources.
 """
 
 from __future__ import annotations
@@ -28,38 +28,39 @@ from .angles import NEAR
 from .calls import Shown, call_of
 from .rotations import Sample, columns_of, complex_pairs, frequencies_in, guesses
 
-# numbers of heads and tokens that are compared
+# largest numbers of heads and tokens that are compared
 _HEADS, _TOKENS = 16, 1024
 
 
 @dataclass(frozen=True)
 class RotaryIdentification(Shown):
-    """The rotary encoding that rotated vectors or made tables; true if one was found.
+    """The rotary encoding of frequencies, tables or rotated vectors. True if one was found.
 
     Parameters
     ----------
     presets : tuple of str
-        Names of the presets that are this encoding, with their defaults or with the width and the base that were found.
+        Names of the presets that equal this encoding, with their defaults or with the identified width and base.
     rotary : Rotary or None
         The encoding. None if nothing was found.
     layout : str or None
         Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not contain it.
     direction : int
-        1 where positions turn a pair's first value towards its second, -1 backwards, 0 where pairs differ.
+        1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ.
     base : float or None
-        Argument of `Rotary`; None where frequencies are not powers of one number.
+        Argument of `Rotary`; None if the frequencies are not powers of one number.
     scaling : dict or None
         Argument of `Rotary`.
     sections : tuple of int or None
-        For each pair the axis that it reads; None for one axis.
+        Axis of the position for each pair; None for one axis.
     rotary_dim : int
         Number of values that rotate.
     attention_factor : float
         Factor of cosines and sines.
     error : float
-        Largest difference: from frequencies, as a part of them; else from the cosines and sines, or turned values.
+        Largest difference from the cosines and sines or from the rotated values; for frequencies, the largest relative
+        difference.
     closest : str or None
-        Where nothing was found, the nearest preset, if it differs by at most half its largest value.
+        The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
     """
 
     presets: tuple[str, ...] = ()
@@ -85,7 +86,7 @@ class RotaryIdentification(Shown):
         return {
             "presets": ", ".join(self.presets) or "none",
             "rotary": repr(self.rotary),
-            "layout": self.layout or "not in these numbers",
+            "layout": self.layout or "undetermined",
             "direction": direction,
             "error": f"{self.error:.3g}",
             "call": call_of(self.rotary, self.presets),
@@ -93,7 +94,7 @@ class RotaryIdentification(Shown):
 
 
 class _Fit(NamedTuple):
-    """The distance of a rotary encoding from a sample: misfit and error as of `Sample.compare`."""
+    """A rotary encoding, a sample, and their difference: the two results of `Sample.compare`."""
 
     misfit: float
     error: float
@@ -101,7 +102,7 @@ class _Fit(NamedTuple):
     sample: Sample
 
     def rarity(self) -> tuple[bool, bool, bool]:
-        """Return a key of sorting: one axis, whole heads and no scaling come first."""
+        """Return a sort key that puts one axis, whole heads and unscaled frequencies first."""
         rotary = self.rotary
         return (
             rotary.ndim > self.sample.positions.shape[1],
@@ -127,33 +128,33 @@ def identify_rotary(
     frequencies : array_like of shape (pairs,) or (pairs, axes), optional
         Radians per unit of position, such as a buffer ``inv_freq``.
     cos, sin : array_like of shape (..., tokens, columns), optional
-        Tables in any of their shapes: a column for each pair, or two, half of them apart or side by side; axes of
-        length 1 anywhere, and further ones in front along which all is alike. ``cos`` alone may be complex, or have
-        matrices ``(..., tokens, pairs, 2, 2)``.
+        Tables with one or two columns per pair. The two columns of a pair are adjacent or half of the width apart. Axes
+        of length 1 are ignored, and so are leading axes along which all values are equal. Without sin, cos must be
+        complex or contain matrices ``(..., tokens, pairs, 2, 2)``.
     x, turned : array_like of shape (..., tokens, head_dim), optional
         Queries or keys before and after rotation.
     positions : array_like of shape (tokens,) or (tokens, axes), optional
-        Positions of the tokens; 0, 1, .. (on every axis) if not given.
+        Positions of the tokens (default: 0, 1, .. on every axis).
     head_dim : int, optional
-        Width of a head, if it is known and x is not given.
+        Width of a head, if it is known (default: the width of x, or unknown).
 
     Returns
     -------
     RotaryIdentification
-        Presets, layout, direction, base, scaling, sections and widths, and a Rotary; or the closest preset, where
-        one comes near.
+        A Rotary with its presets, layout, direction, base, scaling, sections and widths; or the closest preset, if
+        one is close.
 
     Raises
     ------
     TypeError, ValueError
-        When not exactly one of frequencies, cos (and sin) and x with turned is given, or an argument does not fit.
+        If not exactly one of frequencies, cos and x is passed, or an argument is invalid.
 
     Notes
     -----
-    float64, float32, float16 and bfloat16 are taken, each with its own rounding, and float32 angles with their errors.
-    Few tokens near 0 do not tell the slowest pairs of x and turned in 16 bits apart: all presets that fit are named.
-    Tables do not say the layout where a model has two columns a pair in one order and turns in the other (GLM, ERNIE
-    4.5); x and turned do. Learned frequencies are measured, but nothing is their name.
+    Differences up to the rounding of the type (float64, float32, float16 or bfloat16) and the errors of float32 angles
+    are allowed. In 16 bits, a few tokens near 0 do not determine the slowest pairs of x and turned, so all matching
+    presets are named. Some models (GLM, ERNIE 4.5) store tables in one layout and rotate in the other. For these, only
+    x and turned determine the layout. Learned frequencies are measured, but match no preset.
 
     Examples
     --------
@@ -171,7 +172,7 @@ def identify_rotary(
     ways = {"frequencies": frequencies is not None, "cos": cos is not None, "x": x is not None}
     if sum(ways.values()) != 1:
         raise ValueError(
-            f"give one of frequencies, cos (with sin), and x (with turned), not {sum(ways.values())} of them"
+            f"pass exactly one of frequencies, cos (with sin), and x (with turned), not {sum(ways.values())} of them"
         )
     for one, other, has in (("sin", "cos", sin is not None), ("turned", "x", turned is not None)):
         if has and not ways[other]:
@@ -220,7 +221,7 @@ def _checked_positions(positions: Any, tokens: int) -> Floats:
 
 def _of_frequencies(frequencies: Any, positions: Any, head: int | None) -> Sample:
     if positions is not None:
-        raise ValueError("frequencies excludes positions; leave one of them out")
+        raise ValueError("frequencies do not depend on positions; pass frequencies without positions")
     values, kind = _array(frequencies, "frequencies")
     if values.dtype.kind == "c" or values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"frequencies has shape {values.shape}, but must have (pairs,) or (pairs, axes) real numbers")
@@ -236,11 +237,14 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
         if first.dtype.kind != "c" and first.shape[-2:] == (2, 2):
             first = first[..., 0, 0] + 1j * first[..., 1, 0]
         if first.dtype.kind != "c":
-            raise ValueError(f"cos has shape {first.shape} and no sin; alone it must be complex or (.., pairs, 2, 2)")
+            raise ValueError(f"without sin, cos must be complex or (.., pairs, 2, 2), not real of shape {first.shape}")
     else:
         second, _ = _array(sin, "sin")
         if first.dtype.kind == "c" or second.dtype.kind == "c" or first.shape != second.shape:
-            raise ValueError(f"cos and sin must be real and alike, not of shapes {first.shape} and {second.shape}")
+            raise ValueError(
+                f"cos and sin must be real and have the same shape, not {first.dtype} {first.shape} and {second.dtype} "
+                f"{second.shape}"
+            )
         first = first + 1j * second
     if first.size == 0:
         raise ValueError(f"cos has shape {first.shape}, which is empty")
@@ -248,7 +252,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     table = first.reshape([n for n in outer if n != 1] + [columns])
     while table.ndim > 2:
         if (table != table[:1]).any():
-            raise ValueError(f"cos has shape {first.shape}, and differs along its first axis; give one of its tables")
+            raise ValueError(f"cos has shape {first.shape}, and differs along its first axis; pass one of its tables")
         table = table[0]
     table = table.reshape(-1, columns)
     if len(table) < 2:
@@ -256,19 +260,19 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     if (table == table[0]).all():
         # no pair rotates, or each rotates by whole turns
         return
-    where = _checked_positions(positions, len(table))[:_TOKENS]
+    places = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
     if columns % 2 == 0:
         layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
         for layout in layouts:
             one, other = (table[..., part] for part in columns_of(layout, columns))
             if (one == other).all():
-                yield Sample(None, one, where, kind, layout, head)
-    yield Sample(None, table, where, kind, None, head)
+                yield Sample(None, one, places, kind, layout, head)
+    yield Sample(None, table, places, kind, None, head)
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout, and for each width behind which nothing changed."""
+    """Yield a sample for each layout and for each rotary width after which all values are unchanged."""
     before, kind = _array(x, "x")
     after, other = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -279,13 +283,13 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
         )
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):
-        raise ValueError(f"head_dim={head} is not that of x, which has shape {before.shape}")
-    where = _checked_positions(positions, tokens)[:_TOKENS]
+        raise ValueError(f"head_dim={head} differs from the width of x, which has shape {before.shape}")
+    places = _checked_positions(positions, tokens)[:_TOKENS]
     some_heads = (array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS] for array in (before, after))
     both = [heads.transpose(1, 0, 2) for heads in some_heads]
     # tokens of zeros, such as padding, contain no angles
     used = (both[0] != 0).any(axis=(1, 2))
-    both, where = [array[used] for array in both], where[used]
+    both, places = [array[used] for array in both], places[used]
     changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
     if not len(changed):
         return
@@ -298,7 +302,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
             for layout in LAYOUTS:
                 pairs = zip(both, source_and_target(layout), strict=True)
                 source, target = (complex_pairs(values, order, dim) for values, order in pairs)
-                yield Sample(source, target, where, max(kind, other), layout, width)
+                yield Sample(source, target, places, max(kind, other), layout, width)
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
@@ -306,21 +310,21 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Return the presets with their defaults, and of both types of layers."""
+    """Return the presets with their defaults, and those of sliding layers as well."""
     presets: list[tuple[str, Rotary]] = []
     for name in sorted(FACTS):
         facts = FACTS[name]
         parameters = inspect.signature(facts.build).parameters if facts.rotary else {}
         if facts.rotary and all(p.default is not p.empty for p in parameters.values()):
             for options in ({}, {"layer_type": "sliding_attention"}) if "layer_type" in parameters else ({},):
-                rotary = _made(name, **options)
+                rotary = _preset_rotary(name, **options)
                 if rotary is not None:
                     presets.append((name, rotary))
     return tuple(presets)
 
 
-def _made(name: str, **options: Any) -> Rotary | None:
-    """Return a preset's Rotary, or None where the source has no such width."""
+def _preset_rotary(name: str, **options: Any) -> Rotary | None:
+    """Return the Rotary of a preset; None if the source does not have this width."""
     build: Any = FACTS[name].build
     try:
         rotary = build(**options)
@@ -331,7 +335,7 @@ def _made(name: str, **options: Any) -> Rotary | None:
 
 @functools.lru_cache(maxsize=64)
 def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
-    """Return the presets with the head_dim at which they have that number of pairs; and with another base."""
+    """Return the presets with the head_dim for this number of pairs, and with the base theta (default: their own)."""
     presets = []
     for name, default in _defaults():
         parameters = inspect.signature(FACTS[name].build).parameters
@@ -344,16 +348,16 @@ def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[t
         options: dict[str, Any] = {"head_dim": int(width)}
         if theta is not None:
             options["theta"] = theta
-        rotary = _made(name, **options) if width == int(width) else None
+        rotary = _preset_rotary(name, **options) if width == int(width) else None
         if rotary is not None and rotary.rotary_dim == 2 * pairs:
             presets.append((name, rotary))
     return tuple(presets)
 
 
 def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
-    """Return frequencies (pairs, axes) of a Rotary for positions of these axes, or None if they do not fit.
+    """Return frequencies (pairs, axes) of a Rotary for positions with this number of axes; None if they do not fit.
 
-    One axis is that of a text, whose tokens have the same position on every one.
+    For one axis, frequencies of all axes are added, because tokens of a text have the same position on each axis.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
@@ -365,7 +369,7 @@ def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
 
 
 def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
-    """Compare every preset with each sample that has its pairs and its layout."""
+    """Compare every preset with each sample of the same number of pairs and layout."""
     fits = []
     for name, rotary in presets:
         for sample in samples:
@@ -388,7 +392,7 @@ def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[st
 
 
 def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
-    """Return the best of the presets that fit, with the names of all that are about as good."""
+    """Return the best matching preset, with the names of all presets that match about as well."""
     fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
@@ -401,6 +405,7 @@ def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
 
 
 def _described(fit: _Fit) -> RotaryIdentification:
+    """Return the identification of a matching encoding, without names of presets."""
     rotary, layout = fit.rotary, fit.sample.layout
     if layout is not None and layout != rotary.layout and fit.sample.before is None:
         rotary = type(rotary)(rotary.head_dim, **{**rotary._arguments(), "layout": layout})
@@ -420,7 +425,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 
 def _base_of(rotary: Rotary) -> float | None:
-    """Return the number whose powers the frequencies are, on every axis."""
+    """Return the base of the powers that the frequencies are on every axis; None if there is no such base."""
     schedules = rotary._settings.frequencies
     if schedules is None:
         return rotary._settings.base
@@ -446,10 +451,11 @@ def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
     return RotaryIdentification(closest=name if fit.error <= NEAR * largest else None, error=fit.error)
 
 
-# ---- frequencies that are no preset's -------------------------------------------------------------------------------
+# ---- frequencies of no preset ---------------------------------------------------------------------------------------
 
 
 def _measured(samples: list[Sample]) -> RotaryIdentification | None:
+    """Return the Rotary of the first known formula that matches the measured frequencies; None if none matches."""
     for sample in samples:
         measured = frequencies_in(sample)
         for guess, sections in guesses(measured) if measured is not None else ():

@@ -1,6 +1,6 @@
-"""Frequencies measured in tables and in rotated vectors, and the formulas by which sources compute frequencies.
+"""Measure frequencies in tables and rotated vectors, and find the formula of a source that computes them.
 
-Vectors are complex numbers, one for each token and pair, before and after the rotation.
+Vectors are complex numbers, one for each token and pair.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .tolerances import PER_ANGLE, PRODUCT, least_of
 
 Complex = npt.NDArray[np.complex128]
 
-# original lengths of scalings, the most common first
+# original lengths of scalings to try, the most common first
 _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
@@ -41,9 +41,9 @@ def complex_pairs(values: Array, layout: str, dim: int) -> Array:
 
 
 class Sample(NamedTuple):
-    """Pairs before and after the rotation (tokens, heads, pairs), and positions (tokens, axes); or their frequencies.
+    """Pairs (tokens, heads, pairs) before and after the rotation, and positions (tokens, axes); or only frequencies.
 
-    layout and head_dim are None if they are unknown. before is None for tables.
+    kind: number of the type. layout, head_dim: None if unknown. before: None for tables and frequencies.
     """
 
     before: Complex | None
@@ -59,7 +59,10 @@ class Sample(NamedTuple):
         return int(self.after.shape[-1])
 
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
-        """Return the largest difference divided by the tolerated one, and the largest difference, for frequencies (pairs, axes)."""
+        """Compare the sample with frequencies (pairs, axes).
+
+        Return the largest difference divided by the tolerated one, and the largest difference.
+        """
         rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
         if self.frequencies is not None:
             difference = np.abs(self.frequencies - frequencies)
@@ -91,7 +94,7 @@ class Measured(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """Frequencies (pairs,) that may be the measured ones, and arguments of the Rotary that has them."""
+    """Frequencies (pairs,) near the measured ones, the arguments of their Rotary, and the factor of its tables."""
 
     frequencies: Floats
     arguments: dict[str, Any]
@@ -99,7 +102,10 @@ class Guess(NamedTuple):
 
 
 def frequencies_in(sample: Sample) -> Measured | None:
-    """Measure frequencies on tokens that are one step of one axis apart, then on all by least squares."""
+    """Measure frequencies between tokens that differ by one step on one axis, then on all tokens by least squares.
+
+    Return None if the pairs are not rotated, or if the positions do not determine the frequencies.
+    """
     rounding = FORMATS[sample.kind].rounding
     if sample.frequencies is not None:
         return Measured(sample.frequencies, (2 * rounding + PER_ANGLE) * np.abs(sample.frequencies), 1.0)
@@ -136,7 +142,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
 
 
 def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
-    """Yield frequencies that may be the measured ones, the simpler first, with the axis of each pair."""
+    """Yield frequencies near the measured ones, simple formulas first, with the axis of each pair."""
     values, errors = measured.frequencies, measured.errors
     turning = np.abs(values) > 4 * errors
     if not turning.any() or (turning.sum(axis=1) > 1).any():
@@ -156,7 +162,7 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
         for guess in _with_base(base, sign, size, own, measured.factor):
             yield guess, sections
     if sections is not None:
-        # the frequencies of each axis begin anew
+        # the frequencies of each axis may start again from 1
         bases, expected = [], np.zeros(len(size))
         for a in range(values.shape[1]):
             mine = np.flatnonzero(axes == a)
@@ -171,16 +177,16 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
 
 
 def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
-    """Yield numbers b with ``b ** -exponents`` near the frequencies, or near the fastest: known ones, then round ones."""
+    """Yield bases b with ``b ** -exponents`` near all or the fastest frequencies: known bases, then rounded ones."""
     usable = (exponents > 0) & (size > 0)
     if not usable.any():
         return
-    # frequencies that do not begin at 1 are scaled
+    # divide by the first frequency, which is not 1 if all are scaled
     first = size[exponents == 0]
     logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
     exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
     seen: set[float] = set()
-    # from all pairs, and from the fastest, which scalings leave as they are
+    # estimate from all pairs, then only from the fastest, which most scalings leave unchanged
     for share in (1.0, 0.25):
         most = max(1, int(share * len(logs)))
         weights = (exponents[:most] / doubt[:most]) ** 2
@@ -196,7 +202,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
 
 
 def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
-    """Yield powers of the base itself, and its known scalings."""
+    """Yield powers of the base, and then known scalings of these."""
     pairs = len(size)
     unscaled = base ** (-np.arange(pairs) / pairs)
     if sign < 0 or factor != 1:
@@ -205,7 +211,7 @@ def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: f
     else:
         yield Guess(unscaled, {"base": base}, 1.0)
     precise = (errors < 0.02 * size) & (size > 0)
-    # more parameters need more numbers
+    # a scaling has more parameters, so it needs more precise frequencies
     if sign < 0 or pairs < 8 or precise.sum() < 4:
         return
     ratios = unscaled[precise] / size[precise]

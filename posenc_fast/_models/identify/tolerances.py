@@ -9,10 +9,10 @@ import numpy as np
 from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import FLOAT32, Format
 
-# Error of a sine or cosine: a constant, and a fraction of the angle. `identify` compares a table with many encodings and
-# uses one fraction for all of them: 16 roundings of a float32 angle. `check` compares with one encoding and must not
-# reject correct float32 code, so its fraction is `relative_slack`, which grows with the range of the frequencies (1.6e-6
-# for base 10000). Its constant is smaller, so that fewer wrong values pass.
+# Error of a sine or cosine: a constant, plus a fraction of the angle. `identify` compares a table with many encodings.
+# It uses one fraction for all of them: 16 roundings of a float32 angle. `check` compares a table with one encoding, and
+# must not reject correct float32 code. Its fraction is `relative_slack`, which grows with the range of the frequencies
+# (1.6e-6 for base 10000). The constant of `check` is smaller, so that fewer wrong values pass.
 IDENTIFIED_SINE, PER_ANGLE = 2e-6, 1e-6
 CHECKED_SINE = 1e-6
 # error of a float32 rotation, as a fraction of the pair's length: a product and a sum of rounded numbers
