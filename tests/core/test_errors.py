@@ -546,7 +546,7 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
         (lambda: pf.sinusoidal(64, theta=5e5), "'theta'; is 'base' meant?"),
         (lambda: pf.sinusoidal(dim=64), "'dim'; is 'd_model' meant?"),
         (lambda: pf.sinusoidal(64, max_period=1e3), "'max_period'; is 'base' meant?"),
-        (lambda: pf.sinusoidal(64, seq_len=9), "'seq_len'; Encoding.table and Rotary.tables take the length"),
+        (lambda: pf.sinusoidal(64, seq_len=9), "'seq_len'; pass the length to Encoding.table or Rotary.tables"),
         (lambda: pf.positional_encoding(seq_len=9, d_model=4), "'seq_len'; is 'length' meant?"),
         (lambda: pf.positional_encoding(9, 4, n=100), "'n'; is 'base' meant?"),
         (lambda: pf.positional_encoding(9, 4, offset=100), "'offset'; is 'start' meant?"),
@@ -600,7 +600,7 @@ def test_a_schedule_says_what_has_rows():
     for schedule in (pf.periodic(["1D"]), pf.geometric(4), pf.linear(2, 1, 2)):
         for name in ("encode", "table"):
             with pytest.raises(
-                AttributeError, match=f"no attribute {name!r}; give it to fourier_features or sinusoidal"
+                AttributeError, match=f"no attribute {name!r}; pass it to fourier_features or sinusoidal"
             ):
                 getattr(schedule, name)
         with pytest.raises(AttributeError, match=r"has no attribute 'shape'$"):
