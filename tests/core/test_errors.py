@@ -61,6 +61,7 @@ def nested(depth):
 
 
 # call, error, and what the message must contain: the argument's name and its value
+# fmt: off
 CASES = {
     # length
     "length-negative": (lambda: E.table(-1), ValueError, "length", "-1"),
@@ -142,18 +143,8 @@ CASES = {
     "periods-text": (lambda: pf.periodic(["1 fortnight"]), ValueError, "periods", "'1 fortnight'"),
     "periods-year": (lambda: pf.periodic(["1Y"]), ValueError, "periods", "'1Y'"),
     "periods-mixed": (lambda: pf.periodic([24, "1D"]), ValueError, "periods", "24 without a unit and '1D' with one"),
-    "periods-mixed-types": (
-        lambda: pf.periodic([np.timedelta64(1, "D"), np.float64(7)]),
-        ValueError,
-        "periods",
-        "without a unit and",
-    ),
-    "periods-mixed-arrays": (
-        lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]),
-        ValueError,
-        "periods",
-        "array(3) without a unit",
-    ),
+    "periods-mixed-types": (lambda: pf.periodic([np.timedelta64(1, "D"), np.float64(7)]), ValueError, "periods", "without a unit and"),
+    "periods-mixed-arrays": (lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]), ValueError, "periods", "array(3) without a unit"),
     "periods-huge": (lambda: pf.periodic([HUGE]), ValueError, "periods", ""),
     "periods-huge-fraction": (lambda: pf.periodic([Fraction(HUGE)]), ValueError, "periods", "2**500"),
     # Encoding, fourier_features, join
@@ -223,12 +214,7 @@ CASES = {
     "positions-decimal": (encode([Decimal("0.1")]), TypeError, "positions", "Decimal('0.1')"),
     "positions-fraction-beyond": (encode([Fraction(HUGE, 3)]), ValueError, "positions", "float64"),
     "positions-text": (encode(["1"]), TypeError, "positions", "'1'"),
-    "positions-text-beside-numbers": (
-        encode([1, "2026-01-01"]),
-        TypeError,
-        "positions",
-        "'2026-01-01'; for a time, give np.datetime64",
-    ),
+    "positions-text-beside-numbers": (encode([1, "2026-01-01"]), TypeError, "positions", "'2026-01-01'; for a time, give np.datetime64"),
     "positions-bytes": (encode(b"1"), TypeError, "positions", "b'1'"),
     "positions-too-large": (encode([2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-large-beside-reals": (encode([0.5, 2**70]), ValueError, "positions", f"{2**70}, which is too large"),
@@ -318,6 +304,7 @@ CASES = {
     "locate-two-axes": (lambda: TWO.locate(np.ones(8)), ValueError, "axis", "2"),
     "locate-constant": (lambda: pf.Encoding([0.0]).locate([0.0]), ValueError, "frequency", ""),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(("call", "error", "name", "value"), list(CASES.values()), ids=list(CASES))
@@ -404,6 +391,7 @@ def test_out_that_does_not_fit_stays_as_it_is(make, error, value, call):
     assert (np.asarray(out) == 7).all()
 
 
+# fmt: off
 OTHERS = {
     "table": (
         lambda out, bad: E.table(3, out=out, **bad),
@@ -417,11 +405,9 @@ OTHERS = {
         lambda out, bad: E.add_to(out, out=out, **bad),
         [{"x_scale": NAN}, {"positions": [1, 2]}, {"positions": [object] * 3}, {"step": NAN}, {"precision": 1}],
     ),
-    "shift": (
-        lambda out, bad: E.shift(out, **bad, out=out),
-        [{"offset": NAN}, {"offset": "1"}, {"offset": [1, 2]}, {"offset": None}],
-    ),
+    "shift": (lambda out, bad: E.shift(out, **bad, out=out), [{"offset": NAN}, {"offset": "1"}, {"offset": [1, 2]}, {"offset": None}]),
 }
+# fmt: on
 
 
 @pytest.mark.usefixtures("backend")

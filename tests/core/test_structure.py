@@ -14,6 +14,7 @@ import posenc_fast as pf
 
 ROOT = Path(pf.__file__).parent
 # Three rings, from the inside: a folder or module imports from those before it, and so never from a ring outside.
+# fmt: off
 RINGS = {
     # what is computed, and how
     "core": [
@@ -28,13 +29,7 @@ RINGS = {
         ("",),
     ],
     # what is known of other people's models
-    "models": [
-        ("_models.config", "_models.gguf"),
-        ("_models.exports",),
-        ("presets",),
-        ("_models.identify",),
-        ("_models.check",),
-    ],
+    "models": [("_models.config", "_models.gguf"), ("_models.exports",), ("presets",), ("_models.identify",), ("_models.check",)],
     # programs that meet users
     "programs": [
         ("_models",),
@@ -45,6 +40,7 @@ RINGS = {
         ("__main__",),
     ],
 }
+# fmt: on
 LEVELS = [folders for levels in RINGS.values() for folders in levels]
 # Rotary reads and writes the formats of other programs; each import is inside the method of that name
 OUTWARDS = {
