@@ -85,6 +85,7 @@ CASES = {
     "base-of-shortcut": (lambda: pf.positional_encoding(3, 4, base=NAN), ValueError, "base", "nan"),
     "freq_shift-nan": (sinusoidal(freq_shift=NAN), ValueError, "freq_shift", "nan"),
     "freq_shift-divides-by-zero": (sinusoidal(freq_shift=2), ValueError, "freq_shift", "2"),
+    "freq_shift-divides-odd-width": (sinusoidal(5, odd="zero", freq_shift=2), ValueError, "freq_shift", "2"),
     "first-infinite": (sinusoidal(first=INF), ValueError, "first", "inf"),
     "first-too-large": (sinusoidal(first=1e300, base=1e-300, freq_shift=1), ValueError, "first", "1e+300"),
     "scale-nan": (sinusoidal(scale=NAN), ValueError, "scale", "nan"),

@@ -251,7 +251,10 @@ def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
     x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
     calls = {
         "table": lambda: encoding.table(8800, dtype=dtype),
+        "steps": lambda: encoding.table(8800, step=3, dtype=dtype),
         "encode": lambda: encoding.encode(np.arange(8800.0), dtype=dtype),
+        "grid": lambda: pf.grid([110, 80], pf.join([pf.sinusoidal(32)] * 2), dtype=dtype),
+        "cosines": lambda: pf.Rotary(128).tables(8800, dtype=dtype)[0],
         "add_to": lambda: encoding.add_to(x),
         "eight tokens": lambda: rotary.apply(x.reshape(1, 1100, 8, 64)),
         "more tokens": lambda: rotary.apply(x),
