@@ -101,7 +101,7 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
                                   const float* angle, Py_ssize_t n, uint32_t* usual) noexcept nogil:
     """Rotate pairs of layout HALF, two at a time, by angles from `split_angles`.
 
-    Clear the bits of usual that some value lacks in its `usual_bits`. A loop over single pairs would spend half of its
+    Clear bits of usual that are 0 in the `usual_bits` of any value. A loop over single pairs would spend half of its
     time on shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j, m = (n + 1) // 2

@@ -125,7 +125,7 @@ static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 #endif
 }
 
-/* bytes of a core's second-level cache, or a usual size if it is unknown */
+/* bytes of a core's second-level cache; a typical size if it is unknown */
 static inline ptrdiff_t posenc_second_level(void)
 {
 #if defined(_SC_LEVEL2_CACHE_SIZE)

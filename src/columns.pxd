@@ -73,7 +73,7 @@ cdef inline void angles(const CPlan* plan, const double* position, bint single, 
         radians_to_turns(turns, turns_low, n)
 
 
-# ---- sines and cosines of waves, planar or adjacent. spacing: from sine to sine, a constant where these are inlined
+# ---- sines and cosines of waves, planar or adjacent. spacing: distance between two sines, a constant when inlined
 
 
 cdef inline step sincos_row(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t spacing,

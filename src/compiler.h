@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-/* a constant, so that the compiler removes debug code from a usual build */
+/* POSENC_DEBUG: whether to check arguments. A constant, so that the compiler removes the checks if it is 0 */
 #if defined(POSENC_FAST_DEBUG)
 #define POSENC_DEBUG 1
 #else

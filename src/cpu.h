@@ -62,7 +62,7 @@ static inline int posenc_cpu_level(void)
     if ((one[2] & posenc_v3_1c) != posenc_v3_1c || (seven[1] & posenc_v3_7b) != posenc_v3_7b
         || (extended[2] & posenc_v3_ec) != posenc_v3_ec)
         return 0;
-    saved = posenc_xcr0(); /* exists, because OSXSAVE is one of the bits above */
+    saved = posenc_xcr0(); /* the CPU has this register, because OSXSAVE is set */
     if ((saved & POSENC_XMM_YMM) != POSENC_XMM_YMM)
         return 0;
     if ((seven[1] & posenc_v4_7b) != posenc_v4_7b)

@@ -17,7 +17,7 @@ typedef struct {
     const int32_t *runs;          /* (nruns + 1,): first columns of the runs of consecutive sources, then the width */
     ptrdiff_t nruns;
     int planar;                   /* 1: all sines, then all cosines; 0: sine and cosine of each wave are adjacent */
-    int straight;                 /* the columns equal this row: all of it, in its order, with amplitudes of 1 */
+    int straight;                 /* 1: the columns are this row of sines and cosines, unchanged */
 } posenc_plan;
 
 typedef struct {

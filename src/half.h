@@ -35,7 +35,7 @@ static inline uint16_t posenc_half_one(oddfloat u)
 {
     uint32_t a = u & 0x7fffffffu;
     uint32_t normal = ((a + 0xfffu + ((a >> 13) & 1u)) >> 13) - (112u << 10);
-    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* half an ulp of 0.5f is half an ulp there */
+    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* 0.5f has the ulp of subnormals */
     uint32_t h = a < 0x38800000u ? tiny : normal;
     h = a >= 0x477ff000u ? 0x7c00u : h;
     h = a > 0x7f800000u ? 0x7e00u : h;
@@ -111,7 +111,7 @@ static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, p
         uint32_t u, distance;
         memcpy(&u, (const char *)x + 4 * i, sizeof u);
         out[i] = (uint16_t)posenc_nearest_bfloat(posenc_float(u));
-        distance = (u << 16) ^ 0x80000000u; /* 0 in the middle */
+        distance = (u << 16) ^ 0x80000000u; /* 0 if x lies in the middle */
         nearest = distance < nearest ? distance : nearest;
     }
     return nearest == 0;

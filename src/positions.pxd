@@ -50,7 +50,7 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """Round the columns of waves. positions: compute the waves of position k first, with FMA, or NULL if they exist."""
+    """Round the columns of waves. positions: NULL, or compute the waves of position k first, with FMA."""
     if positions != NULL and plan.straight:
         # waves are the columns: round them as they are computed
         sincos_direct_row[narrow_row](plan, positions[k], out, True)

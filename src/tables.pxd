@@ -201,7 +201,7 @@ cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Outp
     cdef bint elsewhere = output.x != output.out
     cdef char* up = output.out + above * output.row if above >= 0 else <char*>discard
     cdef char* down = output.out + below * output.row if below >= 0 else <char*>discard
-    # there is always something to read
+    # for a skipped row, read x of the other row, so that both addresses are valid
     cdef const char* x_up = output.x + (above if above >= 0 else below) * output.x_row
     cdef const char* x_down = output.x + (below if below >= 0 else above) * output.x_row
     next_above -= above

@@ -28,13 +28,13 @@ enum {
     POSENC_PREFETCH_ROWS = 4,
     POSENC_PREFETCH_ROWS_16 = 8,
     POSENC_PREFETCH_LEVEL = 3 << 19,
-    /* 16-bit pieces of one axis' row to merge with another axis' row at a time. Narrow rows are repeated up to this
+    /* Grids: number of 16-bit pieces to merge at a time from the rows of two axes. A shorter row is repeated up to this
        number: python bench/targets.py --only grid */
     POSENC_MERGED = 512,
     /* Least bytes of a result that is written past the cache: the last-level cache divided by PART, but at most BYTES.
-       python bench/crossover.py: results that are then read once take no longer past the cache from 16 MiB on if a
-       processor has its own 32 MiB (Zen 3; 11 MiB on Zen 5), and from 8 MiB on if 260 MiB are shared and slow (Sapphire
-       Rapids). */
+       python bench/crossover.py writes results and reads them once. Past the cache, this takes no longer from 16 MiB on
+       with a last-level cache of 32 MiB (Zen 3; from 11 MiB on Zen 5), and from 8 MiB on with a slow one of 260 MiB
+       that many processors share (Sapphire Rapids). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
     /* Least bytes of a row that is written past the cache. Narrower rows share too many cache lines:
@@ -78,10 +78,10 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    /* python bench/crossover.py --encode; float64 is written through a buffer of doubles in any case */
+    /* python bench/crossover.py --encode; float64 always goes through a buffer of doubles */
     if (r->each && !r->sum && !r->wide)
         return POSENC_SLOW;
-    /* a sum waits for x in any case */
+    /* the time of a sum does not depend on mapped: it waits for x */
     return r->sum || r->mapped ? POSENC_PAST : POSENC_FRESH;
 }
 

@@ -81,9 +81,9 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Rotate a vector of pairs from j on, of n, by a row of angles. step_half: the two values of a pair are half a row
-   apart. step_interleaved: they are adjacent. There, sines have alternating signs, so that each value is the sum of
-   two products: exactly the differences and sums of step_half. */
+/* Rotate one vector of pairs, from pair j of n on, by a row of angles. step_half: the two values of a pair are half a
+   row apart. step_interleaved: they are adjacent. Its sines have alternating signs, so that it only adds products. The
+   results have the same bits as the differences and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \

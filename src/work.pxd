@@ -47,7 +47,7 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rounding  # two rows, or a row and a stretch of a sum; past the cache also two tiles
+    double* rounding  # space of two rows, at least of a row and PREFETCH_COLUMNS; past the cache also two tiles
 
 
 cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
@@ -89,7 +89,7 @@ cdef struct RowsWork:
     double* rows  # pass_rows pairs of rows
     # the same memory, because anchors are complete before rows begin
     double* evaluation
-    double* rounding  # two rows, or a tile and its line buffer
+    double* rounding  # space of two rows, at least two tiles
     Py_ssize_t pass_rows
 
 
@@ -170,7 +170,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
-    # a single head gains only for float16; there, pairs behind the last vector would be converted one by one
+    # Vectors make a single head faster only in float16. In float16, all pairs must fill vectors: any other pairs would
+    # be converted one by one
     if r.type == FLOAT16:
         to.vectors = to.vectors and r.pairs % floats == 0
     else:

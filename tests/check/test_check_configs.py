@@ -145,7 +145,7 @@ def test_a_key_that_stands_twice(tmp_path, capsys):
     text = json.dumps({**LLAMA, "rope_theta": 5e5})[:-1] + ', "rope_theta": 10000.0}'
     (tmp_path / "config.json").write_text(text)
     assert run("check", str(tmp_path)) == 2
-    assert "'rope_theta' stands twice" in capsys.readouterr().err
+    assert "'rope_theta' occurs twice" in capsys.readouterr().err
 
 
 # ---- frequencies of another number than the config's ----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Bad input: an error of the right type that names the argument and its value, before anything is written."""
+"""Errors for invalid arguments: the type, the argument's name and its value, before anything is written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HUGE = 10**400
 DIGITS = 10**5000
 LOOP: list[object] = []
 LOOP.append(LOOP)
-# the byte order that is not this machine's
+# the byte order that this machine does not use
 SWAPPED = ">" if sys.byteorder == "little" else "<"
 
 
@@ -60,7 +60,8 @@ def nested(depth):
     return given
 
 
-# call, error, and what the message must contain: the argument's name and its value
+# call, type of the error, name of the argument, and another part of the message
+# fmt: off
 CASES = {
     # length
     "length-negative": (lambda: E.table(-1), ValueError, "length", "-1"),
@@ -69,40 +70,26 @@ CASES = {
     "length-text": (lambda: E.table("2"), TypeError, "length", "'2'"),
     "length-none": (lambda: E.table(None), TypeError, "length", "None"),
     "length-overflows": (lambda: E.table(2**62), ValueError, "length", str(2**62)),
-    "length-overflows-bytes": (lambda: E.table(2**59), ValueError, "length", str(2**59)),
     "length-overflows-int64": (lambda: E.table(2**70), ValueError, "length", str(2**70)),
-    "length-of-shortcut": (lambda: pf.positional_encoding(-3, 4), ValueError, "length", "-3"),
-    "length-overflows-in-shortcut": (lambda: pf.positional_encoding(2**62, 4), ValueError, "length", str(2**62)),
     # sinusoidal
     "d_model-zero": (sinusoidal(0), ValueError, "d_model", "0"),
-    "d_model-negative": (sinusoidal(-4), ValueError, "d_model", "-4"),
-    "d_model-float": (sinusoidal(4.0), TypeError, "d_model", "4.0"),
-    "d_model-bool": (sinusoidal(True), TypeError, "d_model", "True"),
     "d_model-numpy-bool": (sinusoidal(np.True_), TypeError, "d_model", "True"),
-    "d_model-text": (sinusoidal("4"), TypeError, "d_model", "'4'"),
-    "d_model-of-shortcut": (lambda: pf.positional_encoding(3, 0), ValueError, "d_model", "0"),
     "d_model-of-shortcut-huge": (lambda: pf.positional_encoding(2, 2**63), ValueError, "d_model", str(2**63)),
     "base-zero": (sinusoidal(base=0), ValueError, "base", "0"),
-    "base-negative": (sinusoidal(base=-2.5), ValueError, "base", "-2.5"),
     "base-nan": (sinusoidal(base=NAN), ValueError, "base", "nan"),
-    "base-infinite": (sinusoidal(base=INF), ValueError, "base", "inf"),
     "base-bool": (sinusoidal(base=True), TypeError, "base", "True"),
     "base-text": (sinusoidal(base="10"), TypeError, "base", "'10'"),
     "base-complex": (sinusoidal(base=1j), TypeError, "base", "1j"),
-    "base-none": (sinusoidal(base=None), TypeError, "base", "None"),
     "base-array": (sinusoidal(base=[2.0]), TypeError, "base", "[2.0]"),
     "base-huge": (sinusoidal(base=HUGE), ValueError, "base", ""),
     "base-of-shortcut": (lambda: pf.positional_encoding(3, 4, base=NAN), ValueError, "base", "nan"),
     "freq_shift-nan": (sinusoidal(freq_shift=NAN), ValueError, "freq_shift", "nan"),
-    "freq_shift-bool": (sinusoidal(freq_shift=True), TypeError, "freq_shift", "True"),
     "freq_shift-divides-by-zero": (sinusoidal(freq_shift=2), ValueError, "freq_shift", "2"),
+    "freq_shift-divides-odd-width": (sinusoidal(5, odd="zero", freq_shift=2), ValueError, "freq_shift", "2"),
     "first-infinite": (sinusoidal(first=INF), ValueError, "first", "inf"),
-    "first-bool": (sinusoidal(first=True), TypeError, "first", "True"),
     "first-too-large": (sinusoidal(first=1e300, base=1e-300, freq_shift=1), ValueError, "first", "1e+300"),
     "scale-nan": (sinusoidal(scale=NAN), ValueError, "scale", "nan"),
-    "scale-bool": (sinusoidal(scale=True), TypeError, "scale", "True"),
     "layout-unknown": (sinusoidal(layout="mixed"), ValueError, "layout", "'mixed'"),
-    "layout-none": (sinusoidal(layout=None), ValueError, "layout", "None"),
     "layout-of-shortcut": (lambda: pf.positional_encoding(3, 4, layout="x"), ValueError, "layout", "'x'"),
     "odd-unknown": (sinusoidal(odd="pad"), ValueError, "odd", "'pad'"),
     "odd-error": (sinusoidal(5, odd="error"), ValueError, "d_model", "5"),
@@ -112,28 +99,23 @@ CASES = {
     "functions-none": (sinusoidal(functions=None), TypeError, "functions", "None"),
     "frequencies-count": (sinusoidal(frequencies=[1, 2, 3]), ValueError, "frequencies", "3"),
     "frequencies-nan": (sinusoidal(frequencies=[1, NAN]), ValueError, "frequencies", "nan"),
-    "frequencies-bool": (sinusoidal(frequencies=[True, False]), TypeError, "frequencies", "bool"),
     "frequencies-text": (sinusoidal(frequencies=["a", "b"]), TypeError, "frequencies", "<U1"),
     "frequencies-shape": (sinusoidal(frequencies=[[1, 2]]), ValueError, "frequencies", "(1, 2)"),
     "frequencies-functions": (sinusoidal(frequencies={"sin": [1, 2]}), ValueError, "frequencies", "'sin'"),
     "frequencies-and-base": (sinusoidal(frequencies=[1, 2], base=7.5), ValueError, "base", "7.5"),
     # schedules
     "count-zero": (lambda: pf.geometric(0), ValueError, "count", "0"),
-    "count-bool": (lambda: pf.linear(True, 1, 2), TypeError, "count", "True"),
-    "count-float": (lambda: pf.geometric(2.0), TypeError, "count", "2.0"),
     "count-huge": (lambda: pf.geometric(2**30), ValueError, "count", str(2**30)),
     "linear-count-huge": (lambda: pf.linear(10**400, 1, 2), ValueError, "count", "1000"),
     "geometric-base": (lambda: pf.geometric(2, base=-1), ValueError, "base", "-1"),
     "geometric-freq_shift": (lambda: pf.geometric(3, freq_shift=3), ValueError, "freq_shift", "3"),
     "linear-first": (lambda: pf.linear(2, NAN, 1), ValueError, "first", "nan"),
-    "linear-last": (lambda: pf.linear(2, 0, "1"), TypeError, "last", "'1'"),
     "linear-last-huge": (lambda: pf.linear(2, 0, HUGE), ValueError, "last", ""),
     "periods-empty": (lambda: pf.periodic([]), ValueError, "periods", "[]"),
     "periods-alone": (lambda: pf.periodic("1D"), ValueError, "periods", "'1D'"),
     "periods-scalar": (lambda: pf.periodic(np.float64(2)), ValueError, "periods", "2.0"),
     "periods-zero": (lambda: pf.periodic([1, 0]), ValueError, "periods", "0"),
     "periods-negative": (lambda: pf.periodic([np.timedelta64(-1, "D")]), ValueError, "periods", "-1"),
-    "periods-nan": (lambda: pf.periodic([NAN]), ValueError, "periods", "nan"),
     "periods-nat": (lambda: pf.periodic([np.timedelta64("NaT", "s")]), ValueError, "periods", "NaT"),
     "periods-months": (lambda: pf.periodic([np.timedelta64(1, "M")]), ValueError, "periods", "'M'"),
     "periods-bool": (lambda: pf.periodic([True]), TypeError, "periods", "True"),
@@ -142,18 +124,8 @@ CASES = {
     "periods-text": (lambda: pf.periodic(["1 fortnight"]), ValueError, "periods", "'1 fortnight'"),
     "periods-year": (lambda: pf.periodic(["1Y"]), ValueError, "periods", "'1Y'"),
     "periods-mixed": (lambda: pf.periodic([24, "1D"]), ValueError, "periods", "24 without a unit and '1D' with one"),
-    "periods-mixed-types": (
-        lambda: pf.periodic([np.timedelta64(1, "D"), np.float64(7)]),
-        ValueError,
-        "periods",
-        "without a unit and",
-    ),
-    "periods-mixed-arrays": (
-        lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]),
-        ValueError,
-        "periods",
-        "array(3) without a unit",
-    ),
+    "periods-mixed-types": (lambda: pf.periodic([np.timedelta64(1, "D"), np.float64(7)]), ValueError, "periods", "without a unit and"),
+    "periods-mixed-arrays": (lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]), ValueError, "periods", "array(3) without a unit"),
     "periods-huge": (lambda: pf.periodic([HUGE]), ValueError, "periods", ""),
     "periods-huge-fraction": (lambda: pf.periodic([Fraction(HUGE)]), ValueError, "periods", "2**500"),
     # Encoding, fourier_features, join
@@ -166,17 +138,12 @@ CASES = {
     "phases-nan": (lambda: pf.Encoding([1.0], NAN), ValueError, "phases", "nan"),
     "phases-shape": (lambda: pf.Encoding([1.0, 2.0], [0, 0, 0]), ValueError, "phases", "(3,)"),
     "phases-bool": (lambda: pf.Encoding([1.0], True), TypeError, "phases", "bool"),
-    "amplitudes-infinite": (lambda: pf.Encoding([1.0], 0, INF), ValueError, "amplitudes", "inf"),
     "amplitudes-shape": (lambda: pf.Encoding([1.0], 0, [1, 2]), ValueError, "amplitudes", "(2,)"),
     "features-shape": (lambda: pf.fourier_features([[[1.0]]]), ValueError, "frequencies", "(1, 1, 1)"),
     "features-no-functions": (lambda: pf.fourier_features([1.0], functions=[]), TypeError, "functions", "[]"),
-    "features-layout": (lambda: pf.fourier_features([1.0], layout="x"), ValueError, "layout", "'x'"),
-    "features-scale": (lambda: pf.fourier_features([1.0], scale=INF), ValueError, "scale", "inf"),
     "encodings-empty": (lambda: pf.join([]), TypeError, "encodings", "[]"),
     "encodings-one": (lambda: pf.join(E), TypeError, "encodings", "sinusoidal(4)"),
-    "encodings-number": (lambda: pf.join(3), TypeError, "encodings", "3"),
     "encodings-other": (lambda: pf.join([E, 3]), TypeError, "encodings", "3"),
-    "axes-few": (lambda: pf.join([E, E], axes=[0]), ValueError, "axes", "[0]"),
     "axes-gap": (lambda: pf.join([E, E], axes=[0, 2]), ValueError, "axes", "[0, 2]"),
     "axes-negative": (lambda: pf.join([E, E], axes=[0, -1]), ValueError, "axes", "-1"),
     "axes-bool": (lambda: pf.join([E, E], axes=[0, True]), TypeError, "axes", "True"),
@@ -186,50 +153,35 @@ CASES = {
     "start-nan": (table(start=NAN), ValueError, "start", "nan"),
     "start-infinite": (table(start=-INF), ValueError, "start", "-inf"),
     "start-bool": (table(start=True), TypeError, "start", "True"),
-    "start-text": (table(start="1"), TypeError, "start", "'1'"),
-    "start-none": (table(start=None), TypeError, "start", "None"),
     "start-complex": (table(start=1j), TypeError, "start", "1j"),
     "start-beyond-uint64": (table(start=2**64), ValueError, "start", str(2**64)),
     "start-below-int64": (table(start=-(2**63) - 1), ValueError, "start", str(-(2**63) - 1)),
-    "start-huge": (table(start=HUGE), ValueError, "start", ""),
     "start-huge-fraction": (table(start=Fraction(HUGE, 3)), ValueError, "start", ""),
     "end-beyond-uint64": (table(start=2**64 - 2), ValueError, "start", str(2**64 - 2)),
     "end-beyond-float64": (table(start=1e308, step=1e308), ValueError, "step", "1e+308"),
     "step-nan": (table(step=NAN), ValueError, "step", "nan"),
-    "step-bool": (table(step=True), TypeError, "step", "True"),
-    "step-text": (table(step="1"), TypeError, "step", "'1'"),
     "step-beyond-int64": (table(step=2**63), ValueError, "step", str(2**63)),
     "dtype-integer": (table(dtype=np.int32), TypeError, "dtype", "int32"),
-    "dtype-complex": (table(dtype="c16"), TypeError, "dtype", "c16"),
     "dtype-bool": (table(dtype=bool), TypeError, "dtype", "bool"),
     "dtype-long-double": (table(dtype=np.longdouble), TypeError, "dtype", "longdouble"),
     "dtype-byte-order": (table(dtype=SWAPPED + "f8"), TypeError, "dtype", SWAPPED + "f8"),
     "dtype-unknown": (table(dtype="nonsense"), TypeError, "dtype", "'nonsense'"),
     "precision-unknown": (table(precision="double"), ValueError, "precision", "'double'"),
-    "precision-none": (table(precision=None), ValueError, "precision", "None"),
     "workers-zero": (table(workers=0), ValueError, "workers", "0"),
     "workers-float": (table(workers=2.0), TypeError, "workers", "2.0"),
     "workers-bool": (table(workers=True), TypeError, "workers", "True"),
     "workers-below": (table(workers=-(10**6)), ValueError, "workers", "-1000000"),
-    "workers-text": (table(workers="2"), TypeError, "workers", "'2'"),
     "precision-array": (table(precision=np.zeros(0)), ValueError, "precision", "array([]"),
     "table-of-two-axes": (lambda: TWO.table(3), ValueError, "table", "2"),
     # encode
     "positions-bool": (encode([True]), TypeError, "positions", "bool"),
-    "positions-one-bool": (encode(True), TypeError, "positions", "bool"),
     "positions-complex": (encode([1j]), TypeError, "positions", "complex128"),
     "positions-none": (encode(None), TypeError, "positions", "None"),
     "positions-object": (encode([1, object]), TypeError, "positions", "<class 'object'>"),
     "positions-decimal": (encode([Decimal("0.1")]), TypeError, "positions", "Decimal('0.1')"),
     "positions-fraction-beyond": (encode([Fraction(HUGE, 3)]), ValueError, "positions", "float64"),
     "positions-text": (encode(["1"]), TypeError, "positions", "'1'"),
-    "positions-text-beside-numbers": (
-        encode([1, "2026-01-01"]),
-        TypeError,
-        "positions",
-        "'2026-01-01'; for a time, give np.datetime64",
-    ),
-    "positions-bytes": (encode(b"1"), TypeError, "positions", "b'1'"),
+    "positions-text-beside-numbers": (encode([1, "2026-01-01"]), TypeError, "positions", "'2026-01-01'; for a time, give np.datetime64"),
     "positions-too-large": (encode([2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-large-beside-reals": (encode([0.5, 2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-small": (encode(-(2**70)), ValueError, "positions", f"{-(2**70)}, which is too small"),
@@ -237,7 +189,6 @@ CASES = {
     "positions-times-and-spans": (encode([datetime(2026, 1, 1), timedelta(1)]), TypeError, "positions", "mixture"),
     "positions-bool-beside-none": (encode([True, None]), TypeError, "positions", "True"),
     "positions-years-beyond": (encode(np.array([2**60], "M8[Y]")), ValueError, "positions", "64 bits of seconds"),
-    "positions-bool-beside-integers": (encode([True, 2]), TypeError, "positions", "True"),
     "positions-bool-beside-reals": (encode([[2.5], [np.False_]]), TypeError, "positions", "bool"),
     "positions-bools-in-an-array": (encode([np.array([True]), np.array([2])]), TypeError, "positions", "bool"),
     "positions-bytearray": (encode(bytearray(b"ab")), TypeError, "positions", "b'ab'"),
@@ -246,16 +197,12 @@ CASES = {
     "positions-record": (encode(np.zeros(2, "i4,i4")), TypeError, "positions", "i4"),
     "positions-ragged": (encode([[1, 2], [3]]), ValueError, "positions", ""),
     "positions-beyond-uint64": (encode([2**64]), ValueError, "positions", ""),
-    "position-beyond-uint64": (encode(2**64), ValueError, "positions", ""),
-    "positions-below-int64": (encode([-(2**63) - 1]), ValueError, "positions", ""),
     "positions-months": (encode(np.timedelta64(1, "M")), TypeError, "positions", "timedelta64[M]"),
     "positions-years": (encode([np.timedelta64(1, "Y")]), TypeError, "positions", "timedelta64[Y]"),
     "positions-no-unit": (encode(np.zeros((), "m8")), TypeError, "positions", "timedelta64"),
     "positions-one-axis": (lambda: TWO.encode(1.0), ValueError, "positions", "()"),
     "positions-three-axes": (lambda: TWO.encode([[1, 2, 3]]), ValueError, "positions", "(1, 3)"),
     "encode-precision-array": (lambda: E.encode(1, precision=np.zeros(2)), ValueError, "precision", "array"),
-    "encode-dtype": (lambda: E.encode(1, dtype="i4"), TypeError, "dtype", "i4"),
-    "encode-precision": (lambda: E.encode(1, precision="half"), ValueError, "precision", "'half'"),
     "encode-workers": (lambda: E.encode(1, workers=0), ValueError, "workers", "0"),
     # add_to
     "x-list": (add_to([[1.0] * 4]), TypeError, "x", "list"),
@@ -265,8 +212,6 @@ CASES = {
     "x-width": (add_to(np.ones((2, 5))), ValueError, "x", "(2, 5)"),
     "x-one-row": (add_to(np.ones(4)), ValueError, "x", "(4,)"),
     "x_scale-nan": (add_to(x_scale=NAN), ValueError, "x_scale", "nan"),
-    "x_scale-bool": (add_to(x_scale=True), TypeError, "x_scale", "True"),
-    "x_scale-text": (add_to(x_scale="1"), TypeError, "x_scale", "'1'"),
     "add-positions-shape": (add_to(positions=[1, 2]), ValueError, "positions", "(2,)"),
     "add-positions-bool": (add_to(positions=[True] * 3), TypeError, "positions", "bool"),
     "add-positions-and-start": (add_to(positions=[1, 2, 3], start=5), ValueError, "start", "5"),
@@ -279,27 +224,21 @@ CASES = {
     "head_dim-huge": (lambda: pf.Rotary(2**63), ValueError, "head_dim", str(2**63)),
     "inverse-text": (turn(inverse="no"), TypeError, "inverse", "'no'"),
     "inverse-list": (turn(inverse=[]), TypeError, "inverse", "[]"),
-    "inverse-none": (turn(inverse=None), TypeError, "inverse", "None"),
     "rotary-precision-array": (turn(precision=np.zeros(0)), ValueError, "precision", "array([]"),
-    # integers of so many digits that Python does not write them
+    # integers with more digits than Python converts to text
     "positions-many-digits": (encode([DIGITS]), ValueError, "positions", "16610 bits"),
     "positions-fraction-of-many-digits": (encode(Fraction(DIGITS, 3)), ValueError, "positions", "Fraction"),
     "start-many-digits": (table(start=DIGITS), ValueError, "start", "16610 bits"),
     "start-fraction-of-many-digits": (table(start=Fraction(DIGITS, 3)), ValueError, "start", "Fraction"),
     "length-many-digits": (lambda: E.table(DIGITS), ValueError, "length", "16610 bits"),
-    "d_model-many-digits": (sinusoidal(DIGITS), ValueError, "d_model", "16610 bits"),
     "base-many-digits": (sinusoidal(base=DIGITS), ValueError, "base", "16610 bits"),
-    "count-many-digits": (lambda: pf.geometric(DIGITS), ValueError, "count", "16610 bits"),
     "periods-many-digits": (lambda: pf.periodic([DIGITS]), ValueError, "periods", "16610 bits"),
-    "workers-many-digits": (table(workers=-DIGITS), ValueError, "workers", "16610 bits"),
     "axes-many-digits": (lambda: pf.grid([DIGITS], E), ValueError, "axes", "list"),
     # angle addition
     "encoded-list": (lambda: E.shift([1.0] * 4, 1), TypeError, "encoded", "list"),
-    "encoded-integer": (lambda: E.shift(np.ones((2, 4), int), 1), TypeError, "encoded", "int64"),
     "encoded-width": (lambda: E.shift(np.ones((2, 5)), 1), ValueError, "encoded", "(2, 5)"),
     "offset-nan": (lambda: E.shift(rows(), NAN), ValueError, "offset", "nan"),
     "offset-bool": (lambda: E.shift(rows(), True), TypeError, "offset", "bool"),
-    "offset-text": (lambda: E.transition_matrix("1"), TypeError, "offset", "'1'"),
     "offset-two": (lambda: E.transition_matrix([1, 2]), ValueError, "offset", "[1, 2]"),
     "offset-one-of-two": (lambda: TWO.transition_matrix(1), ValueError, "offset", "()"),
     "offsets-complex": (lambda: E.similarity(1j), TypeError, "offsets", "complex128"),
@@ -308,20 +247,19 @@ CASES = {
     "locate-bool": (lambda: E.locate(np.ones((2, 4), bool)), TypeError, "encoded", "bool"),
     "locate-complex": (lambda: E.locate(np.ones((2, 4), complex)), TypeError, "encoded", "complex128"),
     "locate-text": (lambda: E.locate(np.full((2, 4), "1")), TypeError, "encoded", "<U1"),
-    "locate-object": (lambda: E.locate(np.ones((2, 4), object)), TypeError, "encoded", "object"),
     "low-above-high": (lambda: E.locate(rows(), low=2, high=1), ValueError, "low", "2"),
     "low-nan": (lambda: E.locate(rows(), low=NAN), ValueError, "low", "nan"),
-    "low-bool": (lambda: E.locate(rows(), low=True), TypeError, "low", "True"),
     "high-text": (lambda: E.locate(rows(), high="9"), TypeError, "high", "'9'"),
     "interval-too-long": (lambda: E.locate(rows(), low=0, high=1e30), ValueError, "high", "1e+30"),
     "interval-overflows": (lambda: E.locate(rows(), low=-1.7e308, high=1.7e308), ValueError, "low", "1.7e+308"),
     "locate-two-axes": (lambda: TWO.locate(np.ones(8)), ValueError, "axis", "2"),
     "locate-constant": (lambda: pf.Encoding([0.0]).locate([0.0]), ValueError, "frequency", ""),
 }
+# fmt: on
 
 
 @pytest.mark.parametrize(("call", "error", "name", "value"), list(CASES.values()), ids=list(CASES))
-def test_message_names_argument_and_value(call, error, name, value):
+def test_errors_name_the_argument_and_the_value(call, error, name, value):
     with pytest.raises(error) as caught:
         call()
     assert re.search(rf"\b{name}\b", str(caught.value))
@@ -329,12 +267,12 @@ def test_message_names_argument_and_value(call, error, name, value):
 
 
 @pytest.mark.parametrize("call", ["table", "encode"])
-def test_out_of_memory_names_what_was_asked_for(call):
+def test_memory_errors_name_shape_and_dtype(call):
     with pytest.raises(MemoryError, match=r"\(1000000000000, 4\) and data type float64"):
         E.table(10**12, dtype="f8") if call == "table" else E.encode(np.broadcast_to(1.0, 10**12), dtype="f8")
 
 
-def test_columns_that_are_not_computed_yet():
+def test_lazy_columns():
     pl = optional("polars")
     for given, words in (
         (pl.col("a"), "an expression of polars.*map_batches"),
@@ -350,7 +288,7 @@ def test_sparse_tensors():
         E.encode(torch.eye(2).to_sparse())
 
 
-def test_no_positions_at_all():
+def test_empty_positions():
     assert E.encode(np.array([], object)).shape == E.encode([]).shape == (0, 4)
 
 
@@ -386,22 +324,22 @@ OUTS = {
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("call", ["table", "encode", "add_to", "shift", "positional_encoding"])
 @pytest.mark.parametrize(("make", "error", "value"), list(OUTS.values()), ids=list(OUTS))
-def test_out_that_does_not_fit_stays_as_it_is(make, error, value, call):
-    out = make()
-    compute = {
-        "table": lambda: E.table(3, dtype=np.float32, out=out),
-        "encode": lambda: E.encode([1, 2, 3], dtype=np.float32, out=out),
-        "add_to": lambda: E.add_to(rows(), out=out),
-        "shift": lambda: E.shift(rows(), 1, out=out),
-        "positional_encoding": lambda: pf.positional_encoding(3, 4, dtype=np.float32, out=out),
-    }[call]
-    with pytest.raises(error) as caught:
-        compute()
-    assert re.search(r"\bout\b", str(caught.value))
-    assert value in str(caught.value)
-    assert (np.asarray(out) == 7).all()
+def test_invalid_out_is_unchanged(make, error, value):
+    calls = {
+        "table": lambda out: E.table(3, dtype=np.float32, out=out),
+        "encode": lambda out: E.encode([1, 2, 3], dtype=np.float32, out=out),
+        "add_to": lambda out: E.add_to(rows(), out=out),
+        "shift": lambda out: E.shift(rows(), 1, out=out),
+        "positional_encoding": lambda out: pf.positional_encoding(3, 4, dtype=np.float32, out=out),
+    }
+    for name, call in calls.items():
+        out = make()
+        with pytest.raises(error) as caught:
+            call(out)
+        assert re.search(r"\bout\b", str(caught.value)), name
+        assert value in str(caught.value), name
+        assert (np.asarray(out) == 7).all(), name
 
 
 OTHERS = {
@@ -422,23 +360,22 @@ OTHERS = {
         [{"offset": NAN}, {"offset": "1"}, {"offset": [1, 2]}, {"offset": None}],
     ),
 }
+# fmt: on
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(
-    ("call", "bad"),
-    [(call, bad) for call, bads in OTHERS.values() for bad in bads],
-    ids=[f"{name}-{bad}" for name, (_, bads) in OTHERS.items() for bad in bads],
-)
-def test_nothing_is_written_before_an_error(call, bad):
-    whole = np.full((5, 12), 7, np.float32)
-    with pytest.raises((TypeError, ValueError)):
-        call(whole[1:4, 4:8], bad)
-    assert (whole == 7).all()
+@pytest.mark.parametrize(("call", "invalid"), list(OTHERS.values()), ids=list(OTHERS))
+def test_nothing_is_written_before_an_error(call, invalid):
+    for options in invalid:
+        whole = np.full((5, 12), 7, np.float32)
+        with pytest.raises((TypeError, ValueError)):
+            call(whole[1:4, 4:8], options)
+        assert (whole == 7).all(), options
 
 
-# ---- sizes that mean nothing ------------------------------------------------------------------------------------
+# ---- sizes out of range ------------------------------------------------------------------------------------------
 
+linux = pytest.mark.skipif(sys.platform != "linux", reason="uses Linux's limit of the address space")
 SIZES = [
     "pf.positional_encoding(2**62, 4)",
     "pf.positional_encoding(4, 2**62)",
@@ -454,32 +391,32 @@ SIZES = [
 ]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
-@pytest.mark.parametrize("call", SIZES)
-def test_sizes_that_overflow_take_neither_time_nor_memory(call):
+@linux
+def test_sizes_that_overflow_take_neither_time_nor_memory():
     code = f"""if True:
     import resource, time
     import numpy as np, posenc_fast as pf
     pf.positional_encoding(2, 2)
     resource.setrlimit(resource.RLIMIT_AS, (3 << 29, 3 << 29))
-    begin = time.process_time()
-    try:
-        {call}
-    except Exception as error:
-        print(type(error).__name__, time.process_time() - begin < 0.5)
+    for call in {SIZES}:
+        begin = time.process_time()
+        try:
+            eval(call)
+        except Exception as error:
+            print(call, type(error).__name__, time.process_time() - begin < 0.5)
     """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
-    assert result.stdout.split() == ["ValueError", "True"], result.stderr
+    assert result.stdout.splitlines() == [f"{call} ValueError True" for call in SIZES], result.stderr
 
 
 @pytest.mark.parametrize("schedule", ["pf.geometric(4, freq_shift=4 - 1e-7)", "pf.geometric(3, base=1e-300, first=0)"])
-def test_frequencies_out_of_all_range_take_no_time(schedule):
+def test_frequencies_out_of_range_take_no_time(schedule):
     code = f"import numpy as np, posenc_fast as pf; print(np.asarray({schedule}).tolist())"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=10, check=False)
     assert result.stdout.startswith(("[1.0, 0.0", "[0.0, 0.0")), result.stderr
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+@linux
 @pytest.mark.parametrize("schedule", ["pf.linear(2**29, 1e308, -1e308)", "pf.geometric(2**29, first=1e308)"])
 def test_schedules_are_checked_without_their_frequencies(schedule):
     code = f"""if True:
@@ -492,16 +429,16 @@ def test_schedules_are_checked_without_their_frequencies(schedule):
     assert result.stdout == f"{2**29}\n", result.stderr
 
 
-def test_the_last_frequency_is_looked_at_closely():
-    # 1e16 / 1e-292 fits, by a factor of 1.8
+def test_the_last_frequency_is_checked_exactly():
+    # 1e16 / 1e-292 is less than the largest float64, by a factor of 1.8
     assert np.asarray(pf.geometric(2, freq_shift=1, base=1e-292, first=1e16))[1] == 1e308
     with pytest.raises(ValueError, match="too large"):
         pf.geometric(2, freq_shift=1, base=5e-293, first=1e16)
 
 
-# ---- names that are not known -----------------------------------------------------------------------------------
+# ---- unknown names -----------------------------------------------------------------------------------------------
 
-MISSPELT = {
+MISSPELLED = {
     "module": (lambda: pf.sinusodial, AttributeError, "sinusoidal"),
     "module-optional": (lambda: pf.sklear, AttributeError, "sklearn"),
     "layout": (lambda: pf.sinusoidal(4, layout="concat"), ValueError, "concatenated"),
@@ -519,19 +456,19 @@ MISSPELT = {
 }
 
 
-@pytest.mark.parametrize("name", MISSPELT)
-def test_what_is_misspelt_is_suggested(name):
-    call, error, meant = MISSPELT[name]
+@pytest.mark.parametrize("name", MISSPELLED)
+def test_errors_suggest_similar_names(name):
+    call, error, meant = MISSPELLED[name]
     with pytest.raises(error, match=f"; is '{meant}' meant\\?$"):
         call()
 
 
-def test_a_preset_is_suggested():
+def test_errors_suggest_presets():
     with pytest.raises(AttributeError, match=r"perhaps .*whisper"):
         pf.presets.wisper  # noqa: B018
 
 
-def test_nothing_is_suggested_for_what_is_like_nothing():
+def test_no_suggestion_without_a_similar_name():
     with pytest.raises(ValueError, match=r"not 'x'$"):
         pf.sinusoidal(4, layout="x")
     with pytest.raises(ValueError, match=r"not 3$"):
@@ -546,7 +483,7 @@ def test_nothing_is_suggested_for_what_is_like_nothing():
         (lambda: pf.sinusoidal(64, theta=5e5), "'theta'; is 'base' meant?"),
         (lambda: pf.sinusoidal(dim=64), "'dim'; is 'd_model' meant?"),
         (lambda: pf.sinusoidal(64, max_period=1e3), "'max_period'; is 'base' meant?"),
-        (lambda: pf.sinusoidal(64, seq_len=9), "'seq_len'; Encoding.table and Rotary.tables take the length"),
+        (lambda: pf.sinusoidal(64, seq_len=9), "'seq_len'; pass the length to Encoding.table or Rotary.tables"),
         (lambda: pf.positional_encoding(seq_len=9, d_model=4), "'seq_len'; is 'length' meant?"),
         (lambda: pf.positional_encoding(9, 4, n=100), "'n'; is 'base' meant?"),
         (lambda: pf.positional_encoding(9, 4, offset=100), "'offset'; is 'start' meant?"),
@@ -563,7 +500,7 @@ def test_arguments_of_other_libraries(call, words):
         call()
 
 
-def test_other_type_errors_stay_as_they_are():
+def test_other_type_errors_are_unchanged():
     with pytest.raises(TypeError, match=r"^sinusoidal\(\) missing 1 required positional argument: 'd_model'$"):
         pf.sinusoidal()
     with pytest.raises(TypeError, match=r"^d_model must be an integer, not 'x'$"):
@@ -596,11 +533,11 @@ def test_names_of_other_libraries_in_torch():
         pf.torch.SinusoidalEncoding(64, theta=5)
 
 
-def test_a_schedule_says_what_has_rows():
+def test_schedules_suggest_an_encoding():
     for schedule in (pf.periodic(["1D"]), pf.geometric(4), pf.linear(2, 1, 2)):
         for name in ("encode", "table"):
             with pytest.raises(
-                AttributeError, match=f"no attribute {name!r}; give it to fourier_features or sinusoidal"
+                AttributeError, match=f"no attribute {name!r}; pass it to fourier_features or sinusoidal"
             ):
                 getattr(schedule, name)
         with pytest.raises(AttributeError, match=r"has no attribute 'shape'$"):

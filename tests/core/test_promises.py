@@ -1,7 +1,8 @@
-"""The promises about accuracy and bits, for every backend and level, against exact values."""
+"""Accuracy against exact values, and equal bits, for every backend and level."""
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import mpmath
@@ -30,7 +31,7 @@ def dtype(request):
 def test_add_to(how, scale, dtype, rng):
     encoding, start = pf.sinusoidal(34, base=500.0), int(rng.integers(-(10**6), 10**6))
     x = rng.normal(size=(2, 40, 34)).astype(pf.sinusoidal(2).table(1, dtype=dtype).dtype)
-    # some sums that nearly cancel
+    # in some sums, both terms nearly cancel
     x[0, ::3] = (-encoding.table(40, start=start, dtype=np.float64)[::3] / scale).astype(x.dtype)
     before = x.copy()
     if how == "positions":
@@ -58,7 +59,7 @@ def test_shift(dtype, rng):
 
 
 def test_values_near_the_middle_of_two_float32(rng):
-    """Where a worse kernel would round to the wrong side: within 2^-44 of the middle, found among many."""
+    """These values lie within 2^-44 of the middle of two float32: a less exact kernel would round them wrongly."""
     encoding = pf.sinusoidal(64)
     positions = rng.integers(0, 2**24, 40000).astype(np.float64)
     wide = encoding.encode(positions, dtype=np.float64)
@@ -79,7 +80,7 @@ def test_values_near_the_middle_of_two_float32(rng):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_one_rounding_to_16_bits(name, rng):
-    """Values that a stop at float32 would round to the wrong side."""
+    """These values differ if they are first rounded to float32."""
     pytest.importorskip("ml_dtypes")
     encoding = pf.sinusoidal(64)
     positions = rng.integers(0, 2**24, 60000).astype(np.float64)
@@ -93,67 +94,42 @@ def test_one_rounding_to_16_bits(name, rng):
         exact.assert_within(once[row : row + 1], [positions[row]], [column], frequencies, name, call="encode")
 
 
-@pytest.mark.parametrize("unit", ["as", "fs", "ps", "ns", "us", "ms", "s", "m", "h", "D", "W", "10s", "M", "Y"])
+SECONDS = {"as": -18, "fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3}
+SECONDS = {unit: Fraction(10) ** power for unit, power in SECONDS.items()}
+SECONDS |= {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 604800, "10s": 10}
+
+
+@pytest.mark.parametrize("unit", [*SECONDS, "M", "Y"])
 def test_times(unit, rng, dtype):
-    encoding = pf.sinusoidal(16)
-    counts = rng.integers(-(10**6) if unit in "DWMY" else -(2**62), 10**6 if unit in "DWMY" else 2**62, 5)
-    if unit in ("m", "h", "10s"):
-        counts //= 2**30
+    encoding, frequencies = pf.sinusoidal(16), exact.schedule(16)
+    most = 10**6 if unit in "DWMY" else 2**62
+    counts = rng.integers(-most, most, 5) // (2**30 if unit in ("m", "h", "10s") else 1)
     times = counts.astype(f"M8[{unit}]")
-    seconds = {"as": -18, "fs": -15, "ps": -12, "ns": -9, "us": -6, "ms": -3}
-    if unit in seconds:
-        exactly = [Fraction(int(c)) * Fraction(10) ** seconds[unit] for c in counts]
-    elif unit in "MY":
+    if unit in "MY":
         exactly = [Fraction(int(c)) for c in times.astype("M8[s]").view(np.int64)]
     else:
-        each = {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 604800, "10s": 10}[unit]
-        exactly = [Fraction(int(c) * each) for c in counts]
-    frequencies = exact.schedule(16)
-    exact.assert_within(encoding.encode(times, dtype=dtype), exactly, range(16), frequencies, dtype, call="encode")
-    if unit not in "MY":
+        exactly = [Fraction(int(c)) * SECONDS[unit] for c in counts]
         got = encoding.encode(counts.astype(f"m8[{unit}]"), dtype=dtype)
         np.testing.assert_array_equal(got, encoding.encode(times, dtype=dtype))
+    exact.assert_within(encoding.encode(times, dtype=dtype), exactly, range(16), frequencies, dtype, call="encode")
 
 
-TYPES = [
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
-    "longdouble",
-]
+INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_positions_of_every_type(name, rng, dtype):
-    values = (rng.integers(0, 100, 6) if "int" in name else rng.uniform(-100, 100, 6)).astype(name)
-    if name == "longdouble":
-        values = values + np.longdouble(1) / 3
-    exactly = [Fraction(*v.as_integer_ratio()) if "int" not in name else int(v) for v in values]
+def test_positions_of_every_type(rng, dtype):
     encoding, frequencies = pf.sinusoidal(6), exact.schedule(6)
-    exact.assert_within(encoding.encode(values, dtype=dtype), exactly, range(6), frequencies, dtype, call="encode")
-    x = np.zeros((6, 6), encoding.table(0, dtype=dtype).dtype)
-    exact.assert_within(encoding.add_to(x, positions=values), exactly, range(6), frequencies, dtype, call="encode")
+    for name in (*INTEGERS, "float16", "float32", "float64", "longdouble"):
+        values = (rng.integers(0, 100, 6) if name in INTEGERS else rng.uniform(-100, 100, 6)).astype(name)
+        if name == "longdouble":
+            values = values + np.longdouble(1) / 3
+        exactly = [int(v) if name in INTEGERS else Fraction(*v.as_integer_ratio()) for v in values]
+        exact.assert_within(encoding.encode(values, dtype=dtype), exactly, range(6), frequencies, dtype, call="encode")
+        x = np.zeros((6, 6), encoding.table(0, dtype=dtype).dtype)
+        exact.assert_within(encoding.add_to(x, positions=values), exactly, range(6), frequencies, dtype, call="encode")
 
 
-def test_missing_and_infinite(dtype):
-    encoding = pf.sinusoidal(9, odd="zero")
-    rows = encoding.encode([np.nan, np.inf, -np.inf, 1.0], dtype=dtype).astype(float)
-    assert np.isnan(rows[:3]).all()
-    assert np.isfinite(rows[3]).all()
-    rows = encoding.encode(np.array(["NaT", "2026-01-01"], "M8[D]"), dtype=dtype).astype(float)
-    assert np.isnan(rows[0]).all()
-    assert np.isfinite(rows[1]).all()
-
-
-@pytest.mark.parametrize("d", [1, 2, 7, 64, 130])
+@pytest.mark.parametrize("d", [1, 7, 130])
 def test_zero_and_mirror(d, dtype, rng):
     encoding = pf.sinusoidal(d)
     zero = [c % 2 for c in range(d)]
@@ -166,14 +142,16 @@ def test_zero_and_mirror(d, dtype, rng):
         np.testing.assert_array_equal(plus[:, 0::2], -minus[:, 0::2])
 
 
-@pytest.mark.parametrize("start", [0, -50, 2**31 - 40, 2**40 + 77, 2**53 - 30, 2**63 - 101, -(2**63)], ids=str)
 @pytest.mark.parametrize("d", [2, 7, 64])
-def test_same_bits_for_every_length(start, d, dtype):
+def test_same_bits_for_every_length(d, dtype):
     encoding = pf.sinusoidal(d)
-    table = encoding.table(101, start=start, dtype=dtype)
-    for n in range(1, 101):
-        np.testing.assert_array_equal(encoding.table(n, start=start, dtype=dtype), table[:n])
-        np.testing.assert_array_equal(encoding.table(101 - n, start=start + n, dtype=dtype), table[n:])
+    for start in (0, -50, 2**31 - 40, 2**40 + 77, 2**53 - 30, 2**63 - 101, -(2**63)):
+        table = encoding.table(101, start=start, dtype=dtype)
+        for n in range(1, 101):
+            head, tail = (
+                encoding.table(length, start=begin, dtype=dtype) for length, begin in ((n, start), (101 - n, start + n))
+            )
+            np.testing.assert_array_equal(np.concatenate([head, tail]), table, err_msg=f"start={start}, n={n}")
 
 
 def test_same_bits_for_every_step_and_memory(dtype, tmp_path):
@@ -216,7 +194,7 @@ SINGLE = np.exp(np.arange(0, WIDTH, 2, dtype=np.float32) * np.float32(-np.log(10
 
 
 def rows_of_a_framework(first):
-    """A framework's table: float32 frequencies, positions and products, then the sine."""
+    """Return a framework's table: frequencies, positions and products are rounded to float32."""
     rows = 4096 if first == 0 else WIDTH
     return pf.sinusoidal(WIDTH, frequencies=SINGLE).table(rows, start=first, precision="float32")
 
@@ -238,7 +216,7 @@ def test_float32_frameworks(first):
 
 
 @pytest.mark.parametrize("first", [0, 10**6], ids=str)
-def test_float32_mode_is_that_of_torch(first):
+def test_float32_mode_equals_torch(first):
     torch = optional("torch")
     got = rows_of_a_framework(first)
     angles = torch.arange(first, first + len(got)).float()[:, None] * torch.from_numpy(SINGLE)
@@ -256,46 +234,38 @@ def test_given_frequencies_are_exact(rng, dtype):
     )
 
 
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("padding", [0, 3, 64])
 @pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-def test_past_the_cache(dtype, width, padding, monkeypatch):
-    """Rows that begin and end within a cache line, in every place of it, and leave what is around them alone."""
-    number_type = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+def test_past_the_cache(dtype, width, monkeypatch):
+    """Rows begin and end at any place of a cache line. The memory around them stays the same."""
     encoding, rows, start = pf.sinusoidal(width), 150, -37
-    expected = encoding.table(rows, start=start, dtype=number_type)
+    expected = encoding.table(rows, start=start, dtype=dtype)
+    number_type, size = expected.dtype, expected.itemsize
     monkeypatch.setattr(_target, "cache_size", lambda: 3)
-    for offset in range(0, 64, 4 * number_type.itemsize):
-        room = np.full(rows * (width + padding) * number_type.itemsize + 192, 0xA5, np.uint8)
+    for padding, offset in itertools.product((0, 3, 64), range(0, 64, 4 * size)):
+        room = np.full(rows * (width + padding) * size + 192, 0xA5, np.uint8)
         begin = -room.ctypes.data % 64 + 64 + offset
-        out = np.ndarray(
-            (rows, width), number_type, room, begin, ((width + padding) * number_type.itemsize, number_type.itemsize)
-        )
-        # a negative number of workers leads past the short way of small tables
+        out = np.ndarray((rows, width), number_type, room, begin, ((width + padding) * size, size))
+        # a negative number of workers excludes the compiled call for small tables
         encoding.table(rows, start=start, dtype=number_type, out=out, workers=-1)
-        np.testing.assert_array_equal(out.view(f"u{number_type.itemsize}"), expected.view(f"u{number_type.itemsize}"))
-        out.view(f"u{number_type.itemsize}")[...] = np.frombuffer(
-            b"\xa5" * number_type.itemsize, f"u{number_type.itemsize}"
-        )[0]
-        assert (room == 0xA5).all()
+        where = f"padding={padding}, offset={offset}"
+        np.testing.assert_array_equal(out.view(f"u{size}"), expected.view(f"u{size}"), err_msg=where)
+        out.view(f"u{size}")[...] = np.frombuffer(b"\xa5" * size, f"u{size}")[0]
+        assert (room == 0xA5).all(), where
 
 
-@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("batches", [1, 2, 5])
 @pytest.mark.parametrize("width", [8, 64, 300, 700])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
-def test_sums_from_beyond_the_cache(dtype, width, batches, monkeypatch):
-    """What is fetched early changes no value, in narrow rows and wide ones, in place and elsewhere."""
-    number_type = np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype)
+def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
+    """Prefetches change no value, in narrow and wide rows, in place and in other memory."""
     encoding, rows = pf.sinusoidal(width), 150
+    number_type = encoding.table(0, dtype=dtype).dtype
     x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(number_type)[..., :width]
     for start in (0, -37, 10**6 + 5):
         sums = []
         for size in (1 << 40, 3):
             monkeypatch.setattr(_target, "cache_size", lambda size=size: size)
             there = x.copy()
-            # a negative number of workers leads past the short way of small arrays
+            # a negative number of workers excludes the compiled call for small arrays
             sums += [encoding.add_to(there, start=start, out=there, workers=-1)]
             sums += [encoding.add_to(x, start=start, workers=-1)]
             room = np.full((batches, rows, width + 5), 7, number_type)

@@ -1,4 +1,4 @@
-"""Compiled calls for small arrays: the bits of the general way, and None, with nothing written, for all but plain arguments."""
+"""Compiled calls for small arrays have the bits of the general way. For other arguments, they write nothing and return None."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STARTS = [0, 5, -3, 2**40, -(2**62) + 1, 2**62, 2**63, 2.0, 0.5, -6.9, 0.1, 1e-9
 
 
 def outcome(call, *arguments, **options):
-    """The bytes and shape of a result, or the error's type and text."""
+    """Return the dtype, shape and bytes of a result, or the type and text of an error."""
     try:
         result = call(*arguments, **options)
     except (TypeError, ValueError) as error:
@@ -63,7 +63,7 @@ def outcome(call, *arguments, **options):
 
 @pytest.fixture
 def general(monkeypatch):
-    """A function that computes a call the general way."""
+    """Return a function that computes a call without the compiled calls for small arrays."""
 
     def general(call, *arguments, **options):
         with monkeypatch.context() as patch:
@@ -76,7 +76,7 @@ def general(monkeypatch):
 
 
 def outs(shape, dtype):
-    """Arrays to write to, as other programs have them: whole, of columns, of every other row, unaligned, and misfits."""
+    """Return arrays for a result by name. The last ones are invalid."""
     rows = np.ones((2 * shape[0], *shape[1:-1], shape[-1] + 3), dtype)
     unaligned = np.ones(np.prod(shape, dtype=int) * rows.itemsize + 1, np.uint8)[1:].view(dtype).reshape(shape)
     read_only = np.ones(shape, dtype)
@@ -98,7 +98,7 @@ def outs(shape, dtype):
 
 
 def same_with_outs(general, shape, dtype, call, *arguments, **options):
-    """Compare a call with each of these outs, of which as much is written as the general way writes."""
+    """Assert that a call and the general way write the same to each array of `outs`, or raise the same error."""
     for name in outs(shape, dtype):
         one, other = outs(shape, dtype)[name], outs(shape, dtype)[name]
         assert outcome(call, *arguments, out=one, **options) == general(call, *arguments, out=other, **options), name
@@ -125,7 +125,7 @@ def test_table(make, general):
         for start, length in itertools.product(STARTS, (1, 13)):
             options = {"start": start, "dtype": dtype}
             for _ in range(2):
-                # the first call may make what the second one needs
+                # the first call may create plans that the second one uses
                 assert outcome(table, length, **options) == general(table, length, **options), (length, options)
         for start in (3, 0.5):
             same_with_outs(general, (5, width), np.dtype(dtype), table, 5, start=start)
@@ -135,9 +135,18 @@ def test_table(make, general):
 @pytest.mark.parametrize("make", ENCODINGS.values(), ids=ENCODINGS)
 def test_add_to(make, general, rng):
     add_to, width = make().add_to, make().d_model
-    for dtype, shape in itertools.product(TYPES, [(3,), (2, 3), (2, 1, 3)]):
+    for dtype, shape in itertools.product(TYPES, [(3,), (2, 3), (2, 1, 3), (70, 3)]):
         x = rng.normal(size=(*shape, width)).astype(dtype)
-        for start, scale in [(0, 1.0), (-7, 0.5), (2**62, 1.0), (0.5, 1.0), (0, np.inf), (0, 2), (0, -0.0)]:
+        for start, scale in [
+            (0, 1.0),
+            (-7, 0.5),
+            (2**62, 1.0),
+            (2**64 - 9, 1.0),
+            (0.5, 1.0),
+            (0, np.inf),
+            (0, 2),
+            (0, -0.0),
+        ]:
             options = {"start": start, "x_scale": scale}
             for _ in range(2):
                 assert outcome(add_to, x, **options) == general(add_to, x, **options), (options, dtype)
@@ -164,12 +173,8 @@ def test_rotary(dtype, layout, general, rng):
                 assert got == general(call, x, *rows, seq_axis=axis, **options), (call, options, tokens, axis)
             one, other = x.copy(order="K"), x.copy(order="K")
             got = outcome(call, one, *rows, seq_axis=axis, out=one, **options)
-            assert got == general(call, other, *rows, seq_axis=axis, out=other, **options), (
-                call,
-                options,
-                tokens,
-                axis,
-            )
+            expected = general(call, other, *rows, seq_axis=axis, out=other, **options)
+            assert got == expected, (call, options, tokens, axis)
     x = rng.normal(size=(2, 3, 2, 24)).astype(dtype)
     same_with_outs(general, x.shape, x.dtype, rotary.apply, x, start=3)
 
@@ -180,7 +185,7 @@ def overlapping(x):
 
 
 @pytest.mark.usefixtures("backend")
-def test_memory_that_is_shared(general):
+def test_shared_memory(general):
     encoding, rotary = pf.sinusoidal(2), pf.Rotary(4)
     tables = rotary.tables(5)
     calls = [
@@ -205,7 +210,7 @@ def test_memory_that_is_shared(general):
 
 
 def test_plain_calls_are_compiled(monkeypatch):
-    """The general way is shut: an engine's loops, and the checks of arrays in Python."""
+    """These calls never use the general way, which raises an error here."""
     encoding, rotary = pf.sinusoidal(6), pf.Rotary(24)
     rows, x, tokens = np.ones((4, 6)), np.ones((2, 4, 6)), np.ones((2, 3, 8, 24))
     for dtype in TYPES:
@@ -214,13 +219,13 @@ def test_plain_calls_are_compiled(monkeypatch):
     encoding.encode(np.arange(4.0))
     tables = {count: rotary.tables(count) for count in (8, 72)}
 
-    def shut(*arguments, **options):
+    def fail(*arguments, **options):
         raise AssertionError("the general way")
 
     for module, name in (("value", "wanted_type"), ("value", "base_array"), ("value", "convert")):
-        monkeypatch.setattr(f"posenc_fast._core.encoding.{module}.{name}", shut)
-    monkeypatch.setattr(Rotator, "by_positions", shut)
-    monkeypatch.setattr(Rotator, "by_tables", shut)
+        monkeypatch.setattr(f"posenc_fast._core.encoding.{module}.{name}", fail)
+    monkeypatch.setattr(Rotator, "by_positions", fail)
+    monkeypatch.setattr(Rotator, "by_tables", fail)
     for dtype, workers in itertools.product(TYPES, (None, 1, 8)):
         out, form = rows.astype(dtype), {"dtype": dtype, "workers": workers}
         for start in (0, -(2**40), 2.0, 0.5):
@@ -241,12 +246,15 @@ def test_plain_calls_are_compiled(monkeypatch):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
-    """Those that a compiled call makes, too: as many values as such a call takes, or nearly."""
+    """Also the results of compiled calls, of nearly the largest size that these calls support."""
     encoding, rotary = pf.sinusoidal(64), pf.Rotary(64)
     x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
     calls = {
         "table": lambda: encoding.table(8800, dtype=dtype),
+        "steps": lambda: encoding.table(8800, step=3, dtype=dtype),
         "encode": lambda: encoding.encode(np.arange(8800.0), dtype=dtype),
+        "grid": lambda: pf.grid([110, 80], pf.join([pf.sinusoidal(32)] * 2), dtype=dtype),
+        "cosines": lambda: pf.Rotary(128).tables(8800, dtype=dtype)[0],
         "add_to": lambda: encoding.add_to(x),
         "eight tokens": lambda: rotary.apply(x.reshape(1, 1100, 8, 64)),
         "more tokens": lambda: rotary.apply(x),
@@ -254,12 +262,12 @@ def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
     }
     assert x.nbytes >= 1 << 20
     for name, call in calls.items():
-        # several, as one may begin there by chance
+        # several arrays, because one could begin there by chance
         for array in [call() for _ in range(8)]:
             assert array.ctypes.data % 64 == 0, name
 
 
-def test_first_bfloat16_is_known_afterwards():
+def test_first_use_of_bfloat16():
     dtype = np.dtype(ml_dtypes.bfloat16)
     for key in (dtype, dtype.type):
         formats.KINDS.pop(key, None)

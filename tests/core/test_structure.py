@@ -1,4 +1,4 @@
-"""The plan of the package: folders with one job each, imports that go down only, and nobody in another folder's private parts."""
+"""The structure of the package: imports from inner rings only, private attributes of the own folder only, and pickles."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 import posenc_fast as pf
 
 ROOT = Path(pf.__file__).parent
-# Three rings, from the inside: a folder or module imports from those before it, and so never from a ring outside.
+# Three rings, the innermost first. A folder or module imports only from folders and modules above it in this table.
+# fmt: off
 RINGS = {
-    # what is computed, and how
+    # encodings and rotations
     "core": [
         ("_version", "_kernel", "_start", "typing"),
         ("_core.numbers",),
@@ -27,15 +28,9 @@ RINGS = {
         ("reference",),
         ("",),
     ],
-    # what is known of other people's models
-    "models": [
-        ("_models.config", "_models.gguf"),
-        ("_models.exports",),
-        ("presets",),
-        ("_models.identify",),
-        ("_models.check",),
-    ],
-    # programs that meet users
+    # published models
+    "models": [("_models.config", "_models.gguf"), ("_models.exports",), ("presets",), ("_models.identify",), ("_models.check",)],
+    # interfaces
     "programs": [
         ("_models",),
         ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot", "testing"),
@@ -45,14 +40,15 @@ RINGS = {
         ("__main__",),
     ],
 }
+# fmt: on
 LEVELS = [folders for levels in RINGS.values() for folders in levels]
-# Rotary reads and writes the formats of other programs; each import is inside the method of that name
+# methods of Rotary for the formats of other programs import these modules of an outer ring
 OUTWARDS = {
     ("_core", "rotary", "value"): {"from_config": "config", "from_gguf": "gguf"}
     | dict.fromkeys(["onnx_cache", "config", "gguf"], "exports")
 }
 MODULES = sorted(ROOT.rglob("*.py"))
-# of Encoding and Rotary, private to the package and not to a folder: what they are made of, and what computes them
+# private attributes of Encoding and Rotary that all folders may use
 SHARED = {"_of", "_one_axis", "_plans", "_recipe", "_sinusoids", "_angles_of", "_arguments", "_engine", "_settings"}
 
 
@@ -62,18 +58,18 @@ def tree_of(file):
 
 
 def parts_of(file):
-    """The module's name below the package, as a tuple: () for the package itself."""
+    """Return the name of a module below the package, as a tuple: () for the package itself."""
     parts = file.relative_to(ROOT).with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
 def folder_of(parts):
-    """The folder or module at the top of the package, or in `_core` or `_models`."""
+    """Return the folder or module at the top of the package, or in `_core` or `_models`."""
     return ".".join(parts[: 2 if parts[0] in ("_core", "_models") else 1]) if parts else ""
 
 
 def imported(file, tree=None):
-    """Modules of the package that a module, or a part of its tree, imports, for type checkers alone too."""
+    """Yield the modules of the package that a module or a part of its tree imports, also only for type checkers."""
     package = parts_of(file) if file.stem == "__init__" else parts_of(file)[:-1]
     for node in ast.walk(tree or tree_of(file)):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -88,21 +84,18 @@ def imported(file, tree=None):
                 )
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_imports_go_down(file):
+def test_imports_are_from_inner_rings():
     level = {folder: i for i, folders in enumerate(LEVELS) for folder in folders}
-    here = folder_of(parts_of(file))
-    outwards = {f"_models.{name}" for name in OUTWARDS.get(parts_of(file), {}).values()}
-    for there in map(folder_of, imported(file)):
-        # what the package offers lazily it may name
-        lazily = file == ROOT / "__init__.py"
-        assert there == here or lazily or there in outwards or level[there] < level[here], (
-            f"{file.name} imports from {there or 'the package'}"
-        )
+    for file in MODULES:
+        here = folder_of(parts_of(file))
+        outwards = {f"_models.{name}" for name in OUTWARDS.get(parts_of(file), {}).values()}
+        # the package itself imports all modules on first use
+        for there in map(folder_of, imported(file) if file != ROOT / "__init__.py" else ()):
+            assert there == here or there in outwards or level[there] < level[here], f"{file} imports from {there}"
 
 
 def test_imports_that_cross_rings():
-    """They are inside the methods that need them, and no others are."""
+    """These imports are inside the methods that need them."""
     for parts, methods in OUTWARDS.items():
         file = ROOT.joinpath(*parts).with_suffix(".py")
         crossing = {
@@ -116,17 +109,7 @@ def test_imports_that_cross_rings():
         assert sum(there[:1] == ("_models",) for there in imported(file)) == len(methods)
 
 
-@pytest.mark.parametrize("file", MODULES, ids=lambda file: str(file.relative_to(ROOT)))
-def test_private_modules_list_no_names(file):
-    """An `__all__` there would repeat which names have no underscore. Presets are imported with a star."""
-    parts = file.relative_to(ROOT).parts
-    private = any(part.startswith("_") and not part.startswith("__") for part in parts)
-    if private and parts[0] != "presets" and file.stem != "annotations":
-        stores = (node for node in ast.walk(tree_of(file)) if isinstance(node, ast.Name))
-        assert "__all__" not in {node.id for node in stores}
-
-
-def test_no_circle_of_imports():
+def test_imports_have_no_cycle():
     graph = {parts_of(file): set(imported(file)) - {()} for file in MODULES if parts_of(file)}
     done, path = set(), []
 
@@ -145,7 +128,7 @@ def test_no_circle_of_imports():
 
 @functools.cache
 def private_names(folder, read):
-    """Underscored attributes of other objects that a folder's modules read, or those that its modules define."""
+    """Return private attributes of other objects that a folder reads (file, line, name), or all names that it defines."""
     return tuple(_private_names(folder, read))
 
 
@@ -168,22 +151,21 @@ def _private_names(folder, read):
 
 
 def slots_of(file, target):
-    """The names in the assignment of ``__slots__`` that begins where target stands."""
+    """Yield the names in the assignment of ``__slots__`` on the line of target."""
     for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Assign) and node.lineno == target.lineno:
             yield from (each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant))
 
 
-@pytest.mark.parametrize("folder", sorted({folder_of(parts_of(file)) for file in MODULES} - {""}))
-def test_private_attributes_stay_in_their_folder(folder):
-    own = set(private_names(folder, False))
-    others = set()
-    for other in {folder_of(parts_of(file)) for file in MODULES} - {folder, ""}:
-        others |= {name for name in private_names(other, False) if isinstance(name, str)}
-    for file, line, name in private_names(folder, True):
-        assert name in own | SHARED or name not in others, (
-            f"{file}:{line} reads {name}, which belongs to another folder"
-        )
+def test_private_attributes_are_of_the_own_folder():
+    folders = {folder_of(parts_of(file)) for file in MODULES} - {""}
+    defined = {folder: set(private_names(folder, False)) for folder in folders}
+    for folder in folders:
+        others = set().union(*(defined[other] for other in folders - {folder}))
+        for file, line, name in private_names(folder, True):
+            assert name in defined[folder] | SHARED or name not in others, (
+                f"{file}:{line} reads {name} of another folder"
+            )
 
 
 @pytest.mark.parametrize(
@@ -200,16 +182,13 @@ def test_private_attributes_stay_in_their_folder(folder):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickles_name_public_things(value, protocol):
-    text = pickle.dumps(value, protocol)
-    again = pickle.loads(text)
-    assert again == value
-    assert type(again) is type(value)
-    assert repr(again) == repr(value)
-    # numpy's and copyreg's own stay out of it
-    words = {
-        word for _, argument, _ in pickletools.genops(text) if isinstance(argument, str) for word in argument.split()
-    }
-    named = {word for word in words if word.startswith("posenc_fast")}
-    assert named <= {"posenc_fast"}, named
+def test_pickles_contain_public_names_only(value):
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        text = pickle.dumps(value, protocol)
+        again = pickle.loads(text)
+        assert again == value
+        assert type(again) is type(value)
+        assert repr(again) == repr(value)
+        texts = [argument for _, argument, _ in pickletools.genops(text) if isinstance(argument, str)]
+        modules = {word for argument in texts for word in argument.split() if word.startswith("posenc_fast")}
+        assert modules <= {"posenc_fast"}, (modules, protocol)

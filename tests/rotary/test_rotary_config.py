@@ -874,8 +874,8 @@ BROKEN = {
     "cut": (b'{"model_type": "llama"', "line 1 column"),
     "empty": (b"", "line 1 column"),
     "no text": (b"\x89PNG\r\n\xff\xfe", "decode"),
-    "a key twice": (b'{"model_type": "llama", "head_dim": 8, "head_dim": 16}', "'head_dim' stands twice"),
-    "a key twice inside": (b'{"rope_scaling": {"factor": 2.0, "factor": 4.0}}', "'factor' stands twice"),
+    "a key twice": (b'{"model_type": "llama", "head_dim": 8, "head_dim": 16}', "'head_dim' occurs twice"),
+    "a key twice inside": (b'{"rope_scaling": {"factor": 2.0, "factor": 4.0}}', "'factor' occurs twice"),
     "digits": (b'{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + b"0" * 5000 + b"}", "digits"),
 }
 

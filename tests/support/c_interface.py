@@ -23,6 +23,7 @@ _int, _int64, _length, _size, _double = (
 # also of constants: addresses are integers here
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
+# fmt: off
 _SIGNATURES = {
     "error_text": (ctypes.c_char_p, _int),
     "columns": (_length, _pointer),
@@ -31,10 +32,7 @@ _SIGNATURES = {
     "table": (_int, _pointer, _int64, _length, _int, _pointer, _length, *_scratch),
     "encode": (_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch),
     "encode_int64": (_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch),
-    "add": (
-        *(_int, _pointer, _int64, _double, _length, _length, _int),
-        *(_pointer, _length, _length, _pointer, _length, _length, *_scratch),
-    ),
+    "add": (*(_int, _pointer, _int64, _double, _length, _length, _int), *(_pointer, _length, _length, _pointer, _length, _length, *_scratch)),
     "head_dim": (_length, _pointer),
     "angles_row": (_length, _pointer, _int),
     "rotary_scratch": (_size, _pointer, _length),
@@ -42,6 +40,7 @@ _SIGNATURES = {
     "angles_at": (_int, _pointer, _pointer, _length, _int, _pointer, *_scratch),
     "rotate": (_int, _pointer, _pointer, _int, _pointer, _pointer, _pointer, _pointer, _pointer, *_scratch),
 }
+# fmt: on
 
 
 class Api(ctypes.Structure):

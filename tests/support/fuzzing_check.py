@@ -22,25 +22,16 @@ YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.5, "high_freq_factor": 5.0,
           "original_max_position_embeddings": 2048}  # fmt: skip
 # no value is the one of the model's class
+# fmt: off
 CONFIGS = [
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5},
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5, "rope_scaling": YARN},
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5, "rope_scaling": LLAMA3},
-    {
-        "model_type": "mistral",
-        "head_dim": 96,
-        "rope_theta": 2e4,
-        "rope_scaling": {"rope_type": "linear", "factor": 3.0},
-    },
-    {
-        "model_type": "gpt_neox",
-        "hidden_size": 1024,
-        "num_attention_heads": 8,
-        "rotary_pct": 0.5,
-        "rotary_emb_base": 3e4,
-    },
+    {"model_type": "mistral", "head_dim": 96, "rope_theta": 2e4, "rope_scaling": {"rope_type": "linear", "factor": 3.0}},
+    {"model_type": "gpt_neox", "hidden_size": 1024, "num_attention_heads": 8, "rotary_pct": 0.5, "rotary_emb_base": 3e4},
     {"model_type": "qwen3", "head_dim": 96, "rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}},
 ]
+# fmt: on
 # what an edit may leave as it is
 WITHOUT_EFFECT = {("rope_parameters", "rope_type")}
 

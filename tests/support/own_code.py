@@ -114,6 +114,7 @@ def alike(function: Any) -> Any:
 
 
 # the name that the report is to have, and the program
+# fmt: off
 SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
     "rows one too far": ("start", of_positions(lambda p: p + 1)),
     "rows two too far": ("start", of_positions(lambda p: p + 2)),
@@ -128,32 +129,17 @@ SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
     "d/2 - 1 below 2i": ("exponent", of_exponents(lambda s: 2 * s.index / (s.below - 1))),
     "i from 1": ("exponent", of_exponents(lambda s: (s.index + 1) / s.below)),
     "odd exponents": ("exponent", of_exponents(lambda s: (s.index + 0.5) / s.below)),
-    "exponents of cosines one too far": (
-        "exponent",
-        of_exponents(lambda s: s.index / s.below, lambda s: (s.index + 0.5) / s.below),
-    ),
-    "exponents of cosines two too far": (
-        "exponent",
-        of_exponents(lambda s: s.index / s.below, lambda s: (s.index + 1) / s.below),
-    ),
-    "exponents of columns": (
-        "exponent",
-        of_exponents(lambda s: 2 * s.index / s.below, lambda s: (2 * s.index + 1) / s.below),
-    ),
-    "exponents of half columns": (
-        "exponent",
-        of_exponents(lambda s: s.index / s.below, lambda s: (2 * s.index + 1) / (2 * s.below)),
-    ),
+    "exponents of cosines one too far": ("exponent", of_exponents(lambda s: s.index / s.below, lambda s: (s.index + 0.5) / s.below)),
+    "exponents of cosines two too far": ("exponent", of_exponents(lambda s: s.index / s.below, lambda s: (s.index + 1) / s.below)),
+    "exponents of columns": ("exponent", of_exponents(lambda s: 2 * s.index / s.below, lambda s: (2 * s.index + 1) / s.below)),
+    "exponents of half columns": ("exponent", of_exponents(lambda s: s.index / s.below, lambda s: (2 * s.index + 1) / (2 * s.below))),
     "integer division": ("exponent", of_exponents(lambda s: 0 * s.index)),
     "powers for quotients": ("exponent", of_exponents(lambda s: -s.index / s.below)),
     "logarithm to base 10": ("exponent", of_exponents(lambda s: s.index / s.below / np.log(10))),
     "degrees": ("units", of_angles(np.degrees)),
     "degrees the other way": ("units", of_angles(np.radians)),
     "turns": ("units", of_angles(lambda angles: 2 * np.pi * angles)),
-    "other layout": (
-        "layout",
-        lambda s: s._replace(layout="concatenated" if s.layout == "interleaved" else "interleaved").rows,
-    ),
+    "other layout": ("layout", lambda s: s._replace(layout="concatenated" if s.layout == "interleaved" else "interleaved").rows),
     "other function first": ("layout", lambda s: s._replace(cos_first=not s.cos_first).rows),
     "slow frequencies first": ("layout", lambda s: lambda p: s.rows(p, s.frequencies[::-1].copy())),
     "columns exchanged": ("layout", of_rows(lambda rows, p, s: rows[:, np.r_[2, 3, 0, 1, 4 : s.d]])),
@@ -179,14 +165,12 @@ SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
     "thousand times the positions": ("scaling", of_positions(lambda p: p * 1000.0)),
     "a padding row": ("padding", without_row(0)),
     "a padding row 1": ("padding", without_row(1)),
-    "a padding row and one too far": (
-        "padding",
-        lambda s: lambda p: np.where((np.asarray(p) == 0)[:, None], 0, s.rows(np.asarray(p) - 1)),
-    ),
+    "a padding row and one too far": ("padding", lambda s: lambda p: np.where((np.asarray(p) == 0)[:, None], 0, s.rows(np.asarray(p) - 1))),
     "a row is not finite": ("values", of_rows(lambda rows, p, s: np.where((p == 7)[:, None], np.nan, rows))),
     "a row is another": ("values", of_rows(lambda rows, p, s: np.where((p == 7)[:, None], 0.25, rows))),
     "a column is another": ("values", of_rows(lambda rows, p, s: np.where(np.arange(s.d) == 3, 0.25, rows))),
 }
+# fmt: on
 for half in HALVES:
     name = np.dtype(half).name
     SINUSOIDAL_FAULTS |= {
@@ -291,6 +275,7 @@ def with_exponents(exponents: Callable[[np.ndarray, int], Any]) -> Any:
     return lambda turns: lambda p: turns.tables(p, turns.powers(exponents(turns.index, turns.rotary.rotary_dim)))
 
 
+# fmt: off
 TABLE_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
     "positions from 1": ("start", at(lambda p: p + 1)),
     "positions from -1": ("start", at(lambda p: p - 1)),
@@ -307,19 +292,14 @@ TABLE_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
     "slow pairs first": ("layout", lambda t: lambda p: t.tables(p, t.rotary.frequencies[::-1])),
     "backwards": ("sign", lambda t: lambda p: (t.tables(p)[0], -t.tables(p)[1])),
     "other cosines' sign": ("sign", lambda t: lambda p: (-t.tables(p)[0], t.tables(p)[1])),
-    "other base": (
-        "base",
-        lambda t: lambda p: t.tables(p, _like(t.rotary, base=2.5 * t.rotary.base).frequencies),
-    ),
-    "a tenth of the base": (
-        "base",
-        lambda t: lambda p: t.tables(p, _like(t.rotary, base=t.rotary.base / 10).frequencies),
-    ),
+    "other base": ("base", lambda t: lambda p: t.tables(p, _like(t.rotary, base=2.5 * t.rotary.base).frequencies)),
+    "a tenth of the base": ("base", lambda t: lambda p: t.tables(p, _like(t.rotary, base=t.rotary.base / 10).frequencies)),
     "repeats after 2048": ("length", at(lambda p: p % 2048)),
     "stays at 4095": ("length", at(lambda p: np.minimum(p, 4095))),
     "attention factor": ("scaling", lambda t: lambda p: t.tables(p, factor=1.25)),
     "positions divided by 8": ("scaling", at(lambda p: p / 8)),
 }
+# fmt: on
 for half in HALVES:
     name = np.dtype(half).name
     TABLE_FAULTS |= {
@@ -383,6 +363,7 @@ def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any
     return fault
 
 
+# fmt: off
 ROTATION_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
     "other layout": ("layout", lambda t: lambda x, p: t.rotate(x, *t.tables(p), _other_layout(t))),
     "cosines of the other layout": ("layout", mixed(True, False)),
@@ -390,18 +371,10 @@ ROTATION_FAULTS: dict[str, tuple[str, Callable[[Turns], Any]]] = {
     "a sign lost": ("layout", mixed(False, False, (1, 1))),
     "backwards": ("sign", mixed(False, False, (1, -1))),
     "positions from 1": ("start", lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p) + 1))),
-    "d - 2 below": (
-        "exponent",
-        lambda t: lambda x, p: t.rotate(x, *t.tables(p, t.powers(2 * t.index / (t.rotary.rotary_dim - 2)))),
-    ),
+    "d - 2 below": ("exponent", lambda t: lambda x, p: t.rotate(x, *t.tables(p, t.powers(2 * t.index / (t.rotary.rotary_dim - 2))))),
     "degrees": ("units", lambda t: lambda x, p: t.rotate(x, *of_angles_of(np.degrees)(t)(p))),
-    "other base": (
-        "base",
-        lambda t: lambda x, p: t.rotate(x, *t.tables(p, _like(t.rotary, base=3 * t.rotary.base).frequencies)),
-    ),
+    "other base": ("base", lambda t: lambda x, p: t.rotate(x, *t.tables(p, _like(t.rotary, base=3 * t.rotary.base).frequencies))),
     "repeats after 2048": ("length", lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p) % 2048))),
-    "positions in 16 bits": (
-        "rounded",
-        lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p).astype(np.float16).astype(float))),
-    ),
+    "positions in 16 bits": ("rounded", lambda t: lambda x, p: t.rotate(x, *t.tables(np.asarray(p).astype(np.float16).astype(float)))),
 }
+# fmt: on

@@ -142,6 +142,7 @@ def aurora(p, d, lower=0.01, upper=720.0):
     return sin_cos(p, 2 * PI / np.logspace(np.log10(lower), np.log10(upper), d // 2))
 
 
+# fmt: off
 ONE_AXIS = {
     "annotated_transformer": only(2, lambda p, d, base=10000.0: in_turn(p, vaswani(d, base))),
     "aurora": only(2, aurora),
@@ -172,20 +173,11 @@ ONE_AXIS = {
     "musicgen": lambda p, d: zeros(cos_sin(p, endpoint(d)), d),
     "nemo_fixed": only(2, lambda p, d: in_turn(p, vaswani(d)) / np.sqrt(d)),
     "pi0": only(2, pi0),
-    "positional_embeddings_pytorch_precedence": only(
-        2, lambda p, d: sin_cos(p, [10000.0 ** -(i / (d / 2) + 1) for i in range(d // 2 + 1)])
-    ),
-    "pyg": only(
-        2,
-        lambda p, d, base_freq=1e-4, granularity=1.0: sin_cos(p / granularity, base_freq ** np.linspace(0, 1, d // 2)),
-    ),
+    "positional_embeddings_pytorch_precedence": only(2, lambda p, d: sin_cos(p, [10000.0 ** -(i / (d / 2) + 1) for i in range(d // 2 + 1)])),
+    "pyg": only(2, lambda p, d, base_freq=1e-4, granularity=1.0: sin_cos(p / granularity, base_freq ** np.linspace(0, 1, d // 2))),
     "qwen_omni_timesteps": only(2, lambda p, d, scale=1000.0: sin_cos(scale * p, endpoint(d))),
-    "sockeye": only(
-        2, lambda p, d, scale_down_positions=False: sin_cos(p, vaswani(d)) * (d**-0.5 if scale_down_positions else 1)
-    ),
-    "speechbrain_rotary": only(
-        2, lambda p, d, functions=("-sin", "sin"): in_turn(p, vaswani(d), *(FUNCTIONS[f] for f in functions))
-    ),
+    "sockeye": only(2, lambda p, d, scale_down_positions=False: sin_cos(p, vaswani(d)) * (d**-0.5 if scale_down_positions else 1)),
+    "speechbrain_rotary": only(2, lambda p, d, functions=("-sin", "sin"): in_turn(p, vaswani(d), *(FUNCTIONS[f] for f in functions))),
     "structured_transformer": lambda p, d: cos_sin(p, np.exp(np.arange(0, d, 2) * -(np.log(10000.0) / d))),
     "tatp22": tatp22,
     "tensor2tensor": tensor2tensor,
@@ -193,14 +185,13 @@ ONE_AXIS = {
     "tgn": lambda p, d: np.cos(outer(p, 1 / 10 ** np.linspace(0, 9, d))),
     "transformer_xl": only(2, lambda p, d, base=10000.0: sin_cos(p, vaswani(d, base))),
     "wavegrad": only(2, lambda p, d, scale=5000.0: sin_cos(scale * p, vaswani(d))),
-    "wavegrad_swapped": only(
-        2, lambda p, d, scale=5000.0: sin_cos(scale * p, [(i / (d // 2)) ** 1e-4 for i in range(d // 2)])
-    ),
+    "wavegrad_swapped": only(2, lambda p, d, scale=5000.0: sin_cos(scale * p, [(i / (d // 2)) ** 1e-4 for i in range(d // 2)])),
     "whisper": only(2, lambda p, d, max_timescale=10000.0: sin_cos(p, endpoint(d, max_timescale))),
     "x_transformers": only(2, lambda p, d, scale=None: sin_cos(p, vaswani(d)) * (scale or 1 / np.sqrt(d))),
     "xlm": lambda p, d: in_turn(p, vaswani(d))[:, :d],
     "zipformer": only(2, zipformer),
 }
+# fmt: on
 
 
 # ---- several axes, by width -------------------------------------------------------------------------------------
@@ -396,17 +387,10 @@ def call(*arguments, **options):
 
 
 # axes, formula, and arguments to call both with; an argument list whose formula is None must be refused
+# fmt: off
 WITH_ARGUMENTS = {
-    "alphafold3": (
-        1,
-        lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)),
-        [call(WEIGHTS, WEIGHTS[::-1])],
-    ),
-    "dab_detr": (
-        2,
-        only(2, dab_detr),
-        [call(), call(7), call(8, temperature_width=30.0)],
-    ),
+    "alphafold3": (1, lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),
+    "dab_detr": (2, only(2, dab_detr), [call(), call(7), call(8, temperature_width=30.0)]),
     "dab_detr_boxes": (4, only(2, partial(boxes, axes=(1, 0, 2, 3))), [call(), call(2), call(3)]),
     "deformable_detr": (2, only(2, detr), [call(), call(2, temperature=20.0), call(3)]),
     "deformable_detr_proposals": (4, only(2, boxes), [call(), call(2), call(5)]),
@@ -425,30 +409,14 @@ WITH_ARGUMENTS = {
         [call(), call(3, base_period=0.7), call(1)],
     ),
     "geo_prior": (2, wrapped, [call()]),
-    "geoclip_positional": (
-        2,
-        lambda p, sigma, m: beside(p, cos_sin, 2 * PI * sigma ** (np.arange(m) / m), YX),
-        [call(10.0, 6), call(0.5, 1)],
-    ),
+    "geoclip_positional": (2, lambda p, sigma, m: beside(p, cos_sin, 2 * PI * sigma ** (np.arange(m) / m), YX), [call(10.0, 6), call(0.5, 1)]),
     "gligen": (4, lambda p, n=8: bands(p, 100.0 ** (np.arange(n) / n), "fsa"), [call(), call(1), call(3)]),
     "graphcast": (2, graphcast, [call()]),
     "hyena": (1, hyena, [call(9, 40), call(3, 5), call(8, 40)]),
-    "lingvo_harmonics": (
-        1,
-        only(2, lambda p, d, n: sin_cos(p, 2 * PI / n * np.arange(1, d // 2 + 1))),
-        [call(16, 40), call(2, 1), call(3, 7)],
-    ),
-    "mip_nerf": (
-        3,
-        lambda p, low=0, high=16: bands(p, 2.0 ** np.arange(low, high), "sfa"),
-        [call(), call(-2, 3), call(4, 5)],
-    ),
+    "lingvo_harmonics": (1, only(2, lambda p, d, n: sin_cos(p, 2 * PI / n * np.arange(1, d // 2 + 1))), [call(16, 40), call(2, 1), call(3, 7)]),
+    "mip_nerf": (3, lambda p, low=0, high=16: bands(p, 2.0 ** np.arange(low, high), "sfa"), [call(), call(-2, 3), call(4, 5)]),
     "nemos": (1, nemos, [call(4), call(1), call(3, period=2.5)]),
-    "nerf": (
-        3,
-        nerf,
-        [call(), call(4, log_sampling=False), call(1), call(5, max_freq_log2=8), call(2, max_freq_log2=0)],
-    ),
+    "nerf": (3, nerf, [call(), call(4, log_sampling=False), call(1), call(5, max_freq_log2=8), call(2, max_freq_log2=0)]),
     "nerfstudio": (
         3,
         lambda p, axes, n, low, high: bands(p, 2 * PI * 2.0 ** np.linspace(low, high, n), "saf"),
@@ -460,36 +428,17 @@ WITH_ARGUMENTS = {
     "plr": (2, plr, [call(PLANE.T)]),
     "prophet": (1, prophet, [call(7, 3), call(365.25, 10)]),
     "pytorch3d": (3, pytorch3d, [call(), call(5, omega_0=0.3), call(4, logspace=False, omega_0=2.0), call(1)]),
-    "rbf_sampler": (
-        2,
-        lambda x, w, b: np.sqrt(2 / w.shape[1]) * np.cos(x @ w + b),
-        [call(PLANE.T, WEIGHTS)],
-    ),
+    "rbf_sampler": (2, lambda x, w, b: np.sqrt(2 / w.shape[1]) * np.cos(x @ w + b), [call(PLANE.T, WEIGHTS)]),
     "sam": (2, lambda p, g: np.hstack([np.sin(2 * PI * p @ g), np.cos(2 * PI * p @ g)]), [call(PLANE.T)]),
     "satclip_wrap": (2, satclip, [call()]),
-    "satmae_temporal": (
-        3,
-        only(2, lambda p, d=128: beside(p, sin_cos, vaswani(d), range(3))),
-        [call(), call(2), call(3)],
-    ),
+    "satmae_temporal": (3, only(2, lambda p, d=128: beside(p, sin_cos, vaswani(d), range(3))), [call(), call(2), call(3)]),
     "space2vec_grid": (2, grid_cells, [call(), call(1), call(4, min_radius=1.0, max_radius=360.0)]),
     "space2vec_theory": (2, theory, [call(), call(1), call(4, min_radius=10.0, max_radius=1000.0)]),
-    "streampetr_time": (
-        1,
-        only(2, lambda t, n=256, **options: petr(t[:, None], n, **options)),
-        [call(), call(8, temperature=20.0), call(3)],
-    ),
-    "tensor2tensor_nd": (
-        2,
-        tensor2tensor_nd,
-        [*(call(d) for d in (1, 3, 4, 7, 8, 16, 19)), call(16, min_timescale=2.0)],
-    ),
-    "timm_fourier": (
-        2,
-        timm_fourier,
-        [call(), call(4, max_res=16, linear_bands=True), call(1), call(5, in_pixels=False)],
-    ),
+    "streampetr_time": (1, only(2, lambda t, n=256, **options: petr(t[:, None], n, **options)), [call(), call(8, temperature=20.0), call(3)]),
+    "tensor2tensor_nd": (2, tensor2tensor_nd, [*(call(d) for d in (1, 3, 4, 7, 8, 16, 19)), call(16, min_timescale=2.0)]),
+    "timm_fourier": (2, timm_fourier, [call(), call(4, max_res=16, linear_bands=True), call(1), call(5, in_pixels=False)]),
     "tiny_cuda_nn": (3, lambda p, n=12: bands(p, PI * 2.0 ** np.arange(n), "afs"), [call(), call(1)]),
 }
+# fmt: on
 # all that they do is in the recorded outputs
 RECORDED = ("geoclip", "k_diffusion_fourier", "mp_fourier", "score_sde_fourier", "tancik")

@@ -90,7 +90,7 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     _, ahead = partners
     distances, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
     squares = sinusoids.amplitudes**2
-    # each pair has the square of its amplitude once; a constant column its own value squared
+    # a pair adds amplitude**2 * cosine, half of it for each column; a constant column adds the square of its value
     anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), FLOAT64.stored)[0]
     still = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)

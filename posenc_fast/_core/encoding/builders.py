@@ -186,8 +186,8 @@ def sinusoidal(
     d_model : int
         Number of columns.
     base, freq_shift, first : float
-        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))``, in radians per unit of position, evaluated as
-        a real number (defaults: 10000, 0 and 1). freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1 gives
+        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))`` radians per unit of position (defaults: 10000,
+        0 and 1). The power is not rounded. freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1 gives
         i/(d/2-1), so that the last frequency is exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
     frequencies : Schedule, array_like or mapping, optional
         Frequencies instead of base, freq_shift and first, one for each pair of columns: ``ceil(d_model/2)`` of them, or

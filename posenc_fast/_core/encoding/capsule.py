@@ -59,9 +59,9 @@ def encoding_capsule(plans: Plans) -> Any:
 
 
 def rotary_capsule(plans: Plans, head_dim: int, layout: int) -> Any:
-    """Return the capsule of a rotation. plans: those of its cosines and sines, which keep the capsule."""
+    """Return the capsule of a rotation. plans: the Plans of its cosines and sines. They cache the capsule."""
     if plans.axes != 1:
-        raise ValueError(f"a Rotary of {plans.axes} axes has no C interface, which supports one position per token")
+        raise ValueError(f"a Rotary of {plans.axes} axes has no C interface, because C supports one axis of positions")
     angles = encoding_capsule(plans)
     assert backend.kernel is not None
     make = backend.kernel.rotary_capsule

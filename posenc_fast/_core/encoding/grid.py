@@ -278,7 +278,7 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return the columns of each axis alone (constants: the first axis), and the columns of several axes."""
+    """Return the columns that depend on each axis only (constants: on the first), and those that depend on several."""
     parts = encoding._derived.get("parts")
     if parts is None:
         sinusoids = encoding._sinusoids

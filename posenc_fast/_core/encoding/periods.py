@@ -149,9 +149,10 @@ def _exactly(period: Any) -> Fraction:
 
 
 class Turns:
-    """Conversion of positions to turns of periods, where each period belongs to one axis.
+    """Conversion of positions to turns of periods. Each period belongs to one axis of the positions.
 
-    counted: periods in units of the positions. quotients, ratios: see `_quotient` and `_of_integers`.
+    counted: lengths of the periods in units of the positions. quotients: results of `_quotient` for them, if all exist.
+    ratios: their numerators and denominators, if these are small enough for `_of_integers`. inverse: 1 / (4 numerator).
     """
 
     def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:
@@ -223,7 +224,8 @@ def _of_floats(values: Floats, quotients: Floats) -> Pair:
         values, low = two_product(values, parts)
     quarter = whole / 4
     quarters = np.rint(values / quarter)
-    # up to _EXACT_COUNT turns, quarters are exact, and so is the rest: its last place is a last place of one of both
+    # Up to _EXACT_COUNT turns, the number of quarters is exact. The rest is exact, too: it is a small multiple of the
+    # last place of values or of quarter
     taken, error = two_product(quarters, quarter)
     rest, low = two_sum((values - taken) - error, low)
     return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(rest, low, *inverse))

@@ -165,7 +165,7 @@ class Plans:
     def least(self, unit: Fraction) -> Floats | None:
         """Return the smallest nonzero frequency of each axis in turns, if products with it may underflow unnoticed.
 
-        0 if it is too small for a sum of two doubles. None if the engine can decide by the largest frequency.
+        0 if it is too small for a sum of two doubles. None if the engine only needs to check the largest frequency.
         """
         key = 1 if unit == 1 else unit
         if key not in self._least:

@@ -497,7 +497,8 @@ class Encoding:
         converted = convert(positions, self._plans.axes)
         if converted.shape not in (shape[-2:-1], shape[:-1]):
             raise ValueError(
-                f"positions is for rows {converted.shape}, but must be for {shape[-2:-1]} or for {shape[:-1]}, those of x"
+                f"positions has rows of shape {converted.shape}, but x needs {shape[-2:-1]}, or {shape[:-1]} with other "
+                "positions in each sequence"
             )
         return converted
 

@@ -20,7 +20,7 @@ from .names import one_of
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 # smallest and largest integer position, the limits of int64 and uint64
 LEAST_POSITION, MOST_POSITION = -(2**63), 2**64 - 1
-# the engines count columns in 32 bits, and have two values for each wave
+# largest number of columns: the engines count two values for each wave in 32 bits
 MOST_COLUMNS = 2**30 - 1
 # exact products with larger amplitudes are impossible
 MOST_AMPLITUDE = 2.0**960
@@ -151,7 +151,7 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
         return start, step if steps else 1
     first, each = exact_number(start, "start"), exact_number(step, "step")
     if steps == 0:
-        # no position lies there, so the distance may be of any size
+        # at most one row, so the step is unused
         each = 1
     last: Fraction | int = first + each * steps
     if first.denominator == each.denominator == 1:
@@ -160,11 +160,10 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
         if isinstance(first, int) and isinstance(each, int):
             raise ValueError(
                 f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, outside "
-                "of int64 and uint64; "
-                "give real (float) numbers if float64 positions are meant"
+                "the range of int64 and uint64; pass floats to compute with positions in float64"
             )
     if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
-        raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside of float64")
+        raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside the range of float64")
     return Fraction(first), Fraction(each)
 
 
@@ -173,5 +172,5 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice!r} stands twice in one object; leave one out")
+        raise ValueError(f"the key {twice!r} occurs twice in one object; remove one")
     return result

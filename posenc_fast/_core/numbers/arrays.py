@@ -14,8 +14,9 @@ from .arguments import check_size
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# bytes of a cache line, and of arrays from which on the alignment to a line is worth two microseconds
+# bytes of a cache line
 _LINE = 64
+# bytes of the smallest array that is aligned to a cache line, which takes two microseconds
 _LARGE = 1 << 20
 
 

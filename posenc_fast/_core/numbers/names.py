@@ -74,6 +74,6 @@ def _hint(arguments: Iterable[str], known: Iterable[str]) -> str:
                 if parameter in parameters:
                     return f"; is {parameter!r} meant?"
                 if parameter == "length":
-                    return "; Encoding.table and Rotary.tables take the length, and there is no longest one"
+                    return "; pass the length to Encoding.table or Rotary.tables, which have no maximum"
         return meant(name, parameters)
     return ""

@@ -15,9 +15,9 @@ from .arguments import MOST_COLUMNS, count_of, real, real_array, shown
 from .exact import Real
 from .names import hinted
 
-# enough for two doubles, 32 whole turns before them, and the errors of a few thousand multiplications
+# bits of a frequency: 106 for two doubles, 32 for whole turns to omit, the rest for errors of a few thousand products
 _FREQUENCY_BITS = 256
-# largest ratio of first to last frequency for fixed point, in powers of two; each number needs as many more bits
+# binary logarithm of the largest ratio of first to last frequency in fixed point; numbers get as many additional bits
 _FIXED = 1024
 
 # attributes of an Encoding, for the hint in error messages
@@ -46,9 +46,11 @@ class Schedule:
 
     def __getitem__(self, chosen: slice) -> Schedule:
         if not isinstance(chosen, slice):
-            raise TypeError(f"a schedule has only slices, not [{chosen!r}]; numpy.asarray returns its numbers")
+            raise TypeError(
+                f"the index of a schedule must be a slice, not {chosen!r}; numpy.asarray(schedule) returns its numbers"
+            )
         if not range(len(self))[chosen]:
-            raise ValueError(f"{chosen!r} leaves none of {len(self)} frequencies")
+            raise ValueError(f"{chosen!r} selects none of the {len(self)} frequencies")
         return self._slice(chosen)
 
     def _slice(self, chosen: slice) -> Schedule:
@@ -58,7 +60,7 @@ class Schedule:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, with a hint if an Encoding has the attribute."""
-            way = "; give it to fourier_features or sinusoidal, which make an Encoding" if name in _OF_ENCODINGS else ""
+            way = "; pass it to fourier_features or sinusoidal to get an Encoding" if name in _OF_ENCODINGS else ""
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}", name=name, obj=self)
 
     def __eq__(self, other: object) -> bool:
@@ -83,8 +85,8 @@ class Geometric(Schedule):
         if denominator == 0:
             if count > 1:
                 raise ValueError(
-                    f"freq_shift leaves a denominator of zero for {count} frequencies; "
-                    "choose a freq_shift other than their number"
+                    f"freq_shift makes the denominator zero for {count} frequencies; "
+                    "choose a freq_shift that differs from their number"
                 )
             denominator = Fraction(1)
         self._key = (count, base, denominator, first)
@@ -124,7 +126,7 @@ class Geometric(Schedule):
     def _is_finite(self) -> bool:
         count, base, denominator, first = self._key
         logarithm = -(count - 1) / denominator * math.log(base)
-        # all lie between the first and the last, which is computed exactly only if an estimate is not enough
+        # All frequencies lie between the first and the last. The last is computed exactly only if it may be too large
         small = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
         return small or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
 

@@ -237,7 +237,7 @@ def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
             return np.array(filled, np.float64)
     except OverflowError:
         largest = max(filled, key=abs)
-        raise ValueError(f"{name} has {shown(largest)}, outside of float64") from None
+        raise ValueError(f"{name} has {shown(largest)}, outside the range of float64") from None
     result = np.empty(len(filled), object)
     result[:] = filled
     return result
@@ -294,7 +294,7 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
     if float(value) == value:
         return float(value)
     if abs(value) > sys.float_info.max:
-        raise ValueError(f"{name} has {value}, outside of float64")
+        raise ValueError(f"{name} has {value}, outside the range of float64")
     # a long double
     return Fraction(*value.as_integer_ratio())
 
@@ -314,7 +314,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
     if form == "pair":
         beyond = np.isfinite(values) & (np.abs(values) > sys.float_info.max)
         if beyond.any():
-            raise ValueError(f"{name} has {values[beyond][0]}, outside of float64")
+            raise ValueError(f"{name} has {values[beyond][0]}, outside the range of float64")
     return form
 
 

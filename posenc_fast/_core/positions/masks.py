@@ -66,7 +66,7 @@ def mask_positions(
     if start is None:
         return counted * tokens + count_of(1 if padding_idx is None else padding_idx, "padding_idx", 0)
     if padding_idx is not None:
-        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; leave one out")
+        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; pass only one of them")
     return (counted - 1) * tokens + count_of(start, "start", 0)
 
 

@@ -64,8 +64,8 @@ def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | No
         by_axis = f", of which {_counted(needed)} read the axes of sections"
     if lengths != needed:
         raise ValueError(
-            f"frequencies are {_counted(lengths)}, but rotary_dim={2 * pairs} has {pairs} pairs{by_axis}; give as many, "
-            "or the rotary_dim that they are for"
+            f"frequencies are {_counted(lengths)}, but rotary_dim={2 * pairs} has {pairs} pairs{by_axis}; pass as many, "
+            "or another rotary_dim"
         )
     return schedules
 

@@ -229,7 +229,7 @@ class Rotator:
         if positions is None:
             if isinstance(start, (list, tuple, np.ndarray)):
                 raise TypeError(
-                    f"start must be one number, not {start!r}; for a start of each sequence, give "
+                    f"start must be one number, not {start!r}; if sequences have different starts, pass "
                     f"positions=numpy.add.outer(start, range({length}))"
                 )
             if length:
@@ -242,8 +242,8 @@ class Rotator:
         groups, others = len(places.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
         if groups < 0 or places.shape != (*others[:groups], length):
             raise ValueError(
-                f"positions is for {places.shape}, but must be for {(length,)}, or for the first axes of x and its "
-                f"{length} tokens: {(*others[:1], length)}"
+                f"positions is for tokens of shape {places.shape}, but x needs {(length,)}, or {(*others[:1], length)} "
+                "with other positions in each sequence"
             )
         if isinstance(out, np.ndarray):
             places.keep_from(out)
@@ -270,8 +270,9 @@ class Rotator:
         each = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if each and offsets.shape != (*others[:groups], length):
             raise ValueError(
-                f"offset is for {offsets.shape}, but must be a number, or for {(length,)}, or for the first axes of keys and "
-                f"its {length} tokens, or one for all of these: {(*others[:1], length)}, {(*others[:1], 1)}"
+                f"offset is for tokens of shape {offsets.shape}, but must be a number, or have the shape {(length,)} (one "
+                f"for each token), {(*others[:1], length)} (for each token of each sequence) or {(*others[:1], 1)} (for "
+                "each sequence)"
             )
         if isinstance(out, np.ndarray):
             offsets.keep_from(out)
@@ -319,7 +320,7 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or the first axes of x before that"
+                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or first axes of x and then these two"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # out would overwrite the table block by block before it is read
