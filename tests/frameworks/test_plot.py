@@ -200,7 +200,6 @@ HOURS = np.array(["2026-01-01T06", "NaT", "2026-07-01T00"], "M8[h]")
 DATES = np.arange("2026-01-01", "2026-01-04", dtype="M8[D]")
 
 
-# fmt: off
 @pytest.mark.parametrize(("drawing", "positions", "expected"), [
     ("heatmap", MINUTES, ["2026-01-01T00:00", "2026-01-01T12:30", "2026-01-01T12:30:15"]),
     ("heatmap", [datetime.datetime(2026, 1, 1, 6)], ["2026-01-01 06:00"]),
@@ -208,8 +207,7 @@ DATES = np.arange("2026-01-01", "2026-01-04", dtype="M8[D]")
     ("heatmap", DATES.astype("M8[us]").tolist(), ["2026-01-01 00:00", "2026-01-02 00:00", "2026-01-03 00:00"]),
     ("clocks", HOURS, ["2026-01-01T06", "NaT", "2026-07-01T00"]),
     ("clocks", [0, 1.5], ["0", "1.5"]),
-], ids=["nanoseconds", "datetime", "dates", "datetimes", "clocks", "numbers"])
-# fmt: on
+], ids=["nanoseconds", "datetime", "dates", "datetimes", "clocks", "numbers"])  # fmt: skip
 def test_labels_of_times(drawing, positions, expected):
     """Labels show times without seconds that are zero."""
     ax = draw(drawing, DAYS, positions=positions)
@@ -224,8 +222,6 @@ def test_shifts_by_a_time():
     assert parts[2].get_ylim() == (139.5, 119.5)
 
 
-
-
 def test_ticks_of_rows_and_columns():
     ax = plot.heatmap(pf.sinusoidal(6), 4)
     for ticks, last in ((ax.get_xticks(), 5.5), (ax.get_yticks(), 3.5)):
@@ -236,10 +232,6 @@ def test_ticks_of_rows_and_columns():
     assert plot.heatmap(LINE, 1, start=7, ax=new_axes()).get_yticks().tolist() == [7]
     wide = new_axes(figsize=(30, 4))
     assert len(plot.angles(pf.sinusoidal(64), ax=wide).get_xticks()) <= 6
-
-
-
-
 
 
 def test_angles():
@@ -276,8 +268,6 @@ def test_wavelengths():
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
 
 
-
-
 def test_sinusoids():
     ax = plot.sinusoids(LINE, 20, start=5, columns=[0, 3])
     curves, dots = ax.get_lines()[0::2], ax.get_lines()[1::2]
@@ -288,8 +278,6 @@ def test_sinusoids():
         assert curve.get_color() is points.get_color()
     assert legend(ax) == ["column 0: 6.28", "column 3: 13.5"]
     assert labels(ax) == ("position", "value")
-
-
 
 
 def test_default_columns_and_bands():
@@ -318,8 +306,6 @@ def test_similarity(position, step):
     assert ax.get_title() == "Similarity of rows of sinusoidal(12, base=100.0)"
 
 
-
-
 @pytest.mark.parametrize("layout", ["half", "interleaved"])
 def test_rotary(layout):
     rotary = pf.Rotary(16, base=100.0, rotary_dim=12, layout=layout)
@@ -341,8 +327,6 @@ def test_rotary_of_several_axes():
     cos, sin = rotary.tables(np.repeat(np.arange(10)[:, np.newaxis], 2, axis=1), dtype=np.float64)
     np.testing.assert_allclose(shown(ax), np.arctan2(sin, cos), rtol=0, atol=1e-12)
     assert ax.get_ylabel() == "token (all axes)"
-
-
 
 
 def test_decay():
@@ -370,8 +354,6 @@ def test_decay_of_an_encoding_is_its_mean_similarity():
     assert 0.9 < line.get_ydata()[0] < 1
 
 
-
-
 def test_frequencies():
     scaled = pf.Rotary(12, base=100.0, scaling={"rope_type": "linear", "factor": 8.0})
     ax = plot.frequencies(scaled, label="linear")
@@ -393,8 +375,6 @@ def test_frequencies():
     assert ax.get_lines()[0].get_xydata().tolist() == [[0, 2]]
 
 
-
-
 @pytest.mark.parametrize("name", ["mae", "sam2"])
 def test_grid(name):
     ax = plot.grid(name, (6, 8), (4, 1), d_model=32)
@@ -410,8 +390,6 @@ def test_grid(name):
     assert mark.get_xydata().tolist() == [[1, 4]]
     assert ax.get_title().endswith("similarity to patch (4, 1)")
     assert labels(ax) == ("column", "row")
-
-
 
 
 def test_errors_of_values_against_positions():
@@ -488,8 +466,6 @@ def test_clocks_fill_their_axes(size):
     assert apart[apart > 0].min() >= 2.5
 
 
-
-
 def test_shift():
     axes = plot.shift(LINE, 25, 7)
     table, matrix, moved = [ax.get_images()[0].get_array() for ax in axes]
@@ -532,8 +508,6 @@ def test_titles_colours_and_axes(drawing):
         ax.figure.canvas.draw()
 
 
-
-
 @pytest.mark.parametrize("drawing", [drawing for drawing in OF_ONE_AXIS if drawing != "errors"])
 def test_titles_say_which_encoding(drawing):
     def title(what):
@@ -559,8 +533,6 @@ def test_nothing_is_cut_off(drawing, size):
     # the figure is saved without resizing, and half a pixel is tolerated
     whole, seen = figure.bbox.padded(0.5), figure.get_tightbbox().transformed(figure.dpi_scale_trans)
     assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
-
-
 
 
 # ---- presets and errors -----------------------------------------------------------------------------------------
@@ -662,7 +634,6 @@ CYCLES = pf.fourier_features(pf.periodic(["1D", "7D"]), layout="interleaved")
 TIMES = "2026-01-01 2026-01-01T12:30 2026-01-02T00:00+01:00"
 
 
-# fmt: off
 @pytest.mark.parametrize(("arguments", "expected"), [
     ("heatmap 20 --length 7 --start -3 --base 100", {"what": pf.sinusoidal(20, base=100.0), "length": 7, "start": -3}),
     ("heatmap 20 --preset whisper", {"what": "whisper", "d_model": 20, "length": 1}),
@@ -675,13 +646,14 @@ TIMES = "2026-01-01 2026-01-01T12:30 2026-01-02T00:00+01:00"
     ("clocks --periods 1D,7D --positions 2026-01-01 2026-01-02T06:00 --pairs 2", {"what": CYCLES, "positions": [1767225600, 1767333600], "pairs": 2}),
     ("sinusoids 16 --columns 0 7", {"columns": [0, 7]}),
     ("grid 16 --preset mae --shape 6 8 --patch 4 1", {"what": "mae", "d_model": 16, "shape": [6, 8], "patch": [4, 1]}),
-], ids=str)
-# fmt: on
+], ids=str)  # fmt: skip
 def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
     seen = {}
     # functions with the options that the table names
     functions = {
-        "heatmap": lambda what, length=1, *, start=0, positions=None, title=None, cmap=None, d_model=1, ax=None: locals(),
+        "heatmap": lambda what, length=1, *, start=0, positions=None, title=None, cmap=None, d_model=1, ax=None: (
+            locals()
+        ),
         "clocks": lambda what, positions, *, pairs=8, d_model=1, ax=None: locals(),
         "sinusoids": lambda what, *, columns=None, d_model=1, ax=None: locals(),
         "grid": lambda what, shape, patch, *, d_model=1, ax=None: locals(),
@@ -696,14 +668,6 @@ def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
         np.testing.assert_array_equal(CYCLES.encode(seen["positions"]), CYCLES.encode(expected["positions"]))
         expected = expected | {"positions": seen["positions"]}
     assert {name: seen[name] for name in expected} == expected
-
-
-
-
-
-
-
-
 
 
 @pytest.mark.parametrize(
