@@ -23,3 +23,10 @@ def elsewhere(monkeypatch):
     devices._cached_rows.cache_clear()
     yield
     devices._cached_rows.cache_clear()
+
+
+def pytest_collection_modifyitems(items):
+    # torch's compiler and functorch cause this warning when they are imported
+    for item in items:
+        if item.path.name.startswith("test_torch"):
+            item.add_marker(pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"))

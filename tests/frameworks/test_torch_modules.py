@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+
 import numpy as np
 import pytest
 
 import posenc_fast as pf
 from support.optional import optional
-from support.tensors import random
+from support.tensors import random, tables, widened
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# torch's compiler and functorch cause this warning when they are imported
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(6, layout="concatenated")])
 VOLUME = pf.join([pf.sinusoidal(2), pf.sinusoidal(4), pf.sinusoidal(6)])
@@ -31,10 +32,17 @@ def points(*axes):
 def test_images(shape, inplace, rng):
     module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=2.0, inplace=inplace)
     x = random(rng, *shape)
-    exact = 2 * x.double() + torch.from_numpy(pf.grid([3, 5], IMAGE, dtype=np.float64))
-    got = module(x)
+    expected = (2 * x.double() + torch.from_numpy(pf.grid([3, 5], IMAGE, dtype=np.float64))).float()
+    # channels first
+    if inplace and len(shape) == 4:
+        channels = x.permute(0, 3, 1, 2).contiguous()
+        module(channels.permute(0, 2, 3, 1))
+        assert torch.equal(channels.permute(0, 2, 3, 1), expected)
+    # default positions are on the CPU
+    with torch.device("meta"):
+        got = module(x)
     assert (got is x) == inplace
-    assert torch.equal(got, exact.float())
+    assert torch.equal(got, expected)
 
 
 def test_volumes_that_begin_anywhere(rng):
@@ -49,31 +57,19 @@ def test_volumes_that_begin_anywhere(rng):
     assert torch.equal(module(x, start=3), module(x, start=(3, 3, 3)))
 
 
-def test_channels_first_images_and_gradients(rng):
-    module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, inplace=True)
-    x = random(rng, 2, 10, 3, 5)
-    expected = (x.permute(0, 2, 3, 1).double() + pt.grid([3, 5], IMAGE, dtype=torch.float64)).float()
-    module(x.permute(0, 2, 3, 1))
-    assert torch.equal(x.permute(0, 2, 3, 1), expected)
-    x = random(rng, 2, 3, 5, 10, dtype=torch.float64).requires_grad_()
-    assert torch.autograd.gradcheck(pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=3.0), (x,))
-
-
-def test_compiled_images(rng):
-    module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE)
-    compiled, x = torch.compile(module, fullgraph=True, dynamic=True), random(rng, 2, 3, 5, 10)
-    assert torch.equal(compiled(x), module(x))
-    assert torch.equal(compiled(x[:, :2], start=4), module(x[:, :2], start=4))
+def test_gradients_of_images(rng):
+    module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=3.0)
+    assert torch.autograd.gradcheck(module, (random(rng, 2, 3, 5, 10, dtype=torch.float64).requires_grad_(),))
 
 
 def test_grid(rng):
     coordinates = torch.from_numpy(rng.normal(size=3))
-    expected = pf.grid([coordinates.numpy(), 4], IMAGE, indexing="xy", dtype=np.float16)
-    got = pt.grid([coordinates, 4], IMAGE, indexing="xy", dtype=torch.float16)
-    assert torch.equal(got, torch.from_numpy(expected))
+    options = {"indexing": "xy", "dtype": torch.float16}
+    expected = torch.from_numpy(pf.grid([coordinates.numpy(), 4], IMAGE, indexing="xy", dtype=np.float16))
     out = torch.empty(4, 3, 10, dtype=torch.float16)
-    assert pt.grid([coordinates, 4], IMAGE, indexing="xy", dtype=torch.float16, out=out) is out
-    assert torch.equal(out, got)
+    assert torch.equal(pt.grid([coordinates, 4], IMAGE, **options), expected)
+    assert pt.grid([coordinates, 4], IMAGE, **options, out=out) is out
+    assert torch.equal(out, expected)
     with pytest.raises(ValueError, match=r"out cannot be written to if axes\[0\] requires gradients"):
         pt.grid([coordinates.requires_grad_(), 4], IMAGE, out=out)
 
@@ -81,156 +77,115 @@ def test_grid(rng):
 # ---- queries and keys -----------------------------------------------------------------------------------------------
 
 
-def test_rotary_by_its_width():
-    assert pt.RotaryEncoding(64).rotary == pf.Rotary(64)
-    assert pt.RotaryEncoding(64, base=5e5, layout="interleaved").rotary == pf.Rotary(64, base=5e5, layout="interleaved")
-
-
 @pytest.mark.parametrize("inplace", [False, True], ids=["new", "in-place"])
 @pytest.mark.parametrize("seq_axis", [-2, 1], ids=["heads-first", "tokens-first"])
 def test_queries_and_keys_at_their_own_positions(seq_axis, inplace, rng):
-    module = pt.RotaryEncoding(8, seq_axis=seq_axis, inplace=inplace)
+    module, plain = pt.RotaryEncoding(8, seq_axis=seq_axis, inplace=inplace), pt.RotaryEncoding(8, seq_axis=seq_axis)
+    assert module.rotary == pf.Rotary(8)
+    assert pt.RotaryEncoding(8, base=5e5, layout="interleaved").rotary == pf.Rotary(8, base=5e5, layout="interleaved")
     q, k = (random(rng, 2, 3, n, 8) for n in (2, 7))
     if seq_axis == 1:
         q, k = q.transpose(1, 2), k.transpose(1, 2)
-    plain = pt.RotaryEncoding(8, seq_axis=seq_axis)
-    expected = plain(q, start=5), plain(k, start=0)
-    got = module(q.clone(), k.clone(), start=5, key_start=0)
-    assert torch.equal(got[0], expected[0])
-    assert torch.equal(got[1], expected[1])
-    cached = module.rotate_queries_with_cached_keys(q.clone(), k.clone())
-    assert torch.equal(cached[0], expected[0])
-    assert torch.equal(cached[1], expected[1])
-    shifted = module.rotate_queries_with_cached_keys(q.clone(), k.clone(), key_start=4)
-    assert torch.equal(shifted[0], plain(q, start=9))
-    assert torch.equal(shifted[1], plain(k, start=4))
+    cached = module.rotate_queries_with_cached_keys
+    for got, starts in (
+        (module(q.clone(), k.clone(), start=5, key_start=0), (5, 0)),
+        (cached(q.clone(), k.clone()), (5, 0)),
+        (cached(q.clone(), k.clone(), key_start=4), (9, 4)),
+    ):
+        assert torch.equal(got[0], plain(q, start=starts[0]))
+        assert torch.equal(got[1], plain(k, start=starts[1]))
 
 
 def test_precision(rng):
-    x = random(rng, 2, 9, 64)
-    values = x.numpy()
+    x, options = random(rng, 2, 9, 64), {"start": 12345, "precision": "float32"}
     adding = pt.SinusoidalEncoding(64, dropout=0, batch_first=True, precision="float32")
-    expected = pf.sinusoidal(64).add_to(values, start=12345, precision="float32")
-    assert torch.equal(adding(x, start=12345), torch.from_numpy(expected))
-    assert not torch.equal(adding(x, start=12345), pt.SinusoidalEncoding(64, 0, batch_first=True)(x, start=12345))
     turning = pt.RotaryEncoding(64, precision="float32")
-    expected = torch.from_numpy(pf.Rotary(64).apply(values, start=12345, precision="float32"))
-    assert torch.equal(turning(x, start=12345), expected)
-    assert torch.equal(turning(x, positions=torch.arange(12345, 12354)), expected)
-    assert not torch.equal(expected, pt.RotaryEncoding(64)(x, start=12345))
-    compiled = torch.compile(lambda x: (adding(x, start=12345), turning(x, start=12345)), fullgraph=True)
-    assert torch.equal(compiled(x)[1], expected)
+    for module, exact, expected in (
+        (adding, pt.SinusoidalEncoding(64, 0, batch_first=True), pf.sinusoidal(64).add_to(x.numpy(), **options)),
+        (turning, pt.RotaryEncoding(64), pf.Rotary(64).apply(x.numpy(), **options)),
+    ):
+        expected = torch.from_numpy(expected)
+        compiled = torch.compile(lambda x, module=module: module(x, start=12345), fullgraph=True)
+        for got in (module(x, start=12345), module(x, positions=torch.arange(12345, 12354)), compiled(x)):
+            assert torch.equal(got, expected)
+        assert not torch.equal(expected, exact(x, start=12345))
+        assert "precision='float32'" in repr(module)
     # the gradient is rotated back by the same angles
     x.requires_grad_()
     (turning(x, start=12345) * expected).sum().backward()
     assert torch.allclose(x.grad, x.detach(), atol=1e-6)
-    assert "precision='float32'" in repr(adding)
-    assert "precision='float32'" in repr(turning)
 
 
 # ---- Hugging Face's function ----------------------------------------------------------------------------------------
 
 
-def widened(table, tables):
-    """Return a table with one column for each pair in the layout of a model."""
-    if tables == "pairs":
-        return table
-    return table.repeat(1, 2) if tables == "half" else table.repeat_interleave(2, -1)
-
-
 @pytest.mark.parametrize("width", [16, 12], ids=["all", "partial"])
-@pytest.mark.parametrize("tables", ["half", "interleaved", "pairs"])
+@pytest.mark.parametrize("columns", ["half", "interleaved", "pairs"])
 @pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
-def test_layouts_and_tables(layout, tables, width, rng):
+def test_layouts_and_tables(layout, columns, width, rng):
     rotary = pf.Rotary(16, rotary_dim=width, layout=layout)
     q, k = random(rng, 2, 3, 5, 16, dtype=torch.float64), random(rng, 2, 1, 5, 16, dtype=torch.float64)
-    cos, sin = (widened(torch.from_numpy(one), tables)[None] for one in rotary.tables(5, dtype=np.float64))
+    cos, sin = (widened(table, columns)[None] for table in tables(rotary, 5))
     expected = pt.RotaryEncoding(rotary)(q, k)
-    call = {"layout": layout, "tables": tables}
-    for got in (
-        pt.apply_rotary_pos_emb(q, k, cos, sin, **call),
-        pt.apply_rotary_pos_emb(q, k, cos[0], sin[0], unsqueeze_dim=0, **call),
-        [x.transpose(1, 2) for x in pt.apply_rotary_pos_emb(q.transpose(1, 2), k.transpose(1, 2), cos, sin, 2, **call)],
-    ):
+    call = functools.partial(pt.apply_rotary_pos_emb, layout=layout, tables=columns)
+    swapped = call(q.transpose(1, 2), k.transpose(1, 2), cos, sin, 2)
+    results = call(q, k, cos, sin), call(q, k, cos[0], sin[0], unsqueeze_dim=0), [x.transpose(1, 2) for x in swapped]
+    for got in results:
         assert torch.allclose(got[0], expected[0], rtol=0, atol=1e-15)
         assert torch.allclose(got[1], expected[1], rtol=0, atol=1e-15)
-    token, here = q[:1, :1, 1:2].requires_grad_(), (cos[:, 1:2], sin[:, 1:2])
-    assert torch.autograd.gradcheck(lambda q: pt.apply_rotary_pos_emb(q, q, *here, **call)[0], (token,))
-    assert torch.autograd.gradgradcheck(lambda q: pt.apply_rotary_pos_emb(q, q, *here, **call)[0], (token,))
+    token = q[:1, :1, 1:2].requires_grad_()
+    for check in (torch.autograd.gradcheck, torch.autograd.gradgradcheck):
+        assert check(lambda q: call(q, q, cos[:, 1:2], sin[:, 1:2])[0], (token,))
 
 
 @pytest.mark.parametrize("given", ["half", "interleaved"])
-def test_compiled_code_checks_the_tables(given, rng):
-    q = random(rng, 1, 2, 5, 16)
-    cos, sin = (widened(torch.from_numpy(one), given)[None] for one in pf.Rotary(16).tables(5))
+def test_tables_are_checked(given, rng):
+    """Tables must have the same values for both values of a pair, in compiled code and after a change."""
+    q, error = random(rng, 1, 2, 5, 16), pytest.raises(ValueError, match="cos must have the same values in")
+    cos, sin = (widened(table, given)[None] for table in tables(pf.Rotary(16), 5, torch.float32))
     compiled = torch.compile(pt.apply_rotary_pos_emb, fullgraph=True)
     expected = pt.apply_rotary_pos_emb(q, q, cos, sin, tables=given)
     assert torch.equal(compiled(q, q, cos, sin, tables=given)[0], expected[0])
-    other = "half" if given == "interleaved" else "interleaved"
     for function in (pt.apply_rotary_pos_emb, compiled):
-        with pytest.raises(ValueError, match="cos must have the same values in"):
-            function(q, q, cos, sin, tables=other)
-
-
-def test_changed_tables_are_checked_again(rng):
-    q = random(rng, 1, 2, 5, 16)
-    cos, sin = (torch.from_numpy(one).repeat(1, 2)[None] for one in pf.Rotary(16).tables(5))
-    pt.apply_rotary_pos_emb(q, q, cos, sin)
+        with error:
+            function(q, q, cos, sin, tables="half" if given == "interleaved" else "interleaved")
     cos.mul_(2)
-    expected = pt.apply_rotary_pos_emb(q, q, cos.clone(), sin)
-    assert torch.equal(pt.apply_rotary_pos_emb(q, q, cos, sin)[0], expected[0])
-    cos[..., 3] = 7
-    with pytest.raises(ValueError, match="cos must have the same values in both halves"):
-        pt.apply_rotary_pos_emb(q, q, cos, sin)
-    with torch.inference_mode():
-        cos, sin = cos.clone(), sin.clone()
-        cos[..., 3] = cos[..., 11]
-        pt.apply_rotary_pos_emb(q, q, cos, sin)
-        cos[..., 3] = 7
-        with pytest.raises(ValueError, match="cos must have the same values in both halves"):
-            pt.apply_rotary_pos_emb(q, q, cos, sin)
+    expected = pt.apply_rotary_pos_emb(q, q, cos.clone(), sin, tables=given)
+    assert torch.equal(pt.apply_rotary_pos_emb(q, q, cos, sin, tables=given)[0], expected[0])
+    for mode in (contextlib.nullcontext, torch.inference_mode):
+        with mode():
+            changed = cos.clone()
+            pt.apply_rotary_pos_emb(q, q, changed, sin.clone(), tables=given)
+            changed[..., 3] = 7
+            with error:
+                pt.apply_rotary_pos_emb(q, q, changed, sin.clone(), tables=given)
 
 
 # ---- TorchScript ----------------------------------------------------------------------------------------------------
 
-TRACED = {
-    "sinusoidal": (lambda: pt.SinusoidalEncoding(8, dropout=0.5, batch_first=True), (2, 5, 8), (3, 9, 8)),
-    "image": (lambda: pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE), (2, 3, 5, 10), (1, 4, 7, 10)),
-    "rotary": (lambda: pt.RotaryEncoding(8), (2, 3, 5, 8), (1, 2, 9, 8)),
-}
-
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
-@pytest.mark.parametrize(("make", "shape", "other"), TRACED.values(), ids=TRACED)
-def test_traces_support_other_sizes_and_can_be_saved(make, shape, other, rng, tmp_path):
-    module = make().eval()
-    traced = torch.jit.trace(module, random(rng, *shape))
+@pytest.mark.parametrize("name", ["sinusoidal", "image", "rotary"])
+def test_traces_support_other_sizes_and_can_be_saved(name, rng, tmp_path):
+    module, shape, other = {
+        "sinusoidal": (pt.SinusoidalEncoding(8, dropout=0.5, batch_first=True), (2, 5, 8), (3, 9, 8)),
+        "image": (pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE), (2, 3, 5, 10), (1, 4, 7, 10)),
+        "rotary": (pt.RotaryEncoding(8), (2, 3, 5, 8), (1, 2, 9, 8)),
+    }[name]
+    traced = torch.jit.trace(module.eval(), random(rng, *shape))
     torch.jit.save(traced, tmp_path / "module.pt")
     for each in (traced, torch.jit.load(tmp_path / "module.pt")):
         for x in (random(rng, *shape), random(rng, *other), random(rng, *other, dtype=torch.float16)):
             assert torch.equal(each(x), module(x))
-
-
-@pytest.mark.parametrize("make", [given[0] for given in TRACED.values()], ids=TRACED)
-def test_torch_cannot_script_the_modules(make):
-    """torch.jit.script raises an error, as the documentation says."""
+    # torch.jit.script raises an error, as the documentation says
     with pytest.raises(torch.jit.frontend.NotSupportedError, match="use keyword-only arguments with defaults"):
-        torch.jit.script(make())
+        torch.jit.script(module)
 
 
 # ---- other default devices ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("inplace", [False, True])
-def test_default_positions_are_on_the_cpu(inplace, rng):
-    x = torch.from_numpy(rng.standard_normal((1, 2, 3, 8), np.float32))
-    module = pt.SinusoidalEncoding(8, 0, encoding=pf.join([pf.sinusoidal(4), pf.sinusoidal(4)]), inplace=inplace)
-    expected = module(x.clone())
-    with torch.device("meta"):
-        assert torch.equal(module(x), expected)
-
-
-def test_frequencies_of_a_checkpoint_while_another_device_is_the_default():
+def test_checkpoints_while_another_device_is_the_default():
     module = pt.RotaryEncoding(8)
     state = {"inv_freq": 1 / 10000 ** (torch.arange(0, 8, 2) / 8)}
     with torch.device("meta"):

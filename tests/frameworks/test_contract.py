@@ -1,0 +1,120 @@
+"""The functions of all frameworks: the bits of the core's calls, positions of any type, empty input, missing packages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import posenc_fast as pf
+from support.optional import optional
+from support.processes import python
+from support.tensors import array
+
+ENCODING, ROTARY = pf.sinusoidal(6, base=100.0), pf.Rotary(6, base=100.0)
+POSITIONS = {
+    "int64": np.array([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, -(2**63)]),
+    "uint64": np.array([2**64 - 1, 2**64 - 2, 0, 1, 2], np.uint64),
+    "int32": np.array([-(2**31), 2**31 - 1, 0, 1, 2], np.int32),
+    "int8": np.array([-128, 127, 0, 1, 2], np.int8),
+    "uint8": np.array([255, 127, 0, 1, 2], np.uint8),
+    "float16": np.array([0.5, -6e4, 3, 0, 1], np.float16),
+    "float32": np.array([0.5, -1e6, 3, 0, 1], np.float32),
+    "float64": np.array([0.1, -1e12, 5.5, 0, 1]),
+    "nan": np.array([0.1, np.nan, 5.5, np.nan, 1]),
+    "times": np.array(["2026-01-01T06:00:00.123456", "1950-05-05", "1970-01-01", "2026-01-02", "2262-01-01"], "M8[us]"),
+    "durations": np.array([1, -5, 10**15 + 1, 0, 3], "m8[ms]"),
+    "empty": np.empty(0),
+}
+
+
+def loaded(name: str) -> Any:
+    return optional(f"posenc_fast.{name}")
+
+
+def encode_by_numba(positions, dtype):
+    rows, numba = np.empty((len(positions), 6), dtype), loaded("numba")
+    numba.encode(numba.address_of(ENCODING), positions, rows)
+    return rows
+
+
+def encode_by_polars(positions, dtype):
+    pl, _ = optional("polars"), loaded("polars")
+    kind = getattr(pl, dtype.capitalize(), None) or pytest.skip("this polars has no float16")
+    rows = pl.DataFrame({"t": positions}).select(pl.col("t").posenc.encode(6, base=100.0, dtype=dtype))["t"]
+    assert rows.dtype == pl.Array(kind, 6)
+    return rows.to_numpy().reshape(-1, 6)
+
+
+class Framework(NamedTuple):
+    """Encode positions with a dtype; the kinds of positions and dtypes that the function rejects."""
+
+    encode: Callable[[np.ndarray, str], Any]
+    rejected: str = ""
+
+
+FRAMEWORKS = {
+    "torch": Framework(
+        lambda p, dtype: array(
+            loaded("torch").encode(ENCODING, optional("torch").from_numpy(p), dtype=getattr(optional("torch"), dtype))
+        ),
+        "times durations",
+    ),
+    "jax": Framework(lambda p, dtype: np.asarray(loaded("jax").encode(ENCODING, p, dtype=dtype)), "to-float64"),
+    "dask": Framework(
+        lambda p, dtype: (
+            loaded("dask").encode(ENCODING, optional("dask.array").from_array(p, chunks=2), dtype=dtype).compute()
+        )
+    ),
+    "numba": Framework(
+        encode_by_numba, "uint64 int32 int8 uint8 float16 float32 nan times durations to-float16 to-bfloat16"
+    ),
+    "polars": Framework(encode_by_polars, "float16 to-bfloat16"),
+    "sklearn": Framework(
+        lambda p, dtype: (
+            loaded("sklearn").PositionalEncoder(6, base=100.0, dtype=dtype).fit_transform(p[:, np.newaxis])
+        ),
+        "times empty",
+    ),
+}
+CASES = [
+    pytest.param(*framework, dtype, id=f"{name}-{dtype}")
+    for name, framework in FRAMEWORKS.items()
+    for dtype in ("float64", "float32", "float16", "bfloat16")
+    if f"to-{dtype}" not in framework.rejected
+]
+
+
+@pytest.mark.parametrize(("encode", "rejected", "dtype"), CASES)
+def test_rows_are_those_of_the_core(encode, rejected, dtype):
+    if dtype == "bfloat16":
+        optional("ml_dtypes")
+    for kind, positions in POSITIONS.items():
+        if kind not in rejected.split():
+            got, expected = encode(positions, dtype), ENCODING.encode(positions, dtype=dtype)
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape), kind
+            np.testing.assert_array_equal(got.astype(float), expected.astype(float), err_msg=kind)
+
+
+# fmt: off
+MISSING = {
+    "torch": ("torch", "posenc_fast.torch needs the package torch: pip install torch"),
+    "transformers": ("torch", "posenc_fast.transformers needs the package torch: pip install torch"),
+    "jax": ("jax", "posenc_fast.jax needs jax: pip install jax"),
+    "numba": ("numba", "posenc_fast.numba needs numba: pip install numba"),
+    "dask": ("dask", "posenc_fast.dask needs Dask: pip install 'dask[array]'"),
+    "polars": ("polars", "posenc_fast.polars needs polars: pip install polars"),
+    "sklearn": ("sklearn", "posenc_fast.sklearn needs scikit-learn: pip install scikit-learn"),
+    "plot": ("matplotlib", "posenc_fast.plot needs matplotlib: pip install matplotlib"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("module", MISSING)
+def test_a_missing_package_is_named(module):
+    package, words = MISSING[module]
+    run = python(f"import sys; sys.modules[{package!r}] = None; import posenc_fast.{module}")
+    assert run.returncode == 1
+    assert f"ImportError: {words}" in run.stderr

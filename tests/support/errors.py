@@ -1,0 +1,34 @@
+"""Tables of wrong calls, one call a line, with the error that it must raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def wrong_calls(table: str, *parameters: str) -> Callable[[Any], Any]:
+    """Parametrize a test with `call`, `error` and `words`, from lines such as `f(-1) | ValueError | length; -1`.
+
+    A call may use the names of the test's file. It becomes a function of the parameters.
+    """
+
+    def decorate(test: Any) -> Any:
+        cases = []
+        for line in table.strip().splitlines():
+            call, error, words = line.strip().split(" | ")
+            function = eval(f"lambda {', '.join(parameters)}: ({call})", test.__globals__)
+            case = function, eval(error, test.__globals__), words.split("; ")
+            cases.append(pytest.param(*case, id=call))
+        return pytest.mark.parametrize(("call", "error", "words"), cases)(test)
+
+    return decorate
+
+
+def raises(call: Callable[[], Any], error: Any, words: list[str]) -> None:
+    """Raise an error unless a call raises an error with all words in its message."""
+    with pytest.raises(error) as caught:
+        call()
+    missing = [word for word in words if word not in str(caught.value)]
+    assert not missing, f"{caught.value} does not say {missing}"
