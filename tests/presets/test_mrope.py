@@ -66,6 +66,11 @@ def test_a_row_of_padding_alone_counts_nothing():
     assert deltas.tolist() == [[0], [0]]
 
 
+def test_omni_models_without_grids_pad_with_1():
+    where, deltas = positions.mrope([0, 0, 5], "qwen2_5_omni", attention_mask=[0, 0, 1])
+    assert (where.tolist(), deltas.tolist()) == ([[1, 1, 0]] * 3, [1])
+
+
 def test_images_of_a_batch_are_taken_row_by_row():
     batch = [[IMAGE, IMAGE, 1], [1, IMAGE, 1]]
     where, _ = positions.mrope(batch, "qwen2_vl", image_grid_thw=[[1, 2, 4], [1, 2, 2]])
