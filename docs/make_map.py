@@ -74,7 +74,10 @@ def rows_of(folder: Path) -> Iterator[str]:
 
 
 def the_map() -> str:
-    lines = ["| file or folder of the package, importers first | content | modules, imported ones first |", "|---|---|---|"]
+    lines = [
+        "| file or folder of the package, importers first | content | modules, imported ones first |",
+        "|---|---|---|",
+    ]
     for place in reversed(upwards(PACKAGE)):
         if place.is_dir():
             lines += rows_of(place)
