@@ -35,11 +35,16 @@ end](#not-available-as-presets) describe encodings that are not presets:
 CONTENTS
 
 In the formulas, $d$ is the number of columns, $i$ counts frequencies and $c$ counts columns, from 0. Frequencies are in
-radians per unit of position. "Sine and cosine in turn" means that these columns alternate. The line *positions* says
-which positions to pass. It also names extra columns and rows of zeros, which an `Encoding` cannot express.
-`mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`. The functions of
-`posenc_fast.presets.positions` compute the positions of tokens for rotary presets. "The paper" is Vaswani et al. 2017
-([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+radians per unit of position. "The paper" is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+Each entry has some of these facts:
+
+- *columns*: order of the columns. Columns "in turn" alternate.
+- *positions*: positions to pass, also columns and rows of zeros that an `Encoding` cannot express. `mask_positions`,
+  `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
+- *odd widths*: result for an odd number of columns.
+- *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
+  functions of `posenc_fast.presets.positions` compute these positions.
+- *also*: other programs with the same encoding.
 
 <!-- written by make_presets.py -->
 """
