@@ -1,7 +1,7 @@
-/* The arithmetic that rows need, and nothing else: what bench/targets.py holds the kernel against.
+/* Loops that only compute rows. bench/targets.py compares the kernel with them.
  *
- * Compiled for the machine at hand. Values are made as the kernel makes them, without its anchors, its choice of rows
- * and its checks: tables from two given rows and their offsets, rows of any positions in float32 alone.
+ * bare.py compiles them for this machine. They compute values as the kernel does, but without its anchors, its choice of
+ * rows and its checks. Tables come from two given rows and their offsets. Rows of any positions are float32.
  */
 #include "../src/coefficients.h"
 
@@ -39,7 +39,7 @@ static void stream_line(float *out, const float *line)
 #endif
 }
 
-/* columns of the rows above and below an anchor, whole lines of both past the cache */
+/* columns of the rows above and below an anchor, stored in whole lines past the cache */
 static void two_lines(numbers v, numbers q, numbers c, numbers s, float *up, float *down, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {
@@ -53,7 +53,8 @@ static void two_lines(numbers v, numbers q, numbers c, numbers s, float *up, flo
     }
 }
 
-/* rows, a multiple of 4 * half, of d columns; anchors: two values and two quadratures; offsets (2, half, stride) */
+/* Write rows of d columns. rows: a multiple of 4 * half. anchors: two rows of values and two of quadratures, (4, d).
+   offsets: (2, half, stride) */
 void bare_table(float *out, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t half, ptrdiff_t stride, const double *anchors,
                 const double *offsets, int past)
 {
@@ -77,7 +78,7 @@ void bare_table(float *out, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t half, ptrdiff
         _mm_sfence();
 }
 
-/* sines and cosines side by side of rows of positions times waves, which are (high + low) turns */
+/* Write sine and cosine of each position and wave, next to each other. A wave is a frequency of high + low turns. */
 void bare_encode(row out, ptrdiff_t rows, ptrdiff_t waves, numbers positions, numbers high, numbers low)
 {
     for (ptrdiff_t i = 0; i < rows; i++)

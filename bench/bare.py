@@ -1,4 +1,4 @@
-"""The loops of bare.c, compiled for this machine: what its arithmetic and its memory take, whatever calls them."""
+"""Compile the loops of bare.c for this machine. They show how long only the arithmetic and the stores take."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 
 def found() -> bool:
-    """Whether there is a compiler, for a machine that the loops are written for."""
+    """Return whether this is an x86-64 machine with a C compiler."""
     return shutil.which("cc") is not None and platform.machine() in ("x86_64", "AMD64")
 
 
@@ -41,7 +41,7 @@ def _library() -> Any:
 
 
 def table(out: Array, past: bool) -> Callable[[], None]:
-    """Writes all of out, whose rows are a multiple of 128; the values are of no encoding."""
+    """Return a call that writes all of out, which has a multiple of 128 rows. The values are not an encoding."""
     (rows, d), library = out.shape, _library()
     assert rows % (4 * HALF) == 0
     # an odd number of lines from row to row, as in the kernel
@@ -57,7 +57,7 @@ def table(out: Array, past: bool) -> Callable[[], None]:
 
 
 def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
-    """Sines and cosines of positions times frequencies, those in radians: low parts of their turns are left out."""
+    """Return a call that writes sines and cosines of positions times frequencies in radians, kept as single doubles."""
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)
     high, low = frequencies / (2 * np.pi), np.zeros(waves)

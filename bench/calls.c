@@ -1,10 +1,10 @@
-/* Calls of the C interface one after the other, as a compiled program makes them: bench/measures/calls.py. */
+/* Repeat calls of the C interface in a compiled loop, for bench/measures/calls.py. */
 #include <posenc_fast.h>
 
 static char scratch[1 << 20];
 static float out[2];
 
-/* 0, or the error of one of n calls: rows of one position, each another one */
+/* Encode n positions in n calls. Return 0, or the first error. */
 int posenc_calls(const posenc_fast_api *pf, const posenc_fast_encoding *e, ptrdiff_t n)
 {
     double position;

@@ -1,4 +1,4 @@
-"""The suite reads the modules beside it, as the scripts do."""
+"""Let pytest import the modules of this folder, as the scripts do."""
 
 import sys
 from pathlib import Path

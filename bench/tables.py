@@ -1,4 +1,4 @@
-"""Results of the benchmarks: files in ``bench/results``, and the tables that pages show of them.
+"""Save results of the benchmarks in ``bench/results``, and write them as tables into pages.
 
 ``python bench/tables.py`` writes the tables of all pages again. It measures nothing.
 """

@@ -198,7 +198,7 @@ def other_targets(most: int) -> list[Target]:
         bar("linear-encode", "encode, " + grows, "<=", 2, linear, encode_blocks, most),
         bar("first-row", first.format("row"), "<=", 1.5, first_use, "pf.sinusoidal(512).encode(0)"),
         bar("first-table", first.format("table of 128 rows"), "<=", 2.5, first_use, "pf.sinusoidal(512).table(128)"),
-        bar("import", "milliseconds of CPU time: import behind NumPy's, in new processes", "<=", 22, importing),
+        bar("import", "milliseconds of CPU time: import after NumPy's, in new processes", "<=", 22, importing),
     ]
 
 
@@ -213,7 +213,7 @@ def rotary_passes() -> list[Target]:
             ("multiply-interleaved", "32 heads, interleaved", place, 1.6, (32, "interleaved", "float32", False, False)),
             ("multiply-8-heads", "8 heads, half", place, 2.7, (8, "half", "float32", False, False)),
             ("multiply-float16", "32 heads, half, float16", place, 1, (32, "half", "float16", False, False)),
-            ("multiply-tokens-first", "32 heads behind each token", place, 1.8, (32, "half", "float32", True, False)),
+            ("multiply-tokens-first", "32 heads after each token", place, 1.8, (32, "half", "float32", True, False)),
             ("copyto", "32 heads, half, into other memory", to, 1.1, (32, "half", "float32", False, True)),
         )
     ]

@@ -1,7 +1,7 @@
-"""Print a map of the code, from the first sentence of each file: ``python docs/make_map.py``.
+"""Print a map of the code, with the first sentence of each file: ``python docs/make_map.py``.
 
-A folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, prints its modules with
-theirs, those first that import no other of them.
+With a folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, it prints the modules of this folder, each
+after the modules that it imports.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "posenc_fast"
-# files that stand by themselves, beside the package's
+# files outside of the package
 FILES = ("src/*.pyx", "src/*.p?[id]", "src/*.h", "src/*.py", "tests/core/*.py", "tests/bits.py", "tests/loops.c")
 FILES += ("tests/support/[!_]*.py", ".ci/*", ".ci/emulated/*", "docs/*.py")
-# a docstring, a comment of C, or lines of comments that are neither #! nor a directive of Cython
+# a docstring, a comment of C, or lines of comments, except #! and directives of Cython
 OPENING = re.compile(r'(?:#!.*\n|# cython: .*\n)*(?:"""((?s:.*?))"""|/\* ?((?s:.*?))\*/|((?:#.*\n)+))')
 
 
 def summary(path: Path) -> str:
-    """Return the first sentence that a file says about itself, without how it is called."""
+    """Return the first sentence of a file's docstring or opening comment, without the command that calls the file."""
     match = OPENING.match(path.read_text("utf-8"))
     if not match:
         return ""
@@ -74,13 +74,16 @@ def rows_of(folder: Path) -> Iterator[str]:
 
 
 def the_map() -> str:
-    lines = ["| of the package, downwards | what it holds | its modules, upwards |", "|---|---|---|"]
+    lines = [
+        "| file or folder of the package, importers first | content | modules, imported ones first |",
+        "|---|---|---|",
+    ]
     for place in reversed(upwards(PACKAGE)):
         if place.is_dir():
             lines += rows_of(place)
         else:
             lines.append(f"| `{place.relative_to(ROOT).as_posix()}` | {summary(place)} | |")
-    lines += ["", "| beside it | what it holds |", "|---|---|"]
+    lines += ["", "| other files | content |", "|---|---|"]
     for pattern in FILES:
         paths = (path for path in sorted(ROOT.glob(pattern)) if path.is_file())
         lines += [f"| `{path.relative_to(ROOT).as_posix()}` | {summary(path)} |" for path in paths]

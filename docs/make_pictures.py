@@ -1,6 +1,6 @@
-"""Draw the pictures of the README and of pages that no example of the gallery draws: ``python docs/make_pictures.py``.
+"""Draw the pictures of the README and of pages, except those of the gallery: ``python docs/make_pictures.py [NAME]..``.
 
-Names behind it draw some of them. It needs jax, matplotlib, mpmath, ml_dtypes, pandas and scikit-learn.
+Without names, it draws all of them. It needs jax, matplotlib, mpmath, ml_dtypes, pandas and scikit-learn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NAMED = {1e6: "a million", 1.7e9: "unix\nseconds", 1.7e12: "unix\nmilliseconds"}
 
 
 def formula(dtype: Any) -> Callable[[Any], Any]:
-    """What the usual program does, with angles of this type."""
+    """Return the usual program, with angles of this dtype."""
 
     def rows(positions: Any) -> Any:
         frequencies = (10000.0 ** (-np.arange(0, WIDTH, 2) / WIDTH)).astype(dtype)
@@ -37,7 +37,7 @@ def formula(dtype: Any) -> Callable[[Any], Any]:
 
 
 def errors(ax: Any) -> None:
-    """Largest absolute error of float32 values against the position."""
+    """Draw the largest absolute error of float32 values against the position."""
     starts = np.geomspace(1, 2e13, 40).round().astype(np.int64)
     programs = {
         "angles in float32\n(the usual program)": (formula(np.float32), "C3"),
@@ -69,7 +69,7 @@ def errors(ax: Any) -> None:
 
 
 def faults(ax: Any) -> None:
-    """Largest error of a rotary cosine or sine against the position, for each fault, with ready tables in float32."""
+    """Draw the largest error of a rotary cosine or sine against the position, for each fault, with tables in float32."""
     from ml_dtypes import bfloat16
 
     rotary = pf.Rotary(WIDTH)
@@ -85,10 +85,10 @@ def faults(ax: Any) -> None:
     for name, (frequencies, dtype, colour, place) in programs.items():
         worst = []
         for start in starts.tolist():
-            # back to the position drawn before, or what is enough to see the largest error
+            # positions back to the previous start, at most 512, which are enough to see the largest error
             positions = start - np.arange(min(max(1, start // 8), 512))
             angles = positions.astype(dtype).astype(np.float32)[:, np.newaxis] * frequencies
-            # of float64, within 1e-16 of the exact ones: nothing beside these errors
+            # float64 tables are within 1e-16 of the exact values, which is far less than these errors
             cos, sin = rotary.tables(positions, dtype=np.float64)
             worst.append(max(np.abs(np.cos(angles) - cos).max(), np.abs(np.sin(angles) - sin).max()))
         ax.loglog(starts, worst, color=colour, linewidth=2)

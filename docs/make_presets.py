@@ -27,18 +27,24 @@ HEAD = """\
 # Presets
 
 SEARCH
-Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or `Rotary`
-used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md). [`identify`](port.md)
-finds the name of a table. The page has COUNT presets, and BESIDE more entries [at the end](#not-available-as-presets) for
-other encodings:
+Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or
+`Rotary` used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md).
+[`identify`](port.md) finds the name of a table. The page has COUNT presets. BESIDE more entries [at the
+end](#not-available-as-presets) describe encodings that are not presets:
 
 CONTENTS
 
-$d$ is the number of columns, $i$ counts frequencies and $c$ columns, from 0. A frequency is in radians per unit of
-position. Columns "in turn" alternate. *positions* lists what an `Encoding` cannot express: the first position, extra
-columns, rows of zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
-`posenc_fast.presets.positions` has functions for the positions of tokens in rotary presets. The paper is Vaswani et al. 2017
-([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+In the formulas, $d$ is the number of columns, $i$ counts frequencies and $c$ counts columns, from 0. Frequencies are in
+radians per unit of position. "The paper" is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
+Each entry has some of these facts:
+
+- *columns*: order of the columns. Columns "in turn" alternate.
+- *positions*: positions to pass, also columns and rows of zeros that an `Encoding` cannot express. `mask_positions`,
+  `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
+- *odd widths*: result for an odd number of columns.
+- *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
+  functions of `posenc_fast.presets.positions` compute these positions.
+- *also*: other programs with the same encoding.
 
 <!-- written by make_presets.py -->
 """
@@ -48,16 +54,17 @@ TAIL = """
 
 ### Learned positions
 
-BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2 and Whisper's decoder learned a
-vector for each position. Copy the table from the checkpoint.
+BERT, RoBERTa, ELECTRA, ALBERT, BART, GPT-2, GPT-Neo, OPT, CLIP, SigLIP, ViT, DeiT, DINOv2 and Whisper's decoder have a
+learned vector for each position. Copy the table from the checkpoint.
 
 ### ALiBi
 
-Each head of BLOOM and MPT adds a slope times the distance to its scores.
+In BLOOM and MPT, each head adds a constant times the distance of two tokens to its attention scores.
 
 ### Relative biases
 
-T5, Flan-T5, mT5, Swin, BEiT and DeBERTa learned a number or a vector for each distance, or range of distances.
+T5, Flan-T5, mT5, Swin, BEiT and DeBERTa have a learned number or vector for each distance, or for each range of
+distances.
 
 ### Convolutions
 
@@ -65,36 +72,39 @@ wav2vec 2.0, HuBERT and data2vec compute positions with a learned convolution.
 
 ### Tables of rotary encodings
 
-For tables of cosines and sines as an `Encoding`, use the presets `flaxformer_rotary` and `speechbrain_rotary`.
+The presets `flaxformer_rotary` and `speechbrain_rotary` return the cosines and sines of rotary encodings as an
+`Encoding`.
 
-### Pairs of two angles
+### Pairs with two angles
 
-V-JEPA 2, ERNIE-Image and HunyuanVL in transformers use two angles within a pair, which is not a rotation. Allegro and
-Gemma 4's vision tower rotate each part of a head separately. Apply a `Rotary` to each part.
+In V-JEPA 2, ERNIE-Image and the HunyuanVL of transformers, the two values of a pair have different angles. This is not
+a rotation. Allegro and the vision tower of Gemma 4 rotate each part of a head separately. Apply a `Rotary` to each
+part.
 
-### Products and mixtures
+### Products and sums
 
-[Features](howto-features.md) has programs for Sphere2Vec's sphereC and sphereM, for points on a sphere, for FoPE, and for the
-columns of mip-NeRF and BARF.
+[Fourier features](howto-features.md) has programs for the encoders of Sphere2Vec, and for the columns of mip-NeRF and
+BARF. [RoPE models](rotary-models.md) has a program for FoPE.
 
 ### Other functions
 
-- Spherical harmonics (SatCLIP) are Legendre polynomials in the sine of the latitude.
-- Bessel bases (DimeNet, NequIP, MACE) are divided by the distance, and multiplied by an envelope.
-- SIREN is a network beyond its first layer.
-- Time2Vec adds a linear column to the rows.
-- Hash grids, learned tables, Laplacian eigenvectors and FIRE's biases do not use frequencies.
-- LieRE and ComRoPE rotate by the exponential of a matrix.
-- PoPE multiplies by the softplus of the features.
+- Spherical harmonics (SatCLIP) contain Legendre polynomials in the sine of the latitude.
+- Bessel bases (DimeNet, NequIP, MACE) divide sines by the distance, and multiply them by a smooth cutoff.
+- SIREN computes sines in every layer of a network. Only its first layer is an `Encoding`.
+- Time2Vec has a column that is linear in the position.
+- Hash grids, Laplacian eigenvectors and the biases of FIRE do not use frequencies.
+- LieRE and ComRoPE rotate vectors by the exponential of a matrix.
+- PoPE multiplies its columns by the softplus of the features.
 
 ### Sums of encodings
 
-Mask2Former for video adds an encoding of the frame to `detr`. Add the second one with `Encoding.add_to`.
+Mask2Former for video adds an encoding of the frame to the encoding of `detr`. Add the encoding of the frame with
+`Encoding.add_to`.
 
 ### Learned frequencies
 
-Pass the learned frequencies of a checkpoint to `fourier_features` or `Encoding`. The same holds for trax's random positions,
-phases and drifts.
+If a checkpoint contains learned frequencies, pass them to `fourier_features` or `Encoding`. Pass the random positions,
+phases and drifts of trax in the same way.
 """
 
 REFERENCE = """
@@ -112,8 +122,8 @@ NAMES
 """
 
 NONE = """\
-No preset has all of these words. If you have the table of a checkpoint, [`identify`](port.md) or
-`posenc-fast identify FILE` finds its name. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
+No preset matches all of these words. If you have the table of a checkpoint, find its preset with [`identify`](port.md)
+or `posenc-fast identify FILE`. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
 """
 
 # names of models that people search for, in addition to the facts

@@ -17,11 +17,12 @@ HEAD = """\
 # Which RoPE does my model use?
 
 SEARCH
-Find your model, or read its RoPE with `Rotary.from_config`. The function accepts a config.json, a part of it, or a config
-of transformers. If the config is incomplete, the error names the missing key. FAMILIES entries describe the TYPES model
-types that have RoPE. OTHERS more entries list composite models and models without a `Rotary`. The tests compare each
-entry with the class of transformers 5.24. [Port a checkpoint](port.md#read-other-formats) covers files of llama.cpp,
-params.json, and configs of torchtune and litgpt. The blocks of this page build on each other.
+Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts a
+config.json, a part of it, or a config object of transformers. If the config is incomplete, the error names the missing
+key. The list has FAMILIES entries for the TYPES model types that have RoPE. OTHERS more entries are for composite
+models, and for models that a `Rotary` cannot express. The tests compare each entry with the class of transformers 5.24.
+[Port a checkpoint](port.md#read-other-formats) describes params.json, GGUF, and the configs of torchtune and litgpt.
+The blocks of this page build on each other.
 
 ```python
 import numpy as np
@@ -46,34 +47,40 @@ Rotary(256)
 Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
 ```
 
-- In a composite config (`text_config`, `vision_config`, ..), `from_config` reads the text part. Pass other parts
-  separately, with their `model_type`: `from_config(config["vision_config"])`.
-- If layers differ, choose one with `layer=` or `layer_type=`. The result is None for a layer without RoPE.
-- Use `layout=` for weights in another order, such as original files of Llama and Mistral, and for unknown model types.
-- dynamic and longrope need `seq_len=`, because their frequencies depend on the length of the sequence.
-- `from_config` raises an error for contradictory or ambiguous configs: sections that do not fit the pairs, a base or a
-  partial width that the class does not read, null instead of a number, misspelt keys.
+- From a composite config (`text_config`, `vision_config`, ..), `from_config` reads the text part. Pass another part
+  separately, as in `from_config(config["vision_config"])`. The part must contain its `model_type`.
+- If the layers of a model differ, choose one with `layer=` or `layer_type=`. The result is None for a layer without
+  RoPE.
+- Use `layout=` if the weights have another layout, such as the original files of Llama and Mistral. Also use it for
+  unknown model types.
+- For the scalings dynamic and longrope, pass `seq_len=`, because their frequencies depend on the length of the
+  sequence.
+- `from_config` raises an error for contradictory or ambiguous configs. Examples are sections that do not fit the pairs,
+  a base that the model's class does not read, null instead of a number, and misspelt keys.
 
 ## By model
 
+The entries use these terms:
+
 - `half`: the two values of a pair are rotary_dim/2 apart.
 - `interleaved`: the two values are neighbours.
-- `interleaved_to_half`: neighbours before the rotation, rotary_dim/2 apart after.
-- Widths are read from the first key present. Numbers in parentheses are defaults.
-- With partial rotary, the first values rotate, unless an entry says otherwise.
+- `interleaved_to_half`: the two values are neighbours before the rotation, and rotary_dim/2 apart after it.
+- rotated width, base: `from_config` reads the first of these keys that the config has. Numbers in parentheses are
+  defaults.
+- If only a part of a head rotates, it is the first part, unless the entry names another part.
 """
 
 NONE = """\
-No entry has all of these words. For an unknown model type, pass `layout=`:
+No entry matches all of these words. For an unknown model type, pass `layout=`, as in
 `Rotary.from_config("config.json", layout="half")`. [`identify_rotary`](howto-rotary.md) finds the encoding from tables,
-frequencies or rotated vectors. [Presets](presets.md) cover other models, such as diffusion models.
+frequencies or rotated vectors. For other models, such as diffusion models, search the [presets](presets.md).
 """
 
 SCALINGS = """
 ## Other scalings
 
-`from_config` also reads telechat3-yarn, yarn_log and theta_scale (Grok), ntk with alpha (HunYuan), openPangu's order of
-axes and proportional (p-RoPE). Models with XDRoPE rotate pairs in their own code:
+`from_config` also reads the scalings telechat3-yarn, yarn_log and theta_scale (Grok), ntk with alpha (HunYuan) and
+proportional (p-RoPE). It also reads the order of axes of openPangu, and XDRoPE:
 
 ```python
 scaling = {"type": "xdrope", "alpha": 1000.0, "xdrope_section": [16, 16, 16, 16]}
@@ -85,8 +92,8 @@ print(rotary)
 Rotary(128, scaling={'rope_type': 'ntk', 'alpha': 1000.0}, sections=(16, 16, 16, 16))
 ```
 
-Pass learned frequencies as an array. The same works for Resonance RoPE (whole wavelengths) and HoPE (the slowest pairs do
-not rotate):
+Pass learned frequencies as an array. You can compute the frequencies of Resonance RoPE and HoPE in the same way.
+Resonance RoPE rounds wavelengths to integers. In HoPE, the slowest pairs do not rotate:
 
 ```python
 plain = pf.Rotary(128)
@@ -101,8 +108,8 @@ print((hope.frequencies == 0).sum(), "of 64 pairs do not rotate")
 18 of 64 pairs do not rotate
 ```
 
-FoPE mixes the cosines and sines of several frequencies with learned weights for each head. The result is not a rotation,
-but `apply_tables` applies its tables to pairs in the same way:
+FoPE uses weighted sums of the cosines and of the sines of several frequencies. The weights are learned for each head.
+The result is not a rotation, but `apply_tables` can apply its tables to the pairs:
 
 ```python
 heads, length, pairs = 8, 100, 64
@@ -225,7 +232,9 @@ def page() -> str:
     lines = []
     for name, models in table.families().items():
         lines += card(name, models)
-    lines.append("## Composite models\n\n`from_config` reads one part of such a config.\n")
+    lines.append(
+        "## Composite models\n\nA composite config has several parts. `from_config` reads the part named here.\n"
+    )
     composites: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():
         composites.setdefault(tuple(parts.items()), []).append(model)
@@ -241,7 +250,8 @@ def page() -> str:
         lines.append(f"### `{name}`\n\n{why[0].upper()}{why[1:]}.\n")
     lines.append("## Without RoPE\n\n### Model types\n")
     lines.append(
-        "These types use learned positions, relative biases, sinusoids (see [presets](presets.md)), or no positions: "
+        "These model types do not use RoPE. They use learned positions, relative biases, sinusoids (see "
+        "[presets](presets.md)), or no positions: "
         f"{ticked(sorted(table.names('without')))}."
     )
     entries = "\n".join(lines) + "\n"

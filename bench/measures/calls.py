@@ -1,4 +1,4 @@
-"""Calls whose cost is not that of their rows: first ones, small ones; and the cost against the number of rows."""
+"""Measure first calls, small calls, and the time of calls against the number of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import posenc_fast as pf
 
 from . import Measured, Skipped, compare
 
-# the time of its own thread: what other programs, and other guests of the host, take is not in it
+# CPU time of the thread, which excludes the time of other programs and other virtual machines
 FRESH = """
 import time
 import numpy
@@ -36,11 +36,11 @@ print(time.thread_time() - begin)
 
 
 def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times:
-    """Measure calls, each behind what is to be done before it, in processes that have done nothing else."""
+    """Measure calls in new processes. In each, a preparation runs first, without being timed."""
     times: Times = {name: np.empty(runs) for name in sides}
     # the package of this process, and its compiled modules
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    for i in range(-1, runs):  # the first run, to be overwritten by the last, writes what is compiled
+    for i in range(-1, runs):  # the first run compiles files, and the last run overwrites its times
         for name, (before, call) in sides.items():
             code = FRESH.format(before=before, call=call)
             run = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
@@ -49,14 +49,14 @@ def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times
 
 
 def first_use(call: str, runs: int) -> Measured:
-    """Measure a first call of the package beside NumPy's first table, both imported before."""
+    """Compare the first call of the package with NumPy's first table. Both packages are imported before."""
     imports = "import posenc_fast as pf\nfrom posenc_fast.reference import vaswani_numpy"
     sides = {call: (imports, call), "128 rows by NumPy": (imports, "vaswani_numpy(128, 512)")}
     return compare(in_fresh_processes(sides, runs), *sides, 1)
 
 
 def importing(runs: int) -> Measured:
-    """Measure milliseconds of the import behind NumPy's, in the place of a ratio."""
+    """Measure milliseconds of the import after NumPy's import, instead of a ratio."""
     sides = {"import posenc_fast": ("", "import posenc_fast")}
     (times,) = in_fresh_processes(sides, runs).values()
     milli = np.percentile(times * 1e3, [50, 25, 75])
@@ -64,7 +64,7 @@ def importing(runs: int) -> Measured:
 
 
 def fixed_cost(runs: int) -> Measured:
-    """Measure calls that have next to nothing to compute; beside them what NumPy takes to do nothing much."""
+    """Measure calls that compute only one or two values, compared with a sine of two values in NumPy."""
     encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
     position = np.array([5.0])
     sides: dict[str, Callable[[], Any]] = {
@@ -82,7 +82,7 @@ def fixed_cost(runs: int) -> Measured:
 
 
 def c_call(runs: int) -> Measured:
-    """Measure microseconds of a call of the C interface that has next to nothing to compute, in the place of a ratio."""
+    """Measure microseconds of a call of the C interface that computes two values, instead of a ratio."""
     headers, calls = sysconfig.get_path("include"), 1000
     if not pf.isa_levels() or shutil.which("cc") is None or not Path(headers, "Python.h").is_file():
         raise Skipped("needs the kernel, cc and Python.h")
@@ -108,13 +108,13 @@ def c_call(runs: int) -> Measured:
 
 
 def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:
-    """Write rows, in parts where the memory for all of them would be too large."""
+    """Write rows in blocks, because memory for all of them could be too large."""
     for first in range(0, rows, len(block)):
         write(block[: rows - first], first)
 
 
 def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
-    """Measure nanoseconds of an element from 1e3 rows on: the worst over the best."""
+    """Measure nanoseconds per element from 1e3 rows on. The ratio is the largest time divided by the smallest."""
     encoding, width = pf.sinusoidal(128), 128
     write, block = write_of(encoding), timing.warm((1 << 20, width))
     lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]
