@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from .._core.numbers.arguments import count_of
+from .._core.numbers.arrays import Floats
 from .._core.numbers.schedule import Schedule
 from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision, RotaryLayout
@@ -22,7 +23,8 @@ __all__ = [
     "by_turns",
     "columns_first",
     "layer",
-    "ltx_angles",
+    "ltx_pairs",
+    "ltx_rotary",
     "of_theta",
     "part",
     "per_axis_spectra",
@@ -131,8 +133,8 @@ def axis_by_axis(
     return by_axis(sum(dims), per_axis_spectra(dims, theta, frequencies, recipe), layout=layout)
 
 
-def ltx_angles(dim: int, axes: int, theta: float) -> dict[str, Any]:
-    """Return frequencies that rise from pi/2 by a factor of theta, and sections.
+def ltx_pairs(dim: int, axes: int, theta: float) -> tuple[Floats, list[int]]:
+    """Return the frequency and the axis of each pair. The frequencies rise from pi/2 by a factor of theta.
 
     Pairs of frequency 0, which do not rotate, come first. The others read the axes in turn.
     """
@@ -140,8 +142,13 @@ def ltx_angles(dim: int, axes: int, theta: float) -> dict[str, Any]:
     if count < 2:
         raise ValueError(f"dim={dim} must have two pairs for each of {axes} axes; give at least {4 * axes}")
     rising = np.asarray(ascending(count, positive(theta, "theta"), per=count - 1, first=math.pi / 2))
-    rest = dim // 2 - count * axes
-    angles: dict[str, Any] = {"frequencies": np.concatenate([np.zeros(rest), np.repeat(rising, axes)])}
-    if axes > 1:
-        angles["sections"] = [0] * rest + by_turns(count, axes)
-    return angles
+    unrotated = dim // 2 - count * axes
+    frequencies = np.concatenate([np.zeros(unrotated), np.repeat(rising, axes)])
+    return frequencies, [0] * unrotated + by_turns(count, axes)
+
+
+def ltx_rotary(dim: int, axes: int, theta: float) -> Rotary:
+    """Return a Rotary for vectors that are not yet split into heads, with the pairs of `ltx_pairs`."""
+    frequencies, axis_of_pair = ltx_pairs(dim, axes, theta)
+    sections = axis_of_pair if axes > 1 else None
+    return Rotary(dim, frequencies=frequencies, sections=sections, layout="interleaved")

@@ -21,7 +21,8 @@ from ._rotary_build import (
     by_axis,
     by_turns,
     columns_first,
-    ltx_angles,
+    ltx_pairs,
+    ltx_rotary,
     of_theta,
     part,
     per_axis_spectra,
@@ -288,7 +289,7 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
 def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of LTX-Video, over all heads at once."""
     d = whole_pairs(dim, "dim")
-    return Rotary(d, layout="interleaved", **ltx_angles(d, 3, theta))
+    return ltx_rotary(d, 3, theta)
 
 
 @rotary_preset(
@@ -306,7 +307,7 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
 def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     """Rotary embedding of LTX-2, over all heads at once; that of audio with one axis."""
     d = whole_pairs(dim, "dim")
-    return Rotary(d, layout="interleaved", **ltx_angles(d, count_of(axes, "axes", 1), theta))
+    return ltx_rotary(d, count_of(axes, "axes", 1), theta)
 
 
 @rotary_preset(
@@ -321,17 +322,16 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
 )
 def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
     """Rotary embedding of one head of LTX-2, for checkpoints with split pairs."""
-    d, count, which = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
-    if d % (2 * count) or which >= count:
-        raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={which} below heads={count}")
-    angles = ltx_angles(d, count_of(axes, "axes", 1), theta)
+    d, count, index = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
+    if d % (2 * count) or index >= count:
+        raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} below heads={count}")
+    by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
     # a row for each pair of all heads, a column for each axis; a pair reads one axis, the other columns are 0
     frequencies = np.zeros((d // 2, axes))
-    axis_of_pair = angles.get("sections", 0)
-    frequencies[np.arange(d // 2), axis_of_pair] = angles["frequencies"]
+    frequencies[np.arange(d // 2), axis_of_pair] = by_pair
     # each head has the next pairs
     pairs = d // 2 // count
-    return Rotary(2 * pairs, frequencies=frequencies[which * pairs : (which + 1) * pairs])
+    return Rotary(2 * pairs, frequencies=frequencies[index * pairs : (index + 1) * pairs])
 
 
 @rotary_preset(

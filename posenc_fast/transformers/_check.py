@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ import torch
 
 from .._core.rotary.value import Rotary
 from .._models.check.check import check as check_arrays
-from .._models.check.config import LENGTHS
+from .._models.check.config import scaled_length, unscaled_length
 from .._models.check.frequencies import judge_frequencies
 from .._models.check.names import kind_of
 from .._models.check.report import Finding, Report
@@ -20,6 +21,7 @@ from .._models.check.rotary_tables import judge_rotary_tables
 from .._models.check.tables import judge_table
 from .._models.check.values import array_of, narrowest
 from .._models.check.waves import judge_waves
+from .._models.config.part import as_mapping
 from . import _running as running
 
 # bfloat16 has no odd integers beyond 256, and float16 none beyond 2048
@@ -93,13 +95,13 @@ def _configs(model: torch.nn.Module) -> dict[str, Any]:
     return configs
 
 
-def _longest(config: Any) -> int:
-    """Return the longest position of a model, or the last of POSITIONS if the config has none."""
-    for name in LENGTHS:
-        value = getattr(config, name, None)
-        if isinstance(value, int) and value > 1:
-            return value - 1
-    return POSITIONS[-1]
+def _last_position(config: Any) -> int:
+    """Return the last position of a model, or the last of POSITIONS if the config has none.
+
+    The length is the scaled one: some faults show only beyond the unscaled length, such as a forgotten dynamic scaling.
+    """
+    length = None if config is None else scaled_length(as_mapping(config))
+    return POSITIONS[-1] if length is None or length <= 1 else math.ceil(length) - 1
 
 
 def _device_of(module: torch.nn.Module) -> torch.device:
@@ -166,7 +168,7 @@ def _of_layers(
     label: str | None,
     own: list[tuple[str, torch.Tensor]],
 ) -> Iterator[Finding]:
-    longest = _longest(config)
+    longest = _last_position(config)
     positions = sorted({*POSITIONS, longest})
     try:
         rotaries = [_rotary(config, label, position + 1) for position in positions]
@@ -186,7 +188,7 @@ def _of_layers(
     if not _alike(rotaries[0], rotaries[-1]):
         # frequencies depend on the length: first the positions with the frequencies of the shortest, then all positions;
         # after longer sequences, modules return to the first frequencies only below the length of the training
-        trained = getattr(module, "original_max_seq_len", longest + 1)
+        trained = getattr(module, "original_max_seq_len", unscaled_length(as_mapping(config)) or math.inf)
         alike = [p for p, one in zip(positions, rotaries, strict=True) if _alike(one, rotaries[0]) and p + 1 < trained]
         runs = {
             f"{title} up to {each[-1]}": (each, one) for each, one in ((alike, rotaries[0]), (positions, rotaries[-1]))
@@ -248,7 +250,7 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
     device = _device_of(module)
     made = None
     if device.type != "meta":
-        positions = torch.tensor(sorted({*POSITIONS, _longest(config)}))
+        positions = torch.tensor(sorted({*POSITIONS, _last_position(config)}))
         made = running.rows_of(module, positions, torch.zeros(1, dtype=dtype, device=device))
     if made is None:
         yield Finding(name, kind, "unknown", None, "returned no rows for any of the tried arguments")

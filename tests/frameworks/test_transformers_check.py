@@ -290,6 +290,17 @@ def test_short_and_long_sequences(rope_type):
         assert len([finding for finding in report.findings if finding.is_.startswith("computed")]) == 2
 
 
+def test_the_longest_position_includes_the_scaling():
+    """A module that forgets a dynamic scaling is wrong only beyond max_position_embeddings."""
+    model = llama(LENGTHS["dynamic"], max_position_embeddings=8192)
+    assert ours.check(model).ok
+    (module,) = rotary_modules(model)
+    module.rope_type = "default"
+    report = ours.check(model)
+    assert faults(report, computed=False) == set()
+    assert faults(report, computed=True) == {"scaling"}, str(report)
+
+
 # ---- nothing changes ------------------------------------------------------------------------------------------------
 
 
@@ -446,14 +457,6 @@ def test_learned_positions_are_unknown():
     (finding,) = ours.check(model).findings
     assert finding.verdict == "unknown"
     assert ours.check(model).ok
-
-
-@pytest.mark.parametrize(
-    "key", ["max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "seq_length"]
-)
-def test_every_key_of_the_longest_position(key):
-    longest = importlib.import_module("posenc_fast.transformers._check")._longest
-    assert longest(types.SimpleNamespace(**{key: 777})) == 776
 
 
 def test_patches_of_images():

@@ -155,7 +155,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
     rotaries = tuple(dict.fromkeys(rotary for _, rotary in kinds if rotary is not None))
     if not rotaries:
         return Part(name, "unknown", "no layer has a rotary encoding", rotates=False, tower=tower)
-    length = _length(part)
+    length = scaled_length(part)
     longest = "" if length is None else f"; longest position {length:g}"
     return Part(name, "right", f"{_words(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
 
@@ -186,15 +186,21 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _length(part: Mapping[str, Any]) -> float | None:
-    """Return the longest position of a part: the maximum of its config and of its scaling; None if it has neither."""
+def unscaled_length(part: Mapping[str, Any]) -> float | None:
+    """Return the length in a config, without its scaling; None if the config has none."""
+    return max(_count(part.get(key)) for key in LENGTHS) or None
+
+
+def scaled_length(part: Mapping[str, Any]) -> float | None:
+    """Return the longest length of a model: the one in the config, or the one after the scaling if that is longer."""
     scaling = _scaling_of(part)
+    unscaled = unscaled_length(part) or 0.0
+    original = _count(scaling.get("original_max_position_embeddings")) or unscaled
+    factor = _count(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
+    return max(unscaled, original * factor) or None
 
-    def number(value: Any) -> float:
-        usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
-        return float(value) if usable else 0.0
 
-    own = max(number(part.get(key)) for key in LENGTHS)
-    original = number(scaling.get("original_max_position_embeddings")) or own
-    factor = number(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
-    return max(own, original * factor) or None
+def _count(value: Any) -> float:
+    """Return a positive number, or 0 for other values."""
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
+    return float(value) if usable else 0.0
