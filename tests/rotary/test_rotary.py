@@ -454,8 +454,7 @@ VALUES = [
     pf.Rotary(8),
     pf.Rotary(8, base=5e5, rotary_dim=4, layout="interleaved"),
     pf.Rotary(8, scaling={"rope_type": "linear", "factor": 2.0}),
-    pf.Rotary(8, scaling={"type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4,
-                          "original_max_position_embeddings": 64}),
+    pf.Rotary(8, scaling={"type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2.0] * 4, "original_max_position_embeddings": 64}),
     pf.Rotary(8, sections=[1, 3]),
     pf.Rotary(8, sections=[0, 1, 0, 1]),
     pf.Rotary(8, frequencies=pf.geometric(4, base=3.0, freq_shift=0.25)),
@@ -540,83 +539,55 @@ def test_from_config(tmp_path):
 # ---- bad input --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"head_dim": 7}, ValueError, ["rotary_dim=7", "odd"]),
-        ({"head_dim": 8, "rotary_dim": 3}, ValueError, ["rotary_dim=3", "odd"]),
-        ({"head_dim": 8, "rotary_dim": 10}, ValueError, ["rotary_dim=10", "head_dim=8"]),
-        ({"head_dim": 0}, ValueError, ["head_dim"]),
-        ({"head_dim": 8.5}, TypeError, ["head_dim", "8.5"]),
-        ({"head_dim": 8, "base": -1.0}, ValueError, ["base", "-1.0"]),
-        ({"head_dim": 8, "layout": "neox"}, ValueError, ["layout", "'neox'", "'half'"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "su"}}, ValueError, ["'su'", "longrope", "yarn"]),
-        ({"head_dim": 8, "scaling": "yarn"}, TypeError, ["scaling", "'yarn'"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "linear"}}, ValueError, ["'factor'", "'linear'"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "linear", "facter": 2}}, ValueError, ["'facter'", "factor"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "linear", "factor": 0}}, ValueError, ["'factor'", "positive"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "linear", "factor": "2"}}, TypeError, ["'factor'", "'2'"]),
-        (
-            {
-                "head_dim": 8,
-                "scaling": {
-                    "rope_type": "longrope",
-                    "short_factor": [1.0],
-                    "long_factor": [1.0],
-                    "original_max_position_embeddings": 9,
-                },
-            },
-            ValueError,
-            ["'short_factor'", "4 pairs", "(1,)"],
-        ),
-        ({"head_dim": 8, "sections": [1, 2]}, ValueError, ["sections=(1, 2)", "4 pairs"]),
-        ({"head_dim": 8, "sections": [0, 2, 0, 2]}, ValueError, ["sections=(0, 2, 0, 2)"]),
-        ({"head_dim": 8, "sections": 4}, TypeError, ["sections", "4"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "axial"}}, ValueError, ["axial", "sections"]),
-        ({"head_dim": 8, "scaling": {"rope_type": "xpos"}, "sections": [2, 2]}, ValueError, ["xpos", "sections"]),
-        ({"head_dim": 8, "frequencies": [1.0, 2.0]}, ValueError, ["frequencies are 2", "rotary_dim=8 has 4 pairs"]),
-        ({"head_dim": 8, "frequencies": pf.geometric(5)}, ValueError, ["frequencies are 5", "rotary_dim=8"]),
-        ({"head_dim": 8, "frequencies": np.ones((4, 2)), "sections": [2, 2]}, ValueError, ["4 and 4", "2 and 2"]),
-        ({"head_dim": 8, "frequencies": [pf.geometric(1), pf.geometric(2)]}, ValueError, ["are 1 and 2", "4 pairs"]),
-        (
-            {"head_dim": 8, "frequencies": [pf.geometric(2), pf.geometric(2)], "sections": [1, 3]},
-            ValueError,
-            ["2 and 2", "1 and 3 read"],
-        ),
-        ({"head_dim": 8, "frequencies": np.ones((2, 2, 2))}, ValueError, ["(2, 2, 2)", "(4, axes)"]),
-        ({"head_dim": 8, "frequencies": 1.0}, ValueError, ["shape ()", "(4,)"]),
-        ({"head_dim": 8, "frequencies": [1.0, np.inf, 1.0, 1.0]}, ValueError, ["frequencies must be finite"]),
-        ({"head_dim": 8, "frequencies": "slow"}, TypeError, ["frequencies must be real numbers"]),
-        ({"head_dim": 8, "frequencies": np.ones(4), "base": 5.0}, ValueError, ["frequencies excludes base=5.0"]),
-        (
-            {"head_dim": 8, "frequencies": np.ones(4), "scaling": {"rope_type": "linear", "factor": 2.0}},
-            ValueError,
-            ["frequencies excludes", "'linear'"],
-        ),
-        ({"head_dim": 8, "attention_factor": 2.0}, ValueError, ["attention_factor=2.0 needs frequencies"]),
-        ({"head_dim": 8, "frequencies": np.ones(4), "attention_factor": -1}, ValueError, ["attention_factor", "-1"]),
-    ],
-    ids=lambda value: str(value) if isinstance(value, dict) else None,
-)
+@pytest.mark.parametrize(("arguments", "error", "words"), [
+    ({"head_dim": 7}, ValueError, ["rotary_dim=7", "odd"]),
+    ({"head_dim": 8, "rotary_dim": 3}, ValueError, ["rotary_dim=3", "odd"]),
+    ({"head_dim": 8, "rotary_dim": 10}, ValueError, ["rotary_dim=10", "head_dim=8"]),
+    ({"head_dim": 0}, ValueError, ["head_dim"]),
+    ({"head_dim": 8.5}, TypeError, ["head_dim", "8.5"]),
+    ({"head_dim": 8, "base": -1.0}, ValueError, ["base", "-1.0"]),
+    ({"head_dim": 8, "layout": "neox"}, ValueError, ["layout", "'neox'", "'half'"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "su"}}, ValueError, ["'su'", "longrope", "yarn"]),
+    ({"head_dim": 8, "scaling": "yarn"}, TypeError, ["scaling", "'yarn'"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "linear"}}, ValueError, ["'factor'", "'linear'"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "linear", "facter": 2}}, ValueError, ["'facter'", "factor"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "linear", "factor": 0}}, ValueError, ["'factor'", "positive"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "linear", "factor": "2"}}, TypeError, ["'factor'", "'2'"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0], "original_max_position_embeddings": 9}}, ValueError, ["'short_factor'", "4 pairs", "(1,)"]),
+    ({"head_dim": 8, "sections": [1, 2]}, ValueError, ["sections=(1, 2)", "4 pairs"]),
+    ({"head_dim": 8, "sections": [0, 2, 0, 2]}, ValueError, ["sections=(0, 2, 0, 2)"]),
+    ({"head_dim": 8, "sections": 4}, TypeError, ["sections", "4"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "axial"}}, ValueError, ["axial", "sections"]),
+    ({"head_dim": 8, "scaling": {"rope_type": "xpos"}, "sections": [2, 2]}, ValueError, ["xpos", "sections"]),
+    ({"head_dim": 8, "frequencies": [1.0, 2.0]}, ValueError, ["frequencies are 2", "rotary_dim=8 has 4 pairs"]),
+    ({"head_dim": 8, "frequencies": pf.geometric(5)}, ValueError, ["frequencies are 5", "rotary_dim=8"]),
+    ({"head_dim": 8, "frequencies": np.ones((4, 2)), "sections": [2, 2]}, ValueError, ["4 and 4", "2 and 2"]),
+    ({"head_dim": 8, "frequencies": [pf.geometric(1), pf.geometric(2)]}, ValueError, ["are 1 and 2", "4 pairs"]),
+    ({"head_dim": 8, "frequencies": [pf.geometric(2), pf.geometric(2)], "sections": [1, 3]}, ValueError, ["2 and 2", "1 and 3 read"]),
+    ({"head_dim": 8, "frequencies": np.ones((2, 2, 2))}, ValueError, ["(2, 2, 2)", "(4, axes)"]),
+    ({"head_dim": 8, "frequencies": 1.0}, ValueError, ["shape ()", "(4,)"]),
+    ({"head_dim": 8, "frequencies": [1.0, np.inf, 1.0, 1.0]}, ValueError, ["frequencies must be finite"]),
+    ({"head_dim": 8, "frequencies": "slow"}, TypeError, ["frequencies must be real numbers"]),
+    ({"head_dim": 8, "frequencies": np.ones(4), "base": 5.0}, ValueError, ["frequencies excludes base=5.0"]),
+    ({"head_dim": 8, "frequencies": np.ones(4), "scaling": {"rope_type": "linear", "factor": 2.0}}, ValueError, ["frequencies excludes", "'linear'"]),
+    ({"head_dim": 8, "attention_factor": 2.0}, ValueError, ["attention_factor=2.0 needs frequencies"]),
+    ({"head_dim": 8, "frequencies": np.ones(4), "attention_factor": -1}, ValueError, ["attention_factor", "-1"]),
+], ids=lambda value: str(value) if isinstance(value, dict) else None)  # fmt: skip
 def test_bad_values(arguments, error, words):
     with pytest.raises(error) as raised:
         pf.Rotary(**arguments)
     assert all(word in str(raised.value) for word in words), raised.value
 
 
-@pytest.mark.parametrize(
-    ("config", "error", "words"),
-    [
-        ({}, ValueError, ["head_dim", "num_attention_heads"]),
-        ({"hidden_size": 64}, ValueError, ["num_attention_heads"]),
-        ({"head_dim": 8, "rope_scaling": {"type": "magic"}}, ValueError, ["'magic'", "yarn"]),
-        ({"head_dim": 8, "rope_scaling": {"rope_type": "linear"}}, ValueError, ["'factor'"]),
-        ({"head_dim": 8, "rope_scaling": 3}, TypeError, ["3"]),
-        ({"head_dim": 8, "rope_parameters": {"full": {}, "sliding": {}}}, ValueError, ["full", "sliding"]),
-        (7, TypeError, ["config", "int"]),
-    ],
-    ids=lambda value: str(value) if isinstance(value, dict) else None,
-)
+@pytest.mark.parametrize(("config", "error", "words"), [
+    ({}, ValueError, ["head_dim", "num_attention_heads"]),
+    ({"hidden_size": 64}, ValueError, ["num_attention_heads"]),
+    ({"head_dim": 8, "rope_scaling": {"type": "magic"}}, ValueError, ["'magic'", "yarn"]),
+    ({"head_dim": 8, "rope_scaling": {"rope_type": "linear"}}, ValueError, ["'factor'"]),
+    ({"head_dim": 8, "rope_scaling": 3}, TypeError, ["3"]),
+    ({"head_dim": 8, "rope_parameters": {"full": {}, "sliding": {}}}, ValueError, ["full", "sliding"]),
+    (7, TypeError, ["config", "int"]),
+], ids=lambda value: str(value) if isinstance(value, dict) else None)  # fmt: skip
 def test_bad_configs(config, error, words):
     if isinstance(config, dict):
         config = {"model_type": "llama", **config}
@@ -628,31 +599,27 @@ def test_bad_configs(config, error, words):
 X = np.ones((2, 3, 8), np.float32)
 
 
-@pytest.mark.parametrize(
-    ("x", "options", "error", "words"),
-    [
-        ([[1.0]], {}, TypeError, ["x", "list"]),
-        (X[..., :6], {}, ValueError, ["(2, 3, 6)", "head_dim"]),
-        (X.astype(int), {}, TypeError, ["x", "int64"]),
-        (X[0, 0], {}, ValueError, ["(8,)"]),
-        (X, {"seq_axis": -1}, ValueError, ["seq_axis=-1"]),
-        (X, {"seq_axis": 2}, ValueError, ["seq_axis=2"]),
-        (X, {"seq_axis": -4}, ValueError, ["seq_axis"]),
-        (X, {"positions": [1, 2]}, ValueError, ["positions", "(2,)", "(3,)"]),
-        (X, {"positions": np.zeros((3, 3))}, ValueError, ["positions", "(3, 3)", "(2, 3)"]),
-        (X, {"positions": 5}, ValueError, ["positions", "()"]),
-        (X, {"positions": ["a", "b", "c"]}, TypeError, ["positions"]),
-        (X, {"positions": [1, 2, 3], "start": 4}, ValueError, ["start=4"]),
-        (X, {"start": np.nan}, ValueError, ["start", "nan"]),
-        (X, {"start": 2**64}, ValueError, [str(2**64)]),
-        (X, {"workers": 0}, ValueError, ["workers=0"]),
-        (X, {"precision": "double"}, ValueError, ["precision", "'double'"]),
-        (X, {"out": np.zeros((3, 2, 8), np.float32)}, ValueError, ["out", "(3, 2, 8)"]),
-        (X, {"out": np.zeros((2, 3, 8))}, ValueError, ["out", "float64"]),
-        (X, {"out": X[::-1]}, ValueError, ["overlap"]),
-    ],
-    ids=lambda value: str(value) if isinstance(value, dict) else None,
-)
+@pytest.mark.parametrize(("x", "options", "error", "words"), [
+    ([[1.0]], {}, TypeError, ["x", "list"]),
+    (X[..., :6], {}, ValueError, ["(2, 3, 6)", "head_dim"]),
+    (X.astype(int), {}, TypeError, ["x", "int64"]),
+    (X[0, 0], {}, ValueError, ["(8,)"]),
+    (X, {"seq_axis": -1}, ValueError, ["seq_axis=-1"]),
+    (X, {"seq_axis": 2}, ValueError, ["seq_axis=2"]),
+    (X, {"seq_axis": -4}, ValueError, ["seq_axis"]),
+    (X, {"positions": [1, 2]}, ValueError, ["positions", "(2,)", "(3,)"]),
+    (X, {"positions": np.zeros((3, 3))}, ValueError, ["positions", "(3, 3)", "(2, 3)"]),
+    (X, {"positions": 5}, ValueError, ["positions", "()"]),
+    (X, {"positions": ["a", "b", "c"]}, TypeError, ["positions"]),
+    (X, {"positions": [1, 2, 3], "start": 4}, ValueError, ["start=4"]),
+    (X, {"start": np.nan}, ValueError, ["start", "nan"]),
+    (X, {"start": 2**64}, ValueError, [str(2**64)]),
+    (X, {"workers": 0}, ValueError, ["workers=0"]),
+    (X, {"precision": "double"}, ValueError, ["precision", "'double'"]),
+    (X, {"out": np.zeros((3, 2, 8), np.float32)}, ValueError, ["out", "(3, 2, 8)"]),
+    (X, {"out": np.zeros((2, 3, 8))}, ValueError, ["out", "float64"]),
+    (X, {"out": X[::-1]}, ValueError, ["overlap"]),
+], ids=lambda value: str(value) if isinstance(value, dict) else None)  # fmt: skip
 def test_bad_arguments(x, options, error, words):
     before = X.copy()
     with pytest.raises(error) as raised:
@@ -661,31 +628,25 @@ def test_bad_arguments(x, options, error, words):
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize(
-    ("cos", "sin", "error", "words"),
-    [
-        (np.ones((3, 3)), np.ones((3, 4)), ValueError, ["cos", "(3, 3)", "(3, 4)"]),
-        (np.ones((3, 4)), np.ones((2, 4)), ValueError, ["sin", "(2, 4)"]),
-        (np.ones(4), np.ones(4), ValueError, ["cos", "(4,)"]),
-        (np.ones((3, 4), int), np.ones((3, 4)), TypeError, ["cos", "int64"]),
-    ],
-)
+@pytest.mark.parametrize(("cos", "sin", "error", "words"), [
+    (np.ones((3, 3)), np.ones((3, 4)), ValueError, ["cos", "(3, 3)", "(3, 4)"]),
+    (np.ones((3, 4)), np.ones((2, 4)), ValueError, ["sin", "(2, 4)"]),
+    (np.ones(4), np.ones(4), ValueError, ["cos", "(4,)"]),
+    (np.ones((3, 4), int), np.ones((3, 4)), TypeError, ["cos", "int64"]),
+])  # fmt: skip
 def test_bad_tables(cos, sin, error, words):
     with pytest.raises(error) as raised:
         pf.Rotary(8).apply_tables(X, cos, sin)
     assert all(word in str(raised.value) for word in words), raised.value
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"out": np.zeros((3, 4))}, TypeError, ["out", "ndarray"]),
-        ({"out": (np.zeros((3, 4)), np.zeros((3, 4))), "dtype": "f4"}, ValueError, ["out", "float64"]),
-        ({"out": (X[0, :, :4], X[0, :, 3:7])}, ValueError, ["share"]),
-        ({"dtype": int}, TypeError, ["dtype"]),
-        ({"workers": "2"}, TypeError, ["workers"]),
-    ],
-)
+@pytest.mark.parametrize(("options", "error", "words"), [
+    ({"out": np.zeros((3, 4))}, TypeError, ["out", "ndarray"]),
+    ({"out": (np.zeros((3, 4)), np.zeros((3, 4))), "dtype": "f4"}, ValueError, ["out", "float64"]),
+    ({"out": (X[0, :, :4], X[0, :, 3:7])}, ValueError, ["share"]),
+    ({"dtype": int}, TypeError, ["dtype"]),
+    ({"workers": "2"}, TypeError, ["workers"]),
+])  # fmt: skip
 def test_bad_table_arguments(options, error, words):
     before = X.copy()
     with pytest.raises(error) as raised:
@@ -696,15 +657,12 @@ def test_bad_table_arguments(options, error, words):
         pf.Rotary(8).tables([1, 2], start=1)
 
 
-@pytest.mark.parametrize(
-    ("weight", "options", "error", "words"),
-    [
-        (np.ones((9, 2)), {}, ValueError, ["(9, 2)", "head_dim=8"]),
-        (np.ones((8, 2)), {"source": "neox"}, ValueError, ["source", "'neox'"]),
-        (np.ones((8, 2)), {"axis": 2}, ValueError, ["axis 2"]),
-        (np.ones((8, 2)), {"rotary_dim": 3}, ValueError, ["rotary_dim=3"]),
-    ],
-)
+@pytest.mark.parametrize(("weight", "options", "error", "words"), [
+    (np.ones((9, 2)), {}, ValueError, ["(9, 2)", "head_dim=8"]),
+    (np.ones((8, 2)), {"source": "neox"}, ValueError, ["source", "'neox'"]),
+    (np.ones((8, 2)), {"axis": 2}, ValueError, ["axis 2"]),
+    (np.ones((8, 2)), {"rotary_dim": 3}, ValueError, ["rotary_dim=3"]),
+])  # fmt: skip
 def test_bad_permutations(weight, options, error, words):
     with pytest.raises(error) as raised:
         pf.permute_rotary(weight, 8, **{"source": "half", "target": "interleaved", **options})

@@ -27,19 +27,12 @@ from support.seeds import SEED
 read = pf.Rotary.from_config
 LLAMA = {"model_type": "llama", "head_dim": 128}
 LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
-}
+}  # fmt: skip
 DEEPSEEK = {
-    "type": "yarn",
-    "factor": 40.0,
-    "original_max_position_embeddings": 4096,
-    "mscale": 1.0,
-    "mscale_all_dim": 1.0,
-}
+    "type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 1.0,
+}  # fmt: skip
 SHORT, LONG = [1 + 0.01 * i for i in range(48)], [1.0 + i for i in range(48)]
 PHI3 = {
     "model_type": "phi3",
@@ -55,27 +48,14 @@ PHIMOE = {
     "rope_theta": 1e4,
     "max_position_embeddings": 131072,
     "original_max_position_embeddings": 4096,
-    "rope_scaling": {
-        "type": "longrope",
-        "short_factor": [1 + 0.01 * i for i in range(64)],
-        "long_factor": [1.0 + i for i in range(64)],
-        "short_mscale": 1.243163121,
-        "long_mscale": 1.5,
-    },
-}
+    "rope_scaling": {"type": "longrope", "short_factor": [1 + 0.01 * i for i in range(64)], "long_factor": [1.0 + i for i in range(64)], "short_mscale": 1.243163121, "long_mscale": 1.5},
+}  # fmt: skip
 GPT_OSS = {
     "model_type": "gpt_oss",
     "head_dim": 64,
     "rope_theta": 150000.0,
-    "rope_scaling": {
-        "rope_type": "yarn",
-        "factor": 32.0,
-        "beta_fast": 32.0,
-        "beta_slow": 1.0,
-        "truncate": False,
-        "original_max_position_embeddings": 4096,
-    },
-}
+    "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False, "original_max_position_embeddings": 4096},
+}  # fmt: skip
 GEMMA3 = {
     "model_type": "gemma3_text",
     "num_hidden_layers": 26,
@@ -97,22 +77,13 @@ ERNIE = {"model_type": "ernie4_5_vl_moe_text", "head_dim": 128, "rope_theta": 5e
 # config, options, pairs, the first four frequencies and the last two, attention factor, layout: as the classes of
 # transformers 5.23 compute them in float32
 PUBLISHED = {
-    "llama3": (
-        {**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {},
-        64, [1, 0.814617217, 0.663601279, 0.540580988, 3.7673226e-07, 3.06892588e-07], 1, "half",
-    ),
+    "llama3": ({**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {}, 64, [1, 0.814617217, 0.663601279, 0.540580988, 3.7673226e-07, 3.06892588e-07], 1, "half"),
     "gpt_neox": (
         {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25}, {},
         12, [1, 0.464158893, 0.215443447, 0.100000001, 0.000464158948, 0.000215443419], 1, "half",
     ),
-    "mimo_v2_flash": (
-        {"model_type": "mimo_v2_flash", "head_dim": 192}, {"layer_type": "full_attention"},
-        32, [1, 0.617528737, 0.381341755, 0.235489503, 5.24463928e-07, 3.23871546e-07], 1, "half",
-    ),
-    "gpt_oss": (
-        GPT_OSS, {},
-        32, [1, 0.689044297, 0.47478205, 0.327145875, 4.38797855e-07, 3.0235114e-07], 1.3465735902799727, "half",
-    ),
+    "mimo_v2_flash": ({"model_type": "mimo_v2_flash", "head_dim": 192}, {"layer_type": "full_attention"}, 32, [1, 0.617528737, 0.381341755, 0.235489503, 5.24463928e-07, 3.23871546e-07], 1, "half"),
+    "gpt_oss": (GPT_OSS, {}, 32, [1, 0.689044297, 0.47478205, 0.327145875, 4.38797855e-07, 3.0235114e-07], 1.3465735902799727, "half"),
     "deepseek_v3": (
         {"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "rope_scaling": DEEPSEEK}, {},
         32, [1, 0.749894202, 0.562341332, 0.421696514, 4.44569832e-06, 3.33380353e-06], 1, "interleaved_to_half",
@@ -130,22 +101,10 @@ PUBLISHED = {
         }, {},
         32, [1, 0.749894202, 0.562341332, 0.421696514, 4.44569832e-06, 3.33380353e-06], 1, "interleaved",
     ),
-    "phi3": (
-        PHI3, {"seq_len": 4096},
-        48, [1, 0.817231834, 0.667933404, 0.545962453, 0.000100534213, 8.24168383e-05], 1.1902380714238083, "half",
-    ),
-    "phi3-long": (
-        PHI3, {"seq_len": 4097},
-        48, [1, 0.412702084, 0.227097347, 0.140585333, 3.12297766e-06, 2.5240156e-06], 1.1902380714238083, "half",
-    ),
-    "phimoe": (
-        PHIMOE, {"seq_len": 4096},
-        64, [1, 0.857390463, 0.735190332, 0.630467594, 8.2316139e-05, 7.08455191e-05], 1.243163121, "half",
-    ),
-    "phimoe-long": (
-        PHIMOE, {"seq_len": 5001},
-        64, [1, 0.432982162, 0.249964736, 0.162345408, 2.11670069e-06, 1.80434685e-06], 1.5, "half",
-    ),
+    "phi3": (PHI3, {"seq_len": 4096}, 48, [1, 0.817231834, 0.667933404, 0.545962453, 0.000100534213, 8.24168383e-05], 1.1902380714238083, "half"),
+    "phi3-long": (PHI3, {"seq_len": 4097}, 48, [1, 0.412702084, 0.227097347, 0.140585333, 3.12297766e-06, 2.5240156e-06], 1.1902380714238083, "half"),
+    "phimoe": (PHIMOE, {"seq_len": 4096}, 64, [1, 0.857390463, 0.735190332, 0.630467594, 8.2316139e-05, 7.08455191e-05], 1.243163121, "half"),
+    "phimoe-long": (PHIMOE, {"seq_len": 5001}, 64, [1, 0.432982162, 0.249964736, 0.162345408, 2.11670069e-06, 1.80434685e-06], 1.5, "half"),
     "hunyuan": (
         {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_scaling": {"type": "dynamic", "alpha": 1000.0}}, {},
         64, [1, 0.776034355, 0.602229357, 0.467350662, 1.48805512e-07, 1.15478201e-07], 1, "half",
@@ -155,14 +114,8 @@ PUBLISHED = {
         {"seq_len": 4096},
         64, [1, 0.850994289, 0.724191248, 0.616282642, 4.52326603e-05, 3.84927334e-05], 1, "half",
     ),
-    "gemma4": (
-        {"model_type": "gemma4_text", "head_dim": 256, "num_hidden_layers": 6}, {"layer": 5},
-        256, [1, 0.947463512, 0.897687137, 0.850525856, 0, 0], 1, "half",
-    ),
-    "gemma3": (
-        GEMMA3, {"layer_type": "full_attention"},
-        128, [0.125, 0.112210892, 0.100730278, 0.0904242694, 1.5511722e-07, 1.39246737e-07], 1, "half",
-    ),
+    "gemma4": ({"model_type": "gemma4_text", "head_dim": 256, "num_hidden_layers": 6}, {"layer": 5}, 256, [1, 0.947463512, 0.897687137, 0.850525856, 0, 0], 1, "half"),
+    "gemma3": (GEMMA3, {"layer_type": "full_attention"}, 128, [0.125, 0.112210892, 0.100730278, 0.0904242694, 1.5511722e-07, 1.39246737e-07], 1, "half"),
     "ministral3": (
         {
             "model_type": "ministral3",
@@ -174,18 +127,9 @@ PUBLISHED = {
         }, {},
         64, [1, 0.805842221, 0.649381638, 0.523299158, 9.62454081e-08, 7.75586102e-08], 1, "half",
     ),
-    "deepseek_v4": (
-        V4, {"layer": 1},
-        32, [1, 0.687656045, 0.472870797, 0.325172454, 8.260713e-07, 5.6805294e-07], 1, "interleaved",
-    ),
-    "pixtral": (
-        {"model_type": "pixtral", "head_dim": 64}, {},
-        32, [1, 0.562341332, 0.316227764, 0.177827939, 0.000237137385, 0.00013335215], 1, "half",
-    ),
-    "minimax_m3": (
-        {"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {},
-        39, [1, 0.492388248, 0.242446184, 0.119377658, 0.000412462628, 0.000203091753], 1, "half",
-    ),
+    "deepseek_v4": (V4, {"layer": 1}, 32, [1, 0.687656045, 0.472870797, 0.325172454, 8.260713e-07, 5.6805294e-07], 1, "interleaved"),
+    "pixtral": ({"model_type": "pixtral", "head_dim": 64}, {}, 32, [1, 0.562341332, 0.316227764, 0.177827939, 0.000237137385, 0.00013335215], 1, "half"),
+    "minimax_m3": ({"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {}, 39, [1, 0.492388248, 0.242446184, 0.119377658, 0.000412462628, 0.000203091753], 1, "half"),
     "dinov3": (
         {"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {},
         32, 2 * np.pi * np.array([1, 0.749894202, 0.562341332, 0.421696514, 0.0177827943, 0.0133352149]), 1, "half",
@@ -279,11 +223,8 @@ STEP = {
 }  # fmt: skip
 NESTED = {
     "model_type": "gemma3_text",
-    "rope_parameters": {
-        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
-        "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
-    },
-}
+    "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 1e4}, "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6}},
+}  # fmt: skip
 BEAM = {"model_type": "beam", "rope_parameters": {"sliding_attention": {"rope_theta": 1e4}, "full_attention": None}}
 GRANITE = {"model_type": "granitemoe_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 5e5], "rope_theta": 1e4}
 MOLMO = {"model_type": "molmo2_text", "rope_scaling": LINEAR, "rope_theta": 1e6, "rope_scaling_layers": [1]}
@@ -452,34 +393,21 @@ def test_pixtral():
     assert read({"model_type": "pixtral", "head_dim": 64}, layout="interleaved")._settings.layout == "interleaved"
 
 
-@pytest.mark.parametrize(
-    ("config", "turning"),
-    [
-        ({"model_type": "smollm3", "head_dim": 8}, "1110111011101110"),
-        ({"model_type": "smollm3", "head_dim": 8, "no_rope_layer_interval": 3}, "1101101101101101"),
-        ({"model_type": "llama4_text", "no_rope_layers": [0, 1] * 8}, "0101010101010101"),
-        ({"model_type": "granite_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 0, 1e4] * 4}, "1001100110011001"),
-        ({"model_type": "muse_glimmer_text", "layer_rope_theta": [1e4, 1e4, 0, 1e4] * 4}, "1101110111011101"),
-        ({"model_type": "cohere2", "head_dim": 8, "sliding_window_pattern": 4}, "1110111011101110"),
-        ({"model_type": "afmoe", "layer_types": ["sliding_attention", "full_attention"] * 8}, "1010101010101010"),
-        (
-            {"model_type": "exaone4", "head_dim": 8, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"] * 8},
-            "0101010101010101",
-        ),
-        (
-            {"model_type": "exaone4", "head_dim": 8, "sliding_window": None, "layer_types": ["full_attention"] * 16},
-            "1111111111111111",
-        ),
-        ({"model_type": "qwen3_next", "layer_types": ["linear_attention", "full_attention"] * 8}, "0101010101010101"),
-        ({"model_type": "lara_mini", "layer_types": ["linear_attention", "sliding_attention", "full_attention", "sliding_attention"] * 4}, "0101010101010101"),
-        ({"model_type": "bamba", "head_dim": 8, "layers_block_type": ["mamba", "attention"] * 8}, "0101010101010101"),
-        (
-            {"model_type": "cohere2_moe", "layer_types": ["full_attention", "full_attention", "sliding_attention", "full_attention"] * 4, "mlp_layer_types": ["dense"] + ["sparse"] * 15},
-            "1010001000100010",
-        ),
-    ],
-    ids=lambda value: value["model_type"] if isinstance(value, dict) else value,
-)  # fmt: skip
+@pytest.mark.parametrize(("config", "turning"), [
+    ({"model_type": "smollm3", "head_dim": 8}, "1110111011101110"),
+    ({"model_type": "smollm3", "head_dim": 8, "no_rope_layer_interval": 3}, "1101101101101101"),
+    ({"model_type": "llama4_text", "no_rope_layers": [0, 1] * 8}, "0101010101010101"),
+    ({"model_type": "granite_swa", "head_dim": 8, "layer_rope_theta": [1e4, 0, 0, 1e4] * 4}, "1001100110011001"),
+    ({"model_type": "muse_glimmer_text", "layer_rope_theta": [1e4, 1e4, 0, 1e4] * 4}, "1101110111011101"),
+    ({"model_type": "cohere2", "head_dim": 8, "sliding_window_pattern": 4}, "1110111011101110"),
+    ({"model_type": "afmoe", "layer_types": ["sliding_attention", "full_attention"] * 8}, "1010101010101010"),
+    ({"model_type": "exaone4", "head_dim": 8, "sliding_window": 4, "layer_types": ["full_attention", "sliding_attention"] * 8}, "0101010101010101"),
+    ({"model_type": "exaone4", "head_dim": 8, "sliding_window": None, "layer_types": ["full_attention"] * 16}, "1111111111111111"),
+    ({"model_type": "qwen3_next", "layer_types": ["linear_attention", "full_attention"] * 8}, "0101010101010101"),
+    ({"model_type": "lara_mini", "layer_types": ["linear_attention", "sliding_attention", "full_attention", "sliding_attention"] * 4}, "0101010101010101"),
+    ({"model_type": "bamba", "head_dim": 8, "layers_block_type": ["mamba", "attention"] * 8}, "0101010101010101"),
+    ({"model_type": "cohere2_moe", "layer_types": ["full_attention", "full_attention", "sliding_attention", "full_attention"] * 4, "mlp_layer_types": ["dense"] + ["sparse"] * 15}, "1010001000100010"),
+], ids=lambda value: value["model_type"] if isinstance(value, dict) else value)  # fmt: skip
 def test_layers_without(config, turning):
     config = {"num_hidden_layers": 16, **config}
     found = "".join("01"[read(config, layer=i) is not None] for i in range(16))
@@ -867,17 +795,14 @@ def test_encodings_of_files(tmp_path, encoding):
 
 BROKEN = {
     "deep": (b"[" * 200000, "nested too deeply"),
-    "deep inside": (
-        b'{"model_type": "llama", "head_dim": ' + b"[" * 200000 + b"]" * 200000 + b"}",
-        "nested too deeply",
-    ),
+    "deep inside": (b'{"model_type": "llama", "head_dim": ' + b"[" * 200000 + b"]" * 200000 + b"}", "nested too deeply"),
     "cut": (b'{"model_type": "llama"', "line 1 column"),
     "empty": (b"", "line 1 column"),
     "no text": (b"\x89PNG\r\n\xff\xfe", "decode"),
     "a key twice": (b'{"model_type": "llama", "head_dim": 8, "head_dim": 16}', "'head_dim' stands twice"),
     "a key twice inside": (b'{"rope_scaling": {"factor": 2.0, "factor": 4.0}}', "'factor' stands twice"),
     "digits": (b'{"model_type": "llama", "head_dim": 8, "rope_theta": 1' + b"0" * 5000 + b"}", "digits"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BROKEN)

@@ -75,11 +75,7 @@ FORMULAS = {
     "cogvideox": several(1e4, (16, 24, 24)),
     "cogview4": several(1e4, (64, 64), "half"),
     "cohere": one(5e5, 128, layout="interleaved"),
-    "cosmos": with_frequencies(
-        128,
-        np.concatenate([powers(base, dim) for base, dim in zip(cosmos_bases(), (44, 42, 42), strict=True)]),
-        axes=[0] * 22 + [1] * 21 + [2] * 21,
-    ),
+    "cosmos": with_frequencies(128, np.concatenate([powers(base, dim) for base, dim in zip(cosmos_bases(), (44, 42, 42), strict=True)]), axes=[0] * 22 + [1] * 21 + [2] * 21),
     "cosmos3": shared(5e6, 128, thirds(64, 20, 20)),
     "deepseek_v2": with_frequencies(64, yarn(1e4, 64, 40, 4096), "interleaved"),
     "deepseek_v3": with_frequencies(64, yarn(1e4, 64, 40, 4096), "interleaved_to_half"),
@@ -127,9 +123,7 @@ FORMULAS = {
     "nomic_bert": one(1e3, 64),
     "pe_audio": one(2e4, 128, layout="interleaved"),
     "phi": one(1e4, 64, 32),
-    "pixtral": with_frequencies(
-        64, np.concatenate([powers(1e4, 64)[0::2], powers(1e4, 64)[1::2]]), axes=[0] * 16 + [1] * 16
-    ),
+    "pixtral": with_frequencies(64, np.concatenate([powers(1e4, 64)[0::2], powers(1e4, 64)[1::2]]), axes=[0] * 16 + [1] * 16),
     "prx": several(1e4, (32, 32)),
     "qwen2_vl": shared(1e6, 128, [0] * 16 + [1] * 24 + [2] * 24),
     "qwen2_vl_vision": several(1e4, (40, 40), "half"),
@@ -143,7 +137,7 @@ FORMULAS = {
     "wan": several(1e4, (44, 42, 42)),
     "wav2vec2_conformer": one(1e4, 64),
     "z_image": several(256.0, (32, 48, 48)),
-}
+}  # fmt: skip
 FACTORS = {"gpt_oss": 0.1 * np.log(32) + 1}
 # with arguments, or with all axes in each angle
 OTHERS = {"lightglue", "ltx2_split", "mochi"}

@@ -42,36 +42,12 @@ CONFIGS = {
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 2.0},
     "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096},
-    "yarn-truncate": {
-        "rope_type": "yarn",
-        "factor": 8.0,
-        "original_max_position_embeddings": 4096,
-        "truncate": False,
-        "beta_fast": 24.0,
-        "beta_slow": 2.0,
-    },
-    "yarn-mscale": {
-        "rope_type": "yarn",
-        "factor": 40.0,
-        "original_max_position_embeddings": 4096,
-        "mscale": 1.0,
-        "mscale_all_dim": 0.707,
-    },
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
-    "longrope": {
-        "rope_type": "longrope",
-        "short_factor": [1 + 0.01 * i for i in range(32)],
-        "long_factor": [1 + 0.5 * i for i in range(32)],
-        "original_max_position_embeddings": 4096,
-    },
+    "yarn-truncate": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "truncate": False, "beta_fast": 24.0, "beta_slow": 2.0},
+    "yarn-mscale": {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.707},
+    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+    "longrope": {"rope_type": "longrope", "short_factor": [1 + 0.01 * i for i in range(32)], "long_factor": [1 + 0.5 * i for i in range(32)], "original_max_position_embeddings": 4096},
     "proportional": {"rope_type": "proportional", "partial_rotary_factor": 0.25},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("seq_len", [100, 100_000], ids=["short", "long"])

@@ -21,13 +21,9 @@ pytestmark = pytest.mark.slow
 ROTARY = sorted(name for name, facts in FACTS.items() if facts.rotary)
 YARN = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
 LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 5e5,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -107,68 +103,20 @@ TEXT: dict[str, tuple[Any, ...]] = {
     "gemma3": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "full_attention"}),
     "gemma3 sliding": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
     "gemma4": ("gemma4", "Gemma4TextConfig", "Gemma4TextRotaryEmbedding", {}, {"layer_type": "full_attention"}),
-    "gemma4 sliding": (
-        "gemma4",
-        "Gemma4TextConfig",
-        "Gemma4TextRotaryEmbedding",
-        {},
-        {"layer_type": "sliding_attention"},
-    ),
-    "modernbert": (
-        "modernbert",
-        "ModernBertConfig",
-        "ModernBertRotaryEmbedding",
-        {},
-        {"layer_type": "full_attention"},
-    ),
-    "modernbert sliding": (
-        "modernbert",
-        "ModernBertConfig",
-        "ModernBertRotaryEmbedding",
-        {},
-        {"layer_type": "sliding_attention"},
-    ),
-    "mimo_v2_flash": (
-        "mimo_v2_flash",
-        "MiMoV2FlashConfig",
-        "MiMoV2FlashRotaryEmbedding",
-        {},
-        {"layer_type": "full_attention"},
-    ),
-    "mimo_v2_flash sliding": (
-        "mimo_v2_flash",
-        "MiMoV2FlashConfig",
-        "MiMoV2FlashRotaryEmbedding",
-        {},
-        {"layer_type": "sliding_attention"},
-    ),
+    "gemma4 sliding": ("gemma4", "Gemma4TextConfig", "Gemma4TextRotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
+    "modernbert": ("modernbert", "ModernBertConfig", "ModernBertRotaryEmbedding", {}, {"layer_type": "full_attention"}),
+    "modernbert sliding": ("modernbert", "ModernBertConfig", "ModernBertRotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
+    "mimo_v2_flash": ("mimo_v2_flash", "MiMoV2FlashConfig", "MiMoV2FlashRotaryEmbedding", {}, {"layer_type": "full_attention"}),
+    "mimo_v2_flash sliding": ("mimo_v2_flash", "MiMoV2FlashConfig", "MiMoV2FlashRotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
     "minimax_m2": ("minimax_m2", "MiniMaxM2Config", "MiniMaxM2RotaryEmbedding", {"rotary_dim": 64}, {}),
-    "qwen3_next": (
-        "qwen3_next",
-        "Qwen3NextConfig",
-        "Qwen3NextRotaryEmbedding",
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}},
-        {},
-    ),
+    "qwen3_next": ("qwen3_next", "Qwen3NextConfig", "Qwen3NextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}}, {}),
     "nomic_bert": ("nomic_bert", "NomicBertConfig", "NomicBertRotaryEmbedding", {}, {}),
     "moonshine": ("moonshine", "MoonshineConfig", "MoonshineRotaryEmbedding", {}, {}),
     "pe_audio": ("pe_audio", "PeAudioEncoderConfig", "PeAudioEncoderRotaryEmbedding", {}, {}),
-}
+}  # fmt: skip
 MULTIMODAL = {
-    "qwen2_vl": (
-        "qwen2_vl",
-        "Qwen2VLTextConfig",
-        "Qwen2VLRotaryEmbedding",
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}},
-        {},
-    ),
-    "qwen3_vl": (
-        "qwen3_vl",
-        "Qwen3VLTextConfig",
-        "Qwen3VLTextRotaryEmbedding",
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}},
-        {},
-    ),
+    "qwen2_vl": ("qwen2_vl", "Qwen2VLTextConfig", "Qwen2VLRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}}, {}),
+    "qwen3_vl": ("qwen3_vl", "Qwen3VLTextConfig", "Qwen3VLTextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}}, {}),
     "qwen3_5": (
         "qwen3_5",
         "Qwen3_5TextConfig",
@@ -183,22 +131,9 @@ MULTIMODAL = {
         },
         {},
     ),
-    "glm4v": (
-        "glm4v",
-        "Glm4vTextConfig",
-        "Glm4vTextRotaryEmbedding",
-        {
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e4,
-                "partial_rotary_factor": 0.5,
-                "mrope_section": [8, 12, 12],
-            }
-        },
-        {},
-    ),
+    "glm4v": ("glm4v", "Glm4vTextConfig", "Glm4vTextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]}}, {}),
     "ernie4_5_vl": ("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextConfig", "Ernie4_5_VLMoeTextRotaryEmbedding", {}, {}),
-}
+}  # fmt: skip
 
 
 def compare(torch, transformers, rng, entry, where, preset):
@@ -504,35 +439,32 @@ SIZED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: pf.presets.qwen2_vl_vision(82), "head_dim=82 does not divide into pairs for 2 axes; .* such as 84"),
-        (lambda: pf.presets.flux((16, 56)), r"axes_dim must be 3 even numbers, one for each axis, not \(16, 56\)"),
-        (lambda: pf.presets.flux((15, 57, 56)), "axes_dim=15 does not divide into pairs"),
-        (lambda: pf.presets.qwen2_vl(64), r"mrope_section=\(16, 24, 24\) must be three numbers .* add up to 32"),
-        (lambda: pf.presets.gemma3(layer_type="full"), "layer_type must be 'full_attention' or .*, not 'full'"),
-        (lambda: pf.presets.gpt_neox(30), "partial_rotary_factor .* head_dim=7 does not divide"),
-        (lambda: pf.presets.ernie4_5_vl(mrope_section=(20, 24, 20)), "equal numbers of pairs for h and w"),
-        (lambda: pf.presets.ideogram4(64), "more than 32 pairs when the axes alternate"),
-        (lambda: pf.presets.cosmos(6), "head_dim=6 must be at least 12"),
-        (lambda: pf.presets.ltx(6), "dim=6 must have two pairs for each of 3 axes; give at least 12"),
-        (lambda: pf.presets.ltx2_split(head=32), "head=32 below heads=32"),
-        (lambda: pf.presets.cogvideox(40), "head_dim=40 must be a multiple of 16"),
-        (lambda: pf.presets.mochi([[1.0]]), r"pos_frequencies has shape \(1, 1\), but must have \(3, heads"),
-        (lambda: pf.presets.lightglue([1.0]), r"weights has shape \(1,\), but must have \(pairs, axes\)"),
-        (lambda: pf.presets.minimax_h3(64), "head_dim must be at least 96, not 64"),
-        (lambda: positions.grid(), "axes is empty"),
-        (lambda: positions.grid([[1]]), r"coordinates of shape \(1, 1\)"),
-        (lambda: positions.mrope([(1, 2)]), r"parts has \(1, 2\), but a grid is \(frames, rows, columns\)"),
-        (lambda: positions.mrope([(2, 1, 1)], time_step=1e30), r"time_step=1e\+30 puts 2 frames beyond"),
-        (lambda: positions.mrope([(2, 1, 1)], start=2**63 - 1), "start=9223372036854775807 puts parts beyond"),
-        (lambda: positions.grid([2**63 + 5]), "axes has the coordinate 9223372036854775813"),
-        (lambda: positions.qwen2_vl_vision(3, 4), "rows=3 must be a multiple of merge=2"),
-        (lambda: positions.cogview4(1, 3, sizes=(256,)), r"sizes must be two integers, .* not \(256,\)"),
-        (lambda: positions.cogview4(1, 3, sizes=256), "sizes must be two integers, .* not 256"),
-    ],
-)
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: pf.presets.qwen2_vl_vision(82), "head_dim=82 does not divide into pairs for 2 axes; .* such as 84"),
+    (lambda: pf.presets.flux((16, 56)), r"axes_dim must be 3 even numbers, one for each axis, not \(16, 56\)"),
+    (lambda: pf.presets.flux((15, 57, 56)), "axes_dim=15 does not divide into pairs"),
+    (lambda: pf.presets.qwen2_vl(64), r"mrope_section=\(16, 24, 24\) must be three numbers .* add up to 32"),
+    (lambda: pf.presets.gemma3(layer_type="full"), "layer_type must be 'full_attention' or .*, not 'full'"),
+    (lambda: pf.presets.gpt_neox(30), "partial_rotary_factor .* head_dim=7 does not divide"),
+    (lambda: pf.presets.ernie4_5_vl(mrope_section=(20, 24, 20)), "equal numbers of pairs for h and w"),
+    (lambda: pf.presets.ideogram4(64), "more than 32 pairs when the axes alternate"),
+    (lambda: pf.presets.cosmos(6), "head_dim=6 must be at least 12"),
+    (lambda: pf.presets.ltx(6), "dim=6 must have two pairs for each of 3 axes; give at least 12"),
+    (lambda: pf.presets.ltx2_split(head=32), "head=32 below heads=32"),
+    (lambda: pf.presets.cogvideox(40), "head_dim=40 must be a multiple of 16"),
+    (lambda: pf.presets.mochi([[1.0]]), r"pos_frequencies has shape \(1, 1\), but must have \(3, heads"),
+    (lambda: pf.presets.lightglue([1.0]), r"weights has shape \(1,\), but must have \(pairs, axes\)"),
+    (lambda: pf.presets.minimax_h3(64), "head_dim must be at least 96, not 64"),
+    (lambda: positions.grid(), "axes is empty"),
+    (lambda: positions.grid([[1]]), r"coordinates of shape \(1, 1\)"),
+    (lambda: positions.mrope([(1, 2)]), r"parts has \(1, 2\), but a grid is \(frames, rows, columns\)"),
+    (lambda: positions.mrope([(2, 1, 1)], time_step=1e30), r"time_step=1e\+30 puts 2 frames beyond"),
+    (lambda: positions.mrope([(2, 1, 1)], start=2**63 - 1), "start=9223372036854775807 puts parts beyond"),
+    (lambda: positions.grid([2**63 + 5]), "axes has the coordinate 9223372036854775813"),
+    (lambda: positions.qwen2_vl_vision(3, 4), "rows=3 must be a multiple of merge=2"),
+    (lambda: positions.cogview4(1, 3, sizes=(256,)), r"sizes must be two integers, .* not \(256,\)"),
+    (lambda: positions.cogview4(1, 3, sizes=256), "sizes must be two integers, .* not 256"),
+])  # fmt: skip
 def test_bad_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call()

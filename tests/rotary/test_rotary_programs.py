@@ -80,15 +80,11 @@ def test_esmc(torch, rng):
 LLAMA = {"dim": 512, "n_heads": 4, "n_layers": 2, "multiple_of": 256, "norm_eps": 1e-5, "vocab_size": 1000}
 
 
-@pytest.mark.parametrize(
-    ("config", "scaled"),
-    [
-        ({"vocab_size": 32000}, False),
-        ({"rope_theta": 500000.0, "use_scaled_rope": False}, False),
-        ({"rope_theta": 500000.0, "use_scaled_rope": True, "rope_scaling_factor": 8, "rope_high_freq_factor": 4}, True),
-    ],
-    ids=["Llama 2", "Llama 3", "Llama 3.1"],
-)
+@pytest.mark.parametrize(("config", "scaled"), [
+    ({"vocab_size": 32000}, False),
+    ({"rope_theta": 500000.0, "use_scaled_rope": False}, False),
+    ({"rope_theta": 500000.0, "use_scaled_rope": True, "rope_scaling_factor": 8, "rope_high_freq_factor": 4}, True),
+], ids=["Llama 2", "Llama 3", "Llama 3.1"])  # fmt: skip
 def test_params_json_of_meta(config, scaled, torch, rng):
     parallel = ("", ".nn", ".nn.model_parallel", ".nn.model_parallel.initialize", ".nn.model_parallel.layers")
     module = program("llama_models", "llama_models/llama3/model.py", *(f"fairscale{name}" for name in parallel))

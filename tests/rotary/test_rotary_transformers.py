@@ -67,30 +67,21 @@ NEEDED = {
     "seamless_m4t": {"position_embeddings_type": "rotary"},
     "glm4v_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}},
     "glm_image_text": {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}},
-    "cohere_compass_text": {
-        "layer_types": ["sliding_attention", "full_attention"] * 20,
-        "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 5e4}, "full_attention": None},
-    },
+    "cohere_compass_text": {"layer_types": ["sliding_attention", "full_attention"] * 20, "rope_parameters": {"sliding_attention": {"rope_type": "default", "rope_theta": 5e4}, "full_attention": None}},
     "glm4_moe": {"head_dim": 128},
     "glm4v_moe_text": {"head_dim": 128},
     "qwen3_omni_moe_text": {"head_dim": 128},
     "minimax_m3_vl_text": {"rotary_dim": 64, "partial_rotary_factor": 0.5},
     "laguna": {"layer_types": ["sliding_attention", "full_attention"] * 20},
     "mellum": {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2},
-    "step3p5": {
-        "num_hidden_layers": 4,
-        "layer_types": ["sliding_attention", "full_attention"] * 2,
-        "rope_theta": [1e4, 5e6] * 2,
-        "partial_rotary_factors": [1.0, 0.5] * 2,
-    },
+    "step3p5": {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "rope_theta": [1e4, 5e6] * 2, "partial_rotary_factors": [1.0, 0.5] * 2},
     "zaya": {"num_hidden_layers": 4, "sliding_window": 8, "layer_types": ["hybrid_sliding", "hybrid"] * 2},
-}
+}  # fmt: skip
 # config classes without a model_type
 UNNAMED = {
-    "Qwen3OmniMoeCode2WavConfig": "qwen3_omni_moe_code2wav",
-    "SaProtConfig": "evolla_protein_encoder",
+    "Qwen3OmniMoeCode2WavConfig": "qwen3_omni_moe_code2wav", "SaProtConfig": "evolla_protein_encoder",
     "EsmFold2AtomEncoderConfig": "esmfold2_atom_encoder",
-}
+}  # fmt: skip
 # rotary classes without an annotation for their config, or with several configs
 CLASSES = {
     "blt_global_transformer": "blt.BltRotaryEmbedding",
@@ -138,14 +129,11 @@ CLASSES = {
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
     # no rotary class: a table of sines, or a layer
-    **{
-        model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}"
-        for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]
-    },
+    **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",
     "vjepa2": "vjepa2.VJEPA2RopeAttention",
-}
+}  # fmt: skip
 # rotary classes without a model_type in models.txt, with the reason
 NOT_FOR_ONE_MODEL = {
     "DeepseekOcr2VisionRotaryEmbedding": "of deepseek_ocr2_encoder",
@@ -267,12 +255,10 @@ def apply_first_head(case, q, cos, sin):
 
 
 APPLY = {
-    **dict.fromkeys(
-        ["gemma3n_text", "gemma4_text", "gemma4_unified_text", "diffusion_gemma_text", "deepseek_v4"], apply_one
-    ),
+    **dict.fromkeys(["gemma3n_text", "gemma4_text", "gemma4_unified_text", "diffusion_gemma_text", "deepseek_v4"], apply_one),
     **dict.fromkeys(["gpt_neox_japanese", "persimmon", "phi", "stablelm"], apply_part),
     "qwen2_5_omni_dit": apply_first_head,
-}
+}  # fmt: skip
 
 
 def deepseek_v2(case):
@@ -394,27 +380,12 @@ def atoms(case):
 
 
 CALLS = {
-    "deepseek_v2": deepseek_v2,
-    "llama4_text": llama4,
-    "gptj": gptj,
-    "codegen": gptj,
-    "roformer": roformer,
-    "clvp_encoder": clvp,
-    "wav2vec2-bert": hidden_states,
-    "wav2vec2-conformer": hidden_states,
-    "seamless_m4t": hidden_states,
-    "pixtral": pixtral,
-    "sam3_vit_model": sam,
-    "sam2_video": sam,
-    "sam3_tracker_video": sam,
-    "edgetam_video": sam,
-    "llama4_vision_model": llama4_vision,
-    "dinov3_vit": dinov3,
-    "eomt_dinov3": dinov3,
-    "sapiens2": dinov3,
-    "efficientloftr": loftr,
-    "esmfold2_atom_encoder": atoms,
-}
+    "deepseek_v2": deepseek_v2, "llama4_text": llama4, "gptj": gptj, "codegen": gptj, "roformer": roformer,
+    "clvp_encoder": clvp, "wav2vec2-bert": hidden_states, "wav2vec2-conformer": hidden_states,
+    "seamless_m4t": hidden_states, "pixtral": pixtral, "sam3_vit_model": sam, "sam2_video": sam,
+    "sam3_tracker_video": sam, "edgetam_video": sam, "llama4_vision_model": llama4_vision, "dinov3_vit": dinov3,
+    "eomt_dinov3": dinov3, "sapiens2": dinov3, "efficientloftr": loftr, "esmfold2_atom_encoder": atoms,
+}  # fmt: skip
 
 
 def call_of(model):
@@ -582,21 +553,9 @@ SCALINGS = {
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 2.0},
     "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "beta_fast": 16.0},
-    "yarn-mscale": {
-        "rope_type": "yarn",
-        "factor": 8.0,
-        "original_max_position_embeddings": 4096,
-        "mscale": 1.0,
-        "mscale_all_dim": 0.5,
-    },
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 1024,
-    },
-}
+    "yarn-mscale": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.5},
+    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024},
+}  # fmt: skip
 # keys of files that make rotary parameters, which are given here
 BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
 # the first of each family that takes scalings
@@ -780,25 +739,11 @@ def test_files(model, configs, torch, rng):
 # ---- layers of models that run -------------------------------------------------------------------------------------
 
 SMALL = {
-    "hidden_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 16,
-    "intermediate_size": 32,
-    "num_hidden_layers": 8,
-    "vocab_size": 32,
-    "pad_token_id": 0,
-    "bos_token_id": 1,
-    "eos_token_id": 2,
-    "max_position_embeddings": 64,
-    "sliding_window": 8,
-    "num_experts": 4,
-    "num_local_experts": 4,
-    "n_routed_experts": 4,
-    "num_experts_per_tok": 2,
-    "moe_intermediate_size": 16,
-    "shared_intermediate_size": 16,
-}
+    "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 32,
+    "num_hidden_layers": 8, "vocab_size": 32, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "max_position_embeddings": 64, "sliding_window": 8, "num_experts": 4, "num_local_experts": 4, "n_routed_experts": 4,
+    "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_intermediate_size": 16,
+}  # fmt: skip
 RUNNING = {
     "afmoe": ("AfmoeModel", {"num_dense_layers": 1}),
     "cohere2": ("Cohere2Model", {}),
@@ -811,17 +756,9 @@ RUNNING = {
     "lara_mini": ("LaraMiniModel", {"linear_num_key_heads": 2, "linear_num_value_heads": 4}),
     "llama4": ("Llama4TextModel", {"intermediate_size_mlp": 32}),
     "muse_spark": ("MuseSparkTextModel", {}),
-    "qwen3_next": (
-        "Qwen3NextModel",
-        {
-            "linear_num_key_heads": 2,
-            "linear_num_value_heads": 4,
-            "linear_key_head_dim": 8,
-            "linear_value_head_dim": 8,
-        },
-    ),
+    "qwen3_next": ("Qwen3NextModel", {"linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8}),
     "smollm3": ("SmolLM3Model", {}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", sorted(set(RUNNING) - NEWER))

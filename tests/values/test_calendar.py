@@ -143,28 +143,24 @@ def test_offsets_of_a_few_days(zone, year):
 # ---- what calendars say ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("cycle", "time", "part"),
-    [
-        ("day", "2026-03-01T18:00", 0.75),
-        ("week", "2026-01-05", 0.0),
-        ("week", "1969-12-29", 0.0),
-        ("week", "2026-01-06T18:00", 0.25),
-        ("month", "2026-02-08", 0.25),
-        ("month", "2024-02-15T12:00", 0.5),
-        ("month", "2026-04-23T12:00", 0.75),
-        ("quarter", "2026-05-16T12:00", 0.5),
-        ("quarter", "2024-05-16T12:00", 0.5),
-        ("quarter", "2025-12-09", 0.75),
-        ("year", "2026-04-02T06:00", 0.25),
-        ("year", "2024-07-02", 0.5),
-        ("year", "1900-07-02T12:00", 0.5),
-        ("year", "2000-10-01T12:00", 0.75),
-        ("year", "0001-01-01", 0.0),
-        ("month", "9999-12-31T23:59:59.999999", float(1 - Fraction(1, 31 * 86400 * 10**6))),
-    ],
-    ids=lambda value: str(value),
-)
+@pytest.mark.parametrize(("cycle", "time", "part"), [
+    ("day", "2026-03-01T18:00", 0.75),
+    ("week", "2026-01-05", 0.0),
+    ("week", "1969-12-29", 0.0),
+    ("week", "2026-01-06T18:00", 0.25),
+    ("month", "2026-02-08", 0.25),
+    ("month", "2024-02-15T12:00", 0.5),
+    ("month", "2026-04-23T12:00", 0.75),
+    ("quarter", "2026-05-16T12:00", 0.5),
+    ("quarter", "2024-05-16T12:00", 0.5),
+    ("quarter", "2025-12-09", 0.75),
+    ("year", "2026-04-02T06:00", 0.25),
+    ("year", "2024-07-02", 0.5),
+    ("year", "1900-07-02T12:00", 0.5),
+    ("year", "2000-10-01T12:00", 0.75),
+    ("year", "0001-01-01", 0.0),
+    ("month", "9999-12-31T23:59:59.999999", float(1 - Fraction(1, 31 * 86400 * 10**6))),
+], ids=lambda value: str(value))  # fmt: skip
 def test_quarters_are_exact(cycle, time, part):
     same(calendar(np.datetime64(time), [cycle]), [part])
 
@@ -319,20 +315,16 @@ def test_shapes():
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("times", "error", "words"),
-    [
-        ([1.0, 2.0], TypeError, ["times", "numbers", "month", "M8[s]", "to_datetime"]),
-        (np.arange(3), TypeError, ["times", "numbers", "month"]),
-        (np.arange(3).view("m8[s]"), TypeError, ["times", "durations", "month"]),
-        ("2026-01-01", TypeError, ["times", "text"]),
-        (np.array(["10000-01-01"], "M8[s]"), ValueError, ["times", "10000-01-01", "9999"]),
-        (np.array(["0000-12-31", "2026-01-01"], "M8[D]"), ValueError, ["times", "0000-12-31", "year 1"]),
-        (np.datetime64(2**62, "s"), ValueError, ["times", "9999"]),
-        (np.datetime64(2**60, "W"), ValueError, ["times", f"{2**60 * 604800} seconds since 1970", "9999"]),
-    ],
-    ids=["list", "integers", "spans", "text", "late", "early", "enormous", "beyond-64-bits"],
-)
+@pytest.mark.parametrize(("times", "error", "words"), [
+    ([1.0, 2.0], TypeError, ["times", "numbers", "month", "M8[s]", "to_datetime"]),
+    (np.arange(3), TypeError, ["times", "numbers", "month"]),
+    (np.arange(3).view("m8[s]"), TypeError, ["times", "durations", "month"]),
+    ("2026-01-01", TypeError, ["times", "text"]),
+    (np.array(["10000-01-01"], "M8[s]"), ValueError, ["times", "10000-01-01", "9999"]),
+    (np.array(["0000-12-31", "2026-01-01"], "M8[D]"), ValueError, ["times", "0000-12-31", "year 1"]),
+    (np.datetime64(2**62, "s"), ValueError, ["times", "9999"]),
+    (np.datetime64(2**60, "W"), ValueError, ["times", f"{2**60 * 604800} seconds since 1970", "9999"]),
+], ids=["list", "integers", "spans", "text", "late", "early", "enormous", "beyond-64-bits"])  # fmt: skip
 def test_bad_times(times, error, words):
     with pytest.raises(error) as raised:
         calendar(times, ["day", "month"])
@@ -349,37 +341,29 @@ def test_the_ends_of_the_calendar_are_those_of_the_wall_clock():
     same(calendar(datetime(1, 1, 1, 6, tzinfo=timezone(timedelta(hours=9))), ["day"]), [0.25])
 
 
-@pytest.mark.parametrize(
-    ("cycles", "words"),
-    [
-        (["dya"], ["'dya'", "'day'", "meant"]),
-        (["day", "Month"], ["'Month'", "is 'month' meant"]),
-        (["century"], ["'century'", "'quarter'"]),
-        ([], ["at least one"]),
-        ("day", ["'day'", "sequence"]),
-        ([86400], ["86400", "'week'"]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("cycles", "words"), [
+    (["dya"], ["'dya'", "'day'", "meant"]),
+    (["day", "Month"], ["'Month'", "is 'month' meant"]),
+    (["century"], ["'century'", "'quarter'"]),
+    ([], ["at least one"]),
+    ("day", ["'day'", "sequence"]),
+    ([86400], ["86400", "'week'"]),
+], ids=str)  # fmt: skip
 def test_bad_cycles(cycles, words):
     with pytest.raises((TypeError, ValueError)) as raised:
         calendar(np.datetime64("2026-01-01"), cycles)
     assert all(word in str(raised.value) for word in ["cycles", *words]), raised.value
 
 
-@pytest.mark.parametrize(
-    ("zone", "words"),
-    [
-        ("Europe/Berln", ["'Europe/Berln'", "is 'Europe/Berlin' meant"]),
-        ("europe/belrin", ["is 'Europe/Berlin' meant"]),
-        ("Europe", ["'Europe'"]),
-        ("../Berlin", ["'../Berlin'"]),
-        ("+02:00", ["'+02:00'"]),
-        (2, ["key", "2"]),
-        (UTC, ["key", "timezone.utc"]),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("zone", "words"), [
+    ("Europe/Berln", ["'Europe/Berln'", "is 'Europe/Berlin' meant"]),
+    ("europe/belrin", ["is 'Europe/Berlin' meant"]),
+    ("Europe", ["'Europe'"]),
+    ("../Berlin", ["'../Berlin'"]),
+    ("+02:00", ["'+02:00'"]),
+    (2, ["key", "2"]),
+    (UTC, ["key", "timezone.utc"]),
+], ids=str)  # fmt: skip
 def test_bad_zones(zone, words):
     with pytest.raises((TypeError, ValueError)) as raised:
         calendar(np.datetime64("2026-01-01"), ["day"], timezone=zone)

@@ -91,44 +91,29 @@ def test_reorder_weights(rng):
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must be of bool, or of the integers 0 and 1"),
-        (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
-        (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
-        (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
-        (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
-        (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
-        (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
-        (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; leave"),
-        (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
-        (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
-        (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),
-        (lambda: pf.mask_coordinates([[1]], scale="2"), TypeError, "scale must be a real number, not '2'"),
-        (lambda: pf.mask_coordinates([[1]], offset=np.nan), ValueError, "offset must be a finite number, not nan"),
-        (lambda: pf.relative_positions(0), ValueError, "length must be at least 1, not 0"),
-        (lambda: pf.relative_positions(2.0), TypeError, "length must be an integer, not 2.0"),
-        (lambda: pf.reorder_columns([1.0], "interleaved", "concatenated"), TypeError, "array must be a numpy array"),
-        (lambda: pf.reorder_columns(np.ones(2), "half", "concatenated"), ValueError, "source must be one of .*'half'"),
-        (lambda: pf.reorder_columns(np.ones(2), "interleaved", None), ValueError, "target must be one of .*None"),
-        (
-            lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=1),
-            ValueError,
-            "axis=1 is out of range for an array of 1 dim",
-        ),
-        (
-            lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=-2),
-            ValueError,
-            "axis must be at least -1, not -2",
-        ),
-        (
-            lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"),
-            ValueError,
-            "odd must be one of 'crop', 'zero', not 'drop'; is 'crop' meant",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "words"), [
+    (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must be of bool, or of the integers 0 and 1"),
+    (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
+    (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
+    (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
+    (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
+    (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
+    (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
+    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; leave"),
+    (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
+    (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
+    (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),
+    (lambda: pf.mask_coordinates([[1]], scale="2"), TypeError, "scale must be a real number, not '2'"),
+    (lambda: pf.mask_coordinates([[1]], offset=np.nan), ValueError, "offset must be a finite number, not nan"),
+    (lambda: pf.relative_positions(0), ValueError, "length must be at least 1, not 0"),
+    (lambda: pf.relative_positions(2.0), TypeError, "length must be an integer, not 2.0"),
+    (lambda: pf.reorder_columns([1.0], "interleaved", "concatenated"), TypeError, "array must be a numpy array"),
+    (lambda: pf.reorder_columns(np.ones(2), "half", "concatenated"), ValueError, "source must be one of .*'half'"),
+    (lambda: pf.reorder_columns(np.ones(2), "interleaved", None), ValueError, "target must be one of .*None"),
+    (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=1), ValueError, "axis=1 is out of range for an array of 1 dim"),
+    (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=-2), ValueError, "axis must be at least -1, not -2"),
+    (lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"), ValueError, "odd must be one of 'crop', 'zero', not 'drop'; is 'crop' meant"),
+])  # fmt: skip
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):
         call()
