@@ -170,36 +170,6 @@ def test_published_in_the_middle():
     np.testing.assert_allclose(gemma3[:2], [1, 0.930572033], rtol=1e-6)
 
 
-def test_published_of_other_rules():
-    """What is refused because of widths or weights can be written down; diffusion models have presets."""
-
-    def compare(found, expected):
-        np.testing.assert_allclose(np.append(found[:4], found[-2:]), expected, rtol=1e-6)
-
-    # heads of 42 values, of which 21 make 11 pairs in transformers
-    odd = pf.Rotary(42, rotary_dim=22, frequencies=1e4 ** (-2 * np.arange(11) / 21)).frequencies
-    compare(odd, [1, 0.415956199, 0.173019573, 0.0719685555, 0.000372759328, 0.000155051574])
-    # weights that are 0, as those of a new model
-    yarn = {"rope_type": "yarn", "factor": 2048.0, "original_max_position_embeddings": 512, "attention_factor": 1.0}
-    scaled = pf.Rotary(64, scaling=yarn, layout="interleaved_to_half").frequencies
-    learned = pf.Rotary(64, frequencies=scaled * np.exp(np.zeros(32)), layout="interleaved_to_half").frequencies
-    compare(learned, [1, 0.749894202, 0.562341332, 0.421696514, 8.68300489e-08, 6.51133547e-08])
-    ernie = read(ERNIE).frequencies
-    assert ernie[1] == pytest.approx(0.814617217, rel=1e-6)
-    buffer = np.concatenate([ernie[0:44:2], ernie[1:44:2], ernie[44:]])
-    compare(buffer, [1, 0.663601279, 0.440366626, 0.292227834, 3.01385808e-06, 2.4551407e-06])
-    cosmos = pf.presets.cosmos().frequencies
-    compare(cosmos, [1, 0.636571274, 0.405223007, 0.257953352, 0.000240409888, 0.000155051572])
-    ltx = pf.presets.ltx(2048)
-    assert not ltx.frequencies[0]
-    rows = ltx.frequencies[1:][1::3]
-    assert len(rows) == 341
-    compare(rows, [1.57079637, 1.61392963, 1.65824735, 1.70378196, 15288.1562, 15707.9639])
-    flux2 = pf.presets.flux2()
-    found = [flux2.frequencies[:4], flux2.frequencies[-2:]]
-    compare(np.concatenate(found), [1, 0.621849972, 0.38669739, 0.240467763, 0.00129300066, 0.000804052405])
-
-
 # ---- layouts, widths, axes, layers, scalings ---------------------------------------------------------------------------
 
 TURN, MROPE = pf.Rotary, [16, 24, 24]
@@ -236,6 +206,7 @@ NTK = {"rope_type": "ntk", "factor": 4.0}
 NULL_FACTOR = {"rope_type": "yarn", "factor": None, "original_max_position_embeddings": 4096}
 PROPORTIONAL = {"rope_type": "proportional", "partial_rotary_factor": 0.25}
 LISTS = {"rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG}
+PART = {"head_dim": 64, "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.5}}
 NEW = {"model_type": "new", "head_dim": 64, "rope_theta": 5e5, "partial_rotary_factor": 0.5}
 KINDS = {"model_type": "new", "head_dim": 8, "rope_parameters": {"a": {"rope_theta": 1e4}, "b": {"rope_theta": 5.0}}}
 HALF, LATENT = {"layout": "half"}, {"layout": "interleaved_to_half"}
@@ -350,6 +321,15 @@ READ = [
     ],
     # a factor of null is the ratio of lengths
     ({**LLAMA, "max_position_embeddings": 32768, "rope_scaling": NULL_FACTOR}, {}, TURN(128, scaling={**NULL_FACTOR, "factor": 8.0})),
+    # the first key that sets the width, the part and the base
+    (PART, HALF, TURN(64, base=1e6, rotary_dim=32)),
+    ({"text_config": PART, "head_dim": 3}, HALF, TURN(64, base=1e6, rotary_dim=32)),
+    ({"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}, HALF, TURN(128, sections=MROPE)),
+    ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": 64, "rope_interleave": True}, {}, TURN(64, **LATENT)),
+    ({"model_type": "cohere2", "head_dim": 8}, {}, TURN(8, layout="interleaved")),
+    ({"model_type": "qwen2_5_omni_dit", "head_dim": 8}, {}, TURN(8, **LATENT)),
+    ({"model_type": "gptj", "hidden_size": 4096, "num_attention_heads": 16, "rotary_dim": 64}, {}, TURN(256, rotary_dim=64, layout="interleaved")),
+    ({"model_type": "gpt_neox", "head_dim": 96, "rotary_pct": 0.25, "rotary_emb_base": 5000}, {}, TURN(96, rotary_dim=24, base=5000.0)),
     # keys that look like others, but are of other things, or say nothing
     (LLAMA | {"num_key_value_heads": 2, "v_head_dim": 8, "rotary": True, "use_rotary_pos_emb": True, "rope_scalling": None}, {}, TURN(128)),
     (
@@ -784,6 +764,8 @@ def test_objects_and_files(tmp_path):
     assert read(path) == read(str(path)) == pf.Rotary(128)
     with pytest.raises(TypeError, match=r"config must be a mapping.*not list"):
         read([1])
+    with pytest.raises(TypeError, match=r"rope_scaling.*3"):
+        read({**LLAMA, "rope_scaling": 3})
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
