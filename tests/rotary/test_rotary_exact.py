@@ -1,4 +1,4 @@
-"""Frequencies of scaled rotary encodings are exact real numbers: compared with formulas in mpmath, at any position."""
+"""Compare frequencies of scaled rotary encodings with formulas in mpmath: they are exact at any position."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ CASES = {
     "linear with a factor of cosines": (with_heads("qwen2", rope__scaling__factor=4.0, rope__scaling__attn_factor=1.5), {}, 128, (True, 128, 1e4, 0.25, 0, False, None, 1.5)),
     "deepseek2": (DEEPSEEK, {}, 64, (False, 64, 1e4, 1 / 40, 4096, True, None, 1 / (1 + 0.1 * math.log(40)))),
     "gpt-oss": (GPT_OSS, {}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
-    "gpt-oss, usual numbers that are said": (
+    "gpt-oss, default numbers as keys": (
         GPT_OSS | {f"gpt-oss.rope.scaling.yarn_{name}": 1.0 for name in ("ext_factor", "attn_factor", "beta_slow")},
         {},
         64,
@@ -115,7 +115,7 @@ CASES = {
     "phi3, long": (PHI3, {"seq_len": 4097}, 128, (True, 96, 1e4, 1.0, 0, False, LONG, 1.25)),
     "gemma3, sliding": (GEMMA3, {"layer": 4}, 256, (True, 256, 1e4)),
     "gemma3, full": (GEMMA3, {"layer": 5}, 256, (True, 256, 1e6, 0.125)),
-    "gemma3, a base of its own": (GEMMA3 | {"gemma3.rope.freq_base_swa": 2e4}, {"layer": 0}, 256, (True, 256, 2e4)),
+    "gemma3, another base of sliding layers": (GEMMA3 | {"gemma3.rope.freq_base_swa": 2e4}, {"layer": 0}, 256, (True, 256, 2e4)),
     "gemma4, sliding": (GEMMA4, {"layer": 1}, 256, (True, 256, 1e4)),
     "gemma4, full": (GEMMA4, {"layer": 2}, 512, (True, 512, 1e6, 1.0, 0, False, GEMMA4["rope_freqs.weight"])),
     "olmo3, sliding": (OLMO3, {"layer": 2}, 128, (True, 128, 5e5)),
@@ -128,7 +128,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_turns_as_ggml_does(name):
+def test_rotates_as_ggml_does(name):
     metadata, arguments, head, program = CASES[name]
     rotary = read(metadata, **arguments)
     assert rotary.head_dim == head
@@ -148,7 +148,7 @@ def test_turns_as_ggml_does(name):
     (with_heads("granite", rope__scaling__finetuned=False), [False]),
     (with_heads("granite", rope__scaling__finetuned=True), [True]),
 ], ids=lambda one: one["general.architecture"] if isinstance(one, dict) else "")  # fmt: skip
-def test_layers_that_stay(metadata, layers):
+def test_layers_without_rope(metadata, layers):
     assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
     # without layer=, the result is for the layers with RoPE
     if any(layers):
@@ -180,7 +180,7 @@ def test_layouts(layout, architectures):
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "bloom", "mpt", "bert", "t5", "mamba", "rwkv7", "nemotron_h"])
-def test_architectures_without(architecture):
+def test_architectures_without_rope(architecture):
     with pytest.raises(ValueError, match=r"no rotary encoding in llama\.cpp"):
         read(with_heads(architecture))
 
@@ -235,7 +235,7 @@ def test_files(tmp_path):
     ("phi3", {"rope_freq_base": 2e4, "rope_dimension_count": 128}),
     ("minimax-m2", {"rope_freq_base": 5e6, "key_length": 128, "rope_dimension_count": 64}),
 ])  # fmt: skip
-def test_what_transformers_reads(architecture, keys, tmp_path):
+def test_files_that_transformers_reads(architecture, keys, tmp_path):
     optional("gguf")
     utilities = optional("transformers.modeling_gguf_pytorch_utils")
     path = written(tmp_path / "model.gguf", architecture, embedding_length=4096, head_count=32, **keys)
@@ -269,15 +269,15 @@ REFUSED = {
     "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
     "sections that do not fit": (with_heads("qwen2vl", rope__dimension_sections=[16, 24, 16, 0]), {}, "add up to 64 pairs"),
     "no sections": (with_heads("qwen2vl"), {}, "dimension_sections'. is missing"),
-    "sections that nobody reads": (with_heads("llama", rope__dimension_sections=[32, 16, 16]), {}, "is not read"),
+    "sections of another architecture": (with_heads("llama", rope__dimension_sections=[32, 16, 16]), {}, "is not read"),
     "a multiplier of unknown meaning": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_log_multiplier": 0.1}, {}, "no known meaning"),
-    "turns that nobody reads": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
-    "a factor that nobody reads": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_attn_factor": 2.0}, {}, "not read by llama.cpp"),
+    "beta_fast": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
+    "attn_factor": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_attn_factor": 2.0}, {}, "not read by llama.cpp"),
     "ALiBi": (with_heads("baichuan") | {"baichuan.block_count": 40}, {}, "ALiBi"),
     "other widths of layers": (with_heads("deci", attention__key_length=[64, 128]), {}, "give layer="),
     "factors of 0": (with_heads("llama") | {"rope_freqs.weight": [*DIVISORS[:63], 0.0]}, {}, r"\['rope_freqs.weight'\]\[63\] is 0, but must be finite and above 0"),
     "factors below 0": (with_heads("llama") | {"rope_freqs.weight": -DIVISORS}, {}, r"weight'\]\[0\] is -1"),
-    "yarn that nobody asks for": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
+    "yarn without its type": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
     "another scaling of the base": (with_heads("hunyuan-dense", rope__scaling__alpha=50.0), {}, "scaling.alpha'. is unknown"),
     "another width of unknown layers": (with_heads("qwen2", attention__key_length_swa=64), {}, "which are unknown"),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
@@ -318,7 +318,7 @@ def edited(key, rng):
     )
 
 
-def test_no_key_with_a_slip_is_left_out():
+def test_errors_name_misspelt_keys():
     rng = np.random.default_rng(SEED)
     cases, edits = list(CASES.values()), 0
     while edits < 500:
@@ -333,7 +333,7 @@ def test_no_key_with_a_slip_is_left_out():
         assert repr(other) in str(error.value) or key == "general.architecture", (key, other)
 
 
-def test_what_converters_write_is_read():
+def test_keys_of_converters_are_read():
     """All keys of the package gguf are accepted, and all keys about positions are read except one."""
     constants = optional("gguf.constants")
 
@@ -376,7 +376,7 @@ def test_architectures_of_the_package():
     assert set(gguf_metadata.ARCHITECTURES) - later <= set(gguf.MODEL_ARCH_NAMES.values())
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_are_not_gguf(tmp_path):
     optional("gguf")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.gguf"):
         read(tmp_path / "nowhere.gguf")
@@ -406,7 +406,7 @@ def test_without_the_package(tmp_path, monkeypatch):
     assert read(with_heads("qwen2")) == pf.Rotary(128)
 
 
-def test_import_takes_nothing_more():
+def test_import_of_the_package_does_not_import_gguf():
     names = "{'gguf', 'posenc_fast._models.gguf', 'posenc_fast._models.exports'}"
     code = f"import sys, posenc_fast as pf; pf.Rotary(8).tables(4); print(sorted({names} & set(sys.modules)))"
     assert python(code).stdout.strip() == "[]"

@@ -1,4 +1,4 @@
-"""Rotary encodings against outputs of published code: see golden/README.md."""
+"""Compare rotary encodings with outputs of published code; see golden/README.md."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_scalings(frequencies, factor, base, scaling, arrays):
 
 
 def close(got, expected, angles):
-    """The golden README's tolerance: float32 angles are off in proportion to their size."""
+    """Allow for float32 angles, whose errors are proportional to their size; see golden/README.md."""
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 + 2.4e-7 * np.abs(angles).max())
 
 

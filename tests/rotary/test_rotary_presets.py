@@ -55,10 +55,10 @@ class Model:
         ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
         more = () if layer_type is None else (layer_type,)
         cos, sin = getattr(self.module, name)(self.config)(x, ids, *more)
-        turn = getattr(self.module, apply)
-        if "k" not in inspect.signature(turn).parameters:
-            return turn(x, cos, sin).numpy()
-        return turn(x, x, cos, sin)[0].numpy()
+        rotate = getattr(self.module, apply)
+        if "k" not in inspect.signature(rotate).parameters:
+            return rotate(x, cos, sin).numpy()
+        return rotate(x, x, cos, sin)[0].numpy()
 
 
 # preset: module, config, rotary class, settings of the config, keyword of the preset

@@ -1,4 +1,4 @@
-"""Cached keys moved to other positions: equal to a rotation for these positions, within the error bound."""
+"""Test that keys moved by `Rotary.shift` equal keys rotated at the new positions, within the error bound."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_memory_that_is_not_aligned(rng):
     np.testing.assert_array_equal(odd, rotary.shift(keys, -3))
 
 
-def exactly_turned(x, position, frequencies):
+def exactly_rotated(x, position, frequencies):
     """Return a head (half layout) rotated in real numbers, and the lengths of its pairs."""
     with mpmath.workprec(300):
         rotated, lengths = [], []
@@ -147,7 +147,7 @@ def test_error_of_several_roundings(name, shifts, rng):
     largest = 0.0
     for i in range(tokens):
         numbers = [mpmath.mpf(float(value)) for value in keys[i]]
-        exact, lengths = exactly_turned(numbers, start + i + sum(offsets), frequencies)
+        exact, lengths = exactly_rotated(numbers, start + i + sum(offsets), frequencies)
         for value, true, length in zip(cache[i], exact, lengths, strict=True):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed
