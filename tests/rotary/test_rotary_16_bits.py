@@ -1,4 +1,4 @@
-"""Rotation of float16 and bfloat16 in float32: within the error bound, with the same bits in every engine."""
+"""Test rotations of float16 and bfloat16: errors are within the bound, and all engines give the same bits."""
 
 from __future__ import annotations
 

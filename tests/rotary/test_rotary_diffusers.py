@@ -1,4 +1,4 @@
-"""Rotary presets against the rotary classes of diffusers: both rotate queries at positions of presets.positions."""
+"""Compare rotary presets with the rotary classes of diffusers: both rotate queries at positions of presets.positions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,14 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast import presets
 from posenc_fast.presets import positions
 from support.optional import optional
+from support.rotations import assert_rotated_alike
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
-# for each class or function: a function that returns its Rotary, positions and rotated queries
-CASES: dict[str, Any] = {}
 F, H, W, TEXT = 3, 4, 6, 5
-
-
-def case(*names: str):
-    """Register one case for each name of a file and a class; the function is given the module and the class."""
-
-    def register(build):
-        for name in names:
-            CASES[name] = build
-        return build
-
-    return register
 
 
 @pytest.fixture(scope="module")
@@ -42,29 +31,44 @@ def embeddings():
 
 
 class Source:
-    """A class of diffusers, and the operators that rotate by its tables."""
+    """A class or function of diffusers; its module; and functions that return the program that rotates q by tables."""
 
     def __init__(self, name: str, torch: Any, embeddings: Any) -> None:
-        where, self.name = name.split(":")
-        folder = "" if "." in where else "transformers." + ("transformer_" if where != "embeddings" else "")
-        path = "diffusers.models.embeddings" if where == "embeddings" else f"diffusers.models.{folder}{where}"
+        file, self.name = name.split(":")
+        folder = "" if "." in file else "transformers." + ("transformer_" if file != "embeddings" else "")
+        path = "diffusers.models.embeddings" if file == "embeddings" else f"diffusers.models.{folder}{file}"
         self.module = importlib.import_module(path)
-        self.made = getattr(self.module, self.name)
-        self.torch, self.embeddings = torch, embeddings
+        self.build = getattr(self.module, self.name)
+        self.torch, self.embeddings, self.cpu = torch, embeddings, torch.device("cpu")
 
     def latents(self, *shape: int) -> Any:
         return self.torch.zeros(1, 4, *shape)
 
-    def ids(self, given: Any) -> Any:
-        return self.torch.from_numpy(np.asarray(given))
+    def ids(self, positions: Any) -> Any:
+        return self.torch.from_numpy(np.asarray(positions))
 
     def real(self, tables: Any, half: bool = False) -> Any:
         return lambda q: self.embeddings.apply_rotary_emb(q, tables, use_real_unbind_dim=-2 if half else -1)
 
+    def first(self, tables: Any, half: bool = False) -> Any:
+        """Rotate by the tables of the first sequence."""
+        return self.real(tuple(table[0] for table in tables), half)
+
     def complex(self, factors: Any) -> Any:
-        return lambda q: self.embeddings.apply_rotary_emb(
-            q.transpose(1, 2), factors.reshape(1, -1, factors.shape[-1]), use_real=False
-        ).transpose(1, 2)
+        return self.swapped(
+            lambda q: self.embeddings.apply_rotary_emb(q, factors.reshape(1, -1, factors.shape[-1]), use_real=False)
+        )
+
+    def swapped(self, program: Any) -> Any:
+        """Exchange heads and tokens before the program, and after it."""
+        return lambda q: program(q.transpose(1, 2)).transpose(1, 2)
+
+    def own(self, name: str, *tables: Any) -> Any:
+        """Rotate by a function of the module, with tokens before heads."""
+        return self.swapped(lambda q: getattr(self.module, name)(q, *tables))
+
+    def without_heads(self, name: str, tables: Any) -> Any:
+        return lambda q: getattr(self.module, name)(q[:, 0], tables)[:, None]
 
     def matrices(self, rope: Any) -> Any:
         """Multiply each pair by a matrix of two by two, as several files of diffusers do."""
@@ -72,383 +76,198 @@ class Source:
         return lambda q: (parts * q.reshape(*q.shape[:-1], -1, 1, 2)).sum(-1).reshape(q.shape)
 
 
-# ---- coordinates in, tables out -------------------------------------------------------------------------------------
+# ---- programs of more than one line ---------------------------------------------------------------------------------
 
 
-@case(
-    "flux:FluxPosEmbed",
-    "longcat_image:LongCatImagePosEmbed",
-    "ovis_image:OvisImagePosEmbed",
-    "bria:BriaPosEmbed",
-    "bria:BriaEmbedND",
-    "bria_fibo:BriaFiboEmbedND",
-)
-def flux(source):
-    where = positions.flux(H, W, TEXT)
-    tables = source.made(theta=10000, axes_dim=[16, 56, 56])(source.ids(where))
-    return pf.presets.flux(), where, source.real(tables)
+def qwen_image(s: Source, p: Any) -> Any:
+    sizes = [[(1, H, W), (1, H, W + 1)]] if s.name == "QwenEmbedLayer3DRope" else [[(F, H, W)]]
+    rope = s.build(theta=10000, axes_dim=[16, 56, 56], scale_rope=True)
+    image, text = rope(sizes, device=s.cpu, max_txt_seq_len=TEXT)
+    return s.complex(s.torch.cat([text, image]))
 
 
-@case("krea2:Krea2RotaryPosEmbed")
-def krea2(source):
-    where = positions.flux(H, W, TEXT)
-    return pf.presets.krea2(), where, source.real(source.made(1000, [32, 48, 48])(source.ids(where)))
+def qwen_image_21(s: Source, p: Any) -> Any:
+    mask = s.torch.tensor([False] * TEXT + [True] * (H * W) + [False] * 2)
+    return s.complex(s.build(10000, [16, 56, 56])([(1, H, W)], mask, s.cpu))
 
 
-@case("flux2:Flux2PosEmbed", "flux3:Flux3PosEmbed")
-def flux2(source):
-    where = positions.flux2(H, W, TEXT, image=10)
-    theta = 2000 if source.name == "Flux2PosEmbed" else 10000
-    tables = source.made(theta, [32] * 4)(source.ids(where))
-    return pf.presets.flux2(theta=float(theta)), where, source.real(tables)
+def hidream(s: Source, p: Any) -> Any:
+    rope = s.build(10000, [64, 32, 32])(s.ids(p).float()[None])
+    return s.swapped(lambda q: s.module.apply_rope(q, q, rope)[0])
 
 
-@case("hidream_image:HiDreamImageEmbedND")
-def hidream(source):
-    where = positions.flux(H, W, TEXT)
-    rope = source.made(10000, [64, 32, 32])(source.ids(where).float()[None])
-    return (
-        pf.presets.hidream(),
-        where,
-        lambda q: source.module.apply_rope(q.transpose(1, 2), q.transpose(1, 2), rope)[0].transpose(1, 2),
-    )
+def ltx2(s: Source, p: Any) -> Any:
+    rope = s.build(4096)
+    tables = rope(rope.prepare_video_coords(1, F, H, W, s.cpu, fps=24.0))
+    return s.without_heads("apply_interleaved_rotary_emb", tables)
 
 
-@case("prx:PRXEmbedND")
-def prx(source):
-    where = positions.grid(H, W)
-    rope = source.made(dim=64, theta=10000, axes_dim=[32, 32])(source.ids(where).float()[None])
-    return pf.presets.prx(), where, lambda q: source.module.apply_rope(q, rope)
+MOCHI = np.random.default_rng(1).normal(size=(3, 4, 16)).astype(np.float32)
 
 
-@case("z_image:RopeEmbedder", "bria_fibo2:RopeEmbedder")
-def z_image(source):
-    where = positions.z_image(H, W, TEXT)
-    embedder = source.made(theta=256.0, axes_dims=[32, 48, 48], axes_lens=[64, 16, 16])
-    return pf.presets.z_image(), where, source.complex(embedder(source.ids(where)))
+def mochi(s: Source, p: Any) -> Any:
+    cos, sin = s.build()(s.torch.from_numpy(MOCHI), F, H, W, dtype=s.torch.float32)
 
-
-@case("minimax_h3:MiniMaxH3RotaryPosEmbed")
-def minimax_h3(source):
-    where = positions.grid(F, H, W)
-    cos, sin = source.made()(source.ids(where))
-    return (
-        pf.presets.minimax_h3(),
-        where,
-        lambda q: source.module._apply_rotary_emb(q.transpose(1, 2), cos, sin).transpose(1, 2),
-    )
-
-
-@case("autoencoders.autoencoder_kl_minimax_h3:MiniMaxH3VideoRotaryPosEmbed")
-def minimax_h3_decoder(source):
-    where = positions.grid(*(2 * np.arange(n) / n - 1 for n in (F, H, W)))
-    cos, sin = source.made(48)(source.ids(where).float()[None])
-    spectrum = pf.geometric(8, base=100.0, first=2 * np.pi)
-    rotary = pf.Rotary(48, frequencies=[spectrum] * 3, sections=[8, 8, 8])
-    return rotary, where, source.real((cos[0, :, 0], sin[0, :, 0]), half=True)
-
-
-@case("ideogram4:Ideogram4MRoPE")
-def ideogram4(source):
-    where = np.concatenate([positions.mrope([TEXT]), 65536 + positions.grid(1, H, W)])
-    cos, sin = source.made(256, 5000000, (24, 20, 20))(source.ids(where)[None])
-    return pf.presets.ideogram4(), where, source.real((cos[0], sin[0]), half=True)
-
-
-@case("cosmos3:Cosmos3VLTextRotaryEmbedding")
-def cosmos3(source):
-    where = positions.mrope([TEXT, (F, H, W)], time_step=1.5)
-    made = source.made(128, 5e6, (24, 20, 20))
-    cos, sin = made(source.ids(where.T)[:, None], "cpu", source.torch.float32)
-    return pf.presets.cosmos3(), where, source.real((cos[0], sin[0]), half=True)
-
-
-# ---- sizes in, tables out -------------------------------------------------------------------------------------------
-
-
-@case("qwenimage:QwenEmbedRope", "nucleusmoe_image:NucleusMoEEmbedRope", "qwenimage:QwenEmbedLayer3DRope")
-def qwen_image(source):
-    made = source.made(theta=10000, axes_dim=[16, 56, 56], scale_rope=True)
-    layered = source.name == "QwenEmbedLayer3DRope"
-    sizes = [[(1, H, W), (1, H, W + 1)]] if layered else [[(F, H, W)]]
-    image, text = made(sizes, device=source.torch.device("cpu"), max_txt_seq_len=TEXT)
-    if layered:
-        # the last image is the condition, at frame -1
-        second = positions.qwen_image(H, W + 1) - np.array([1, 0, 0])
-        where = np.concatenate([positions.qwen_image(H, W, TEXT), second])
-    else:
-        where = positions.qwen_image(H, W, TEXT, frames=F)
-    return pf.presets.qwen_image(), where, source.complex(source.torch.cat([text, image]))
-
-
-@case("qwenimage21:QwenImage21Rope")
-def qwen_image_21(source):
-    mask = source.torch.tensor([False] * TEXT + [True] * (H * W) + [False] * 2)
-    factors = source.made(10000, [16, 56, 56])([(1, H, W)], mask, source.torch.device("cpu"))
-    image = positions.qwen_image(H, W, image=TEXT)
-    after = TEXT + max(H, W)
-    where = np.concatenate([positions.mrope([TEXT]), image, positions.mrope([2], start=after)])
-    return pf.presets.qwen_image(), where, source.complex(factors)
-
-
-@case("lumina2:Lumina2RotaryPosEmbed")
-def lumina2(source):
-    made = source.made(theta=10000, axes_dim=[32, 32, 32], patch_size=2)
-    mask = source.torch.ones(1, TEXT, dtype=source.torch.int64)
-    _, _, _, factors, _, _ = made(source.latents(2 * H, 2 * W), mask)
-    return pf.presets.lumina2(), positions.lumina2(H, W, TEXT), source.complex(factors[0])
-
-
-@case(
-    "hunyuan_video:HunyuanVideoRotaryPosEmbed",
-    "hunyuan_video15:HunyuanVideo15RotaryPosEmbed",
-    "motif_video:MotifVideoRotaryPosEmbed",
-)
-def hunyuan_video(source):
-    tables = source.made(2, 1, [16, 56, 56])(source.latents(F, 2 * H, 2 * W))
-    return pf.presets.hunyuan_video(), positions.grid(F, H, W), source.real(tables)
-
-
-@case("hunyuan_video_framepack:HunyuanVideoFramepackRotaryPosEmbed")
-def framepack(source):
-    frames = np.array([0, 3, 20])
-    tables = source.made(2, 1, [16, 56, 56])(source.ids(frames), 2 * H, 2 * W, source.torch.device("cpu"))
-    return pf.presets.hunyuan_video(), positions.grid(frames, H, W), source.real(tables)
-
-
-@case("hunyuanimage:HunyuanImageRotaryPosEmbed")
-def hunyuan_image(source):
-    tables = source.made([2, 2], [64, 64])(source.latents(2 * H, 2 * W))
-    return pf.presets.hunyuan_image(), positions.grid(H, W), source.real(tables)
-
-
-@case(
-    "wan:WanRotaryPosEmbed",
-    "wan_animate:WanRotaryPosEmbed",
-    "skyreels_v2:SkyReelsV2RotaryPosEmbed",
-    "sana_video:WanRotaryPosEmbed",
-    "chronoedit:ChronoEditRotaryPosEmbed",
-)
-def wan(source):
-    cos, sin = source.made(128, (1, 2, 2), 64)(source.latents(F, 2 * H, 2 * W))
-    return pf.presets.wan(), positions.grid(F, H, W), source.real((cos[0, :, 0], sin[0, :, 0]))
-
-
-@case("sana_wm:SanaWMRotaryPosEmbed")
-def sana_wm(source):
-    factors = source.made(128, (1, 2, 2), 64)((F, H, W))
-    return pf.presets.wan(), positions.grid(F, H, W), source.complex(factors)
-
-
-@case("helios:HeliosRotaryPosEmbed")
-def helios(source):
-    frames = np.array([2, 5, 9])
-    made = source.made((44, 42, 42), 10000.0)(source.ids(frames[None]), H, W, "cpu")
-    tables = made.flatten(2).transpose(1, 2)
-    return (
-        pf.presets.wan(),
-        positions.grid(frames, H, W),
-        lambda q: source.module.apply_rotary_emb_transposed(q.transpose(1, 2), tables).transpose(1, 2),
-    )
-
-
-@case("cosmos:CosmosRotaryPosEmbed")
-def cosmos(source):
-    made = source.made(hidden_size=128, max_size=(128, 240, 240), patch_size=(1, 2, 2))
-    tables = made(source.latents(F, 2 * H, 2 * W), fps=30)
-    return pf.presets.cosmos(), positions.cosmos(F, H, W, fps=30), source.real(tables, half=True)
-
-
-@case("ltx:LTXVideoRotaryPosEmbed")
-def ltx(source):
-    tables = source.made(2048)(source.latents(1), F, H, W, rope_interpolation_scale=(8 / 25, 32, 32))
-    return pf.presets.ltx(), positions.ltx(F, H, W), lambda q: source.module.apply_rotary_emb(q[:, 0], tables)[:, None]
-
-
-@case("ltx2:LTX2AudioVideoRotaryPosEmbed", "sana_wm_refiner:SanaWMLTX2AudioVideoRotaryPosEmbed")
-def ltx2(source):
-    made = source.made(4096)
-    tables = made(made.prepare_video_coords(1, F, H, W, source.torch.device("cpu"), fps=24.0))
-    turn = source.module.apply_interleaved_rotary_emb
-    return pf.presets.ltx2(), positions.ltx2(F, H, W), lambda q: turn(q[:, 0], tables)[:, None]
-
-
-@case("autoencoders.ltx2_diffusion_decoder:LTX2VideoVaeRotaryPosEmbed3D")
-def ltx2_decoder(source):
-    def turn(q):
-        return source.made(64)(q.reshape(1, F, H, W, 1, 64)).reshape(q.shape)
-
-    dims = source.made(64).rope_dim_split
-    rotary = pf.Rotary(64, layout="interleaved", frequencies=[pf.geometric(d // 2) for d in dims])
-    return rotary, positions.grid(F, H, W), turn
-
-
-@case("mochi:MochiRoPE")
-def mochi(source):
-    weights = source.torch.randn(3, 4, 16, generator=source.torch.Generator().manual_seed(1))
-    cos, sin = source.made()(weights, F, H, W, dtype=source.torch.float32)
-
-    def turn(q):
+    def rotate(q: Any) -> Any:
         # as in MochiAttnProcessor2_0, whose function is local
         heads = q.reshape(*q.shape[:-1], 4, 32)
         even, odd = heads[..., 0::2], heads[..., 1::2]
-        return source.torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(q.shape)
+        return s.torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(q.shape)
 
-    return pf.presets.mochi(weights.numpy()), positions.mochi(F, H, W), turn
-
-
-@case("cogview4:CogView4RotaryPosEmbed")
-def cogview4(source):
-    tables = source.made(128, 2, (256, 256))(source.latents(2 * H, 2 * W))
-    return pf.presets.cogview4(), positions.cogview4(H, W), source.real(tables, half=True)
+    return rotate
 
 
-@case("glm_image:GlmImageRotaryPosEmbed")
-def glm_image(source):
-    tables = source.made(128, 2)(source.latents(2 * H, 2 * W))
-    return pf.presets.cogview4(), positions.grid(H, W), source.real(tables, half=True)
+def kandinsky(s: Source, p: Any) -> Any:
+    five = s.name == "Kandinsky5RoPE3D"
+    axes = [s.torch.arange(n) for n in (F, H, W)]
+    rope = s.build((16, 24, 24) if five else (32, 48, 48))
+    return s.matrices(rope(*(((1, F, H, W),) if five else ()), axes, (1.0, 2.0, 3.16)))
 
 
-@case("easyanimate:EasyAnimateRotaryPosEmbed")
-def easyanimate(source):
-    tables = source.made(2, 64)(source.latents(F, 2 * H, 2 * W))
-    return pf.presets.cogvideox(), positions.cogvideox(F, H, W), source.real(tables)
+SU = {"short_factor": [1 + 0.01 * i for i in range(48)], "long_factor": [1.0 + i for i in range(48)]}
+OMNIGEN = {"rope_type": "longrope", **SU, "original_max_position_embeddings": 4096, "max_position_embeddings": 131072}
 
 
-@case("kandinsky:Kandinsky5RoPE3D", "kandinsky6:Kandinsky6RoPE3D", "kandinsky6_sr:Kandinsky6SRRoPE3D")
-def kandinsky(source):
-    dims = (16, 24, 24) if source.name == "Kandinsky5RoPE3D" else (32, 48, 48)
-    where = [source.torch.arange(n) for n in (F, H, W)]
-    size = ((1, F, H, W),) if source.name == "Kandinsky5RoPE3D" else ()
-    rope = source.made(dims)(*size, where, (1.0, 2.0, 3.16))
-    scaled = positions.grid(F, H, W) / np.array([1.0, 2.0, 3.16])
-    return pf.presets.kandinsky5(dims), scaled, source.matrices(rope)
+def omnigen(s: Source, p: Any) -> Any:
+    return s.real(s.build(96, rope_scaling=SU)(s.torch.zeros(1), s.torch.arange(9)[None]), half=True)
 
 
-@case("kandinsky:Kandinsky5RoPE1D", "kandinsky6:Kandinsky6RoPE1D")
-def kandinsky_text(source):
-    return pf.presets.roformer(64), np.arange(9), source.matrices(source.made(64)(source.torch.arange(9)))
+def cosmos3(s: Source, p: Any) -> Any:
+    return s.first(s.build(128, 5e6, (24, 20, 20))(s.ids(p.T)[:, None], "cpu", s.torch.float32), half=True)
 
 
-# ---- one axis -------------------------------------------------------------------------------------------------------
+def lumina2(s: Source, p: Any) -> Any:
+    rope = s.build(theta=10000, axes_dim=[32, 32, 32], patch_size=2)
+    return s.complex(rope(s.latents(2 * H, 2 * W), s.torch.ones(1, TEXT, dtype=s.torch.int64))[3][0])
 
 
-@case("stable_audio3:StableAudio3RotaryEmbedding", "autoencoders.autoencoder_same:RotaryEmbedding")
-def stable_audio_3(source):
-    angles = source.made(32)(9, source.torch.device("cpu"))
-    turn = source.module._apply_rotary_partial
-    return pf.presets.stable_audio(64), np.arange(9), lambda q: turn(q.transpose(1, 2), angles).transpose(1, 2)
+def cropped(s: Source, pipeline: str, *size: int) -> Any:
+    """Return the region of the grid, from the pipeline that computes it."""
+    folder, _, file = pipeline.partition(":")
+    module = importlib.import_module(f"diffusers.pipelines.{folder}.pipeline_{file or folder}")
+    return module.get_resize_crop_region_for_grid((H, W), *size)
 
 
-@case("minimax_music3:MiniMaxMusic3RotaryEmbedding")
-def minimax_music(source):
-    tables = source.made(32)(9, source.torch.device("cpu"))
-    turn = source.module._apply_partial_rotary_emb
-    return pf.presets.stable_audio(64), np.arange(9), lambda q: turn(q.transpose(1, 2), tables).transpose(1, 2)
+def stable_audio(s: Source, p: Any) -> Any:
+    tables = s.build(32, 9, use_real=True, repeat_interleave_real=False)
+    rotate = s.real(tables, half=True)
+    return lambda q: s.torch.cat([rotate(q[..., :32]), q[..., 32:]], -1)
 
 
-@case("longcat_audio_dit:AudioDiTRotaryEmbedding")
-def longcat_audio(source):
-    tables = source.made(64)(source.torch.zeros(1, 9, 4))
-    turn = source.module._apply_rotary_emb
-    return pf.presets.llama(64, theta=1e5), np.arange(9), lambda q: turn(q.transpose(1, 2), tables).transpose(1, 2)
+def qwen_layers() -> Any:
+    # the last image is the condition, at frame -1
+    return np.concatenate([positions.qwen_image(H, W, TEXT), positions.qwen_image(H, W + 1) - np.array([1, 0, 0])])
 
 
-@case("omnigen:OmniGenSuScaledRotaryEmbedding")
-def omnigen(source):
-    factors = {"short_factor": [1 + 0.01 * i for i in range(48)], "long_factor": [1.0 + i for i in range(48)]}
-    tables = source.made(96, rope_scaling=factors)(source.torch.zeros(1), source.torch.arange(9)[None])
-    scaling = {"rope_type": "longrope", **factors, "original_max_position_embeddings": 4096}
-    rotary = pf.Rotary(96, scaling={**scaling, "max_position_embeddings": 131072})
-    return rotary, np.arange(9), source.real(tables, half=True)
+def qwen_21() -> Any:
+    image = positions.qwen_image(H, W, image=TEXT)
+    return np.concatenate([positions.mrope([TEXT]), image, positions.mrope([2], start=TEXT + max(H, W))])
 
 
-# ---- functions ------------------------------------------------------------------------------------------------------
+def unit_grid() -> Any:
+    return positions.grid(*(2 * np.arange(n) / n - 1 for n in (F, H, W)))
 
 
-@case("embeddings:get_3d_rotary_pos_embed")
-def cogvideox(source):
-    region = importlib.import_module("diffusers.pipelines.cogvideo.pipeline_cogvideox")
-    crops = region.get_resize_crop_region_for_grid((H, W), 45, 30)
-    tables = source.made(64, crops, (H, W), F)
-    return pf.presets.cogvideox(), positions.cogvideox(F, H, W), source.real(tables)
+FRAMES = np.array([0, 3, 20])
+SCALED = positions.grid(F, H, W) / np.array([1.0, 2.0, 3.16])
+H3_DECODER = pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0, first=2 * np.pi)] * 3, sections=[8, 8, 8])
+LTX2_DECODER = pf.Rotary(64, layout="interleaved", frequencies=[pf.geometric(n) for n in (8, 12, 12)])
+
+# file:class or file:function, with several if they are alike; Rotary; positions; function of the Source and positions that
+# returns the program
+CASES = [
+    # coordinates in, tables out
+    ("flux:FluxPosEmbed longcat_image:LongCatImagePosEmbed ovis_image:OvisImagePosEmbed bria:BriaPosEmbed bria:BriaEmbedND bria_fibo:BriaFiboEmbedND",
+     presets.flux(), positions.flux(H, W, TEXT), lambda s, p: s.real(s.build(theta=10000, axes_dim=[16, 56, 56])(s.ids(p)))),
+    ("krea2:Krea2RotaryPosEmbed", presets.krea2(), positions.flux(H, W, TEXT), lambda s, p: s.real(s.build(1000, [32, 48, 48])(s.ids(p)))),
+    ("flux2:Flux2PosEmbed", presets.flux2(), positions.flux2(H, W, TEXT, image=10), lambda s, p: s.real(s.build(2000, [32] * 4)(s.ids(p)))),
+    ("flux3:Flux3PosEmbed", presets.flux2(theta=1e4), positions.flux2(H, W, TEXT, image=10), lambda s, p: s.real(s.build(10000, [32] * 4)(s.ids(p)))),
+    ("hidream_image:HiDreamImageEmbedND", presets.hidream(), positions.flux(H, W, TEXT), hidream),
+    ("prx:PRXEmbedND", presets.prx(), positions.grid(H, W),
+     lambda s, p: lambda q: s.module.apply_rope(q, s.build(dim=64, theta=10000, axes_dim=[32, 32])(s.ids(p).float()[None]))),
+    ("z_image:RopeEmbedder bria_fibo2:RopeEmbedder", presets.z_image(), positions.z_image(H, W, TEXT),
+     lambda s, p: s.complex(s.build(theta=256.0, axes_dims=[32, 48, 48], axes_lens=[64, 16, 16])(s.ids(p)))),
+    ("minimax_h3:MiniMaxH3RotaryPosEmbed", presets.minimax_h3(), positions.grid(F, H, W), lambda s, p: s.own("_apply_rotary_emb", *s.build()(s.ids(p)))),
+    ("autoencoders.autoencoder_kl_minimax_h3:MiniMaxH3VideoRotaryPosEmbed", H3_DECODER, unit_grid(),
+     lambda s, p: s.real(tuple(table[0, :, 0] for table in s.build(48)(s.ids(p).float()[None])), half=True)),
+    ("ideogram4:Ideogram4MRoPE", presets.ideogram4(), np.concatenate([positions.mrope([TEXT]), 65536 + positions.grid(1, H, W)]),
+     lambda s, p: s.first(s.build(256, 5000000, (24, 20, 20))(s.ids(p)[None]), half=True)),
+    ("cosmos3:Cosmos3VLTextRotaryEmbedding", presets.cosmos3(), positions.mrope([TEXT, (F, H, W)], time_step=1.5), cosmos3),
+    # sizes in, tables out
+    ("qwenimage:QwenEmbedRope nucleusmoe_image:NucleusMoEEmbedRope", presets.qwen_image(), positions.qwen_image(H, W, TEXT, frames=F), qwen_image),
+    ("qwenimage:QwenEmbedLayer3DRope", presets.qwen_image(), qwen_layers(), qwen_image),
+    ("qwenimage21:QwenImage21Rope", presets.qwen_image(), qwen_21(), qwen_image_21),
+    ("lumina2:Lumina2RotaryPosEmbed", presets.lumina2(), positions.lumina2(H, W, TEXT), lumina2),
+    ("hunyuan_video:HunyuanVideoRotaryPosEmbed hunyuan_video15:HunyuanVideo15RotaryPosEmbed motif_video:MotifVideoRotaryPosEmbed",
+     presets.hunyuan_video(), positions.grid(F, H, W), lambda s, p: s.real(s.build(2, 1, [16, 56, 56])(s.latents(F, 2 * H, 2 * W)))),
+    ("hunyuan_video_framepack:HunyuanVideoFramepackRotaryPosEmbed", presets.hunyuan_video(), positions.grid(FRAMES, H, W),
+     lambda s, p: s.real(s.build(2, 1, [16, 56, 56])(s.ids(FRAMES), 2 * H, 2 * W, s.cpu))),
+    ("hunyuanimage:HunyuanImageRotaryPosEmbed", presets.hunyuan_image(), positions.grid(H, W), lambda s, p: s.real(s.build([2, 2], [64, 64])(s.latents(2 * H, 2 * W)))),
+    ("wan:WanRotaryPosEmbed wan_animate:WanRotaryPosEmbed skyreels_v2:SkyReelsV2RotaryPosEmbed sana_video:WanRotaryPosEmbed chronoedit:ChronoEditRotaryPosEmbed",
+     presets.wan(), positions.grid(F, H, W), lambda s, p: s.real(tuple(table[0, :, 0] for table in s.build(128, (1, 2, 2), 64)(s.latents(F, 2 * H, 2 * W))))),
+    ("sana_wm:SanaWMRotaryPosEmbed", presets.wan(), positions.grid(F, H, W), lambda s, p: s.complex(s.build(128, (1, 2, 2), 64)((F, H, W)))),
+    ("helios:HeliosRotaryPosEmbed", presets.wan(), positions.grid(FRAMES, H, W),
+     lambda s, p: s.own("apply_rotary_emb_transposed", s.build((44, 42, 42), 10000.0)(s.ids(FRAMES[None]), H, W, "cpu").flatten(2).transpose(1, 2))),
+    ("cosmos:CosmosRotaryPosEmbed", presets.cosmos(), positions.cosmos(F, H, W, fps=30),
+     lambda s, p: s.real(s.build(hidden_size=128, max_size=(128, 240, 240), patch_size=(1, 2, 2))(s.latents(F, 2 * H, 2 * W), fps=30), half=True)),
+    ("ltx:LTXVideoRotaryPosEmbed", presets.ltx(), positions.ltx(F, H, W),
+     lambda s, p: s.without_heads("apply_rotary_emb", s.build(2048)(s.latents(1), F, H, W, rope_interpolation_scale=(8 / 25, 32, 32)))),
+    ("ltx2:LTX2AudioVideoRotaryPosEmbed sana_wm_refiner:SanaWMLTX2AudioVideoRotaryPosEmbed", presets.ltx2(), positions.ltx2(F, H, W), ltx2),
+    ("autoencoders.ltx2_diffusion_decoder:LTX2VideoVaeRotaryPosEmbed3D", LTX2_DECODER, positions.grid(F, H, W),
+     lambda s, p: lambda q: s.build(64)(q.reshape(1, F, H, W, 1, 64)).reshape(q.shape)),
+    ("mochi:MochiRoPE", presets.mochi(MOCHI), positions.mochi(F, H, W), mochi),
+    ("cogview4:CogView4RotaryPosEmbed", presets.cogview4(), positions.cogview4(H, W), lambda s, p: s.real(s.build(128, 2, (256, 256))(s.latents(2 * H, 2 * W)), half=True)),
+    ("glm_image:GlmImageRotaryPosEmbed", presets.cogview4(), positions.grid(H, W), lambda s, p: s.real(s.build(128, 2)(s.latents(2 * H, 2 * W)), half=True)),
+    ("easyanimate:EasyAnimateRotaryPosEmbed", presets.cogvideox(), positions.cogvideox(F, H, W), lambda s, p: s.real(s.build(2, 64)(s.latents(F, 2 * H, 2 * W)))),
+    ("kandinsky:Kandinsky5RoPE3D", presets.kandinsky5((16, 24, 24)), SCALED, kandinsky),
+    ("kandinsky6:Kandinsky6RoPE3D kandinsky6_sr:Kandinsky6SRRoPE3D", presets.kandinsky5((32, 48, 48)), SCALED, kandinsky),
+    # one axis
+    ("kandinsky:Kandinsky5RoPE1D kandinsky6:Kandinsky6RoPE1D", presets.roformer(64), np.arange(9), lambda s, p: s.matrices(s.build(64)(s.torch.arange(9)))),
+    ("stable_audio3:StableAudio3RotaryEmbedding autoencoders.autoencoder_same:RotaryEmbedding", presets.stable_audio(64), np.arange(9),
+     lambda s, p: s.own("_apply_rotary_partial", s.build(32)(9, s.cpu))),
+    ("minimax_music3:MiniMaxMusic3RotaryEmbedding", presets.stable_audio(64), np.arange(9), lambda s, p: s.own("_apply_partial_rotary_emb", s.build(32)(9, s.cpu))),
+    ("longcat_audio_dit:AudioDiTRotaryEmbedding", presets.llama(64, theta=1e5), np.arange(9),
+     lambda s, p: s.own("_apply_rotary_emb", s.build(64)(s.torch.zeros(1, 9, 4)))),
+    ("omnigen:OmniGenSuScaledRotaryEmbedding", pf.Rotary(96, scaling=OMNIGEN), np.arange(9), omnigen),
+    # functions
+    ("embeddings:get_3d_rotary_pos_embed", presets.cogvideox(), positions.cogvideox(F, H, W), lambda s, p: s.real(s.build(64, cropped(s, "cogvideo:cogvideox", 45, 30), (H, W), F))),
+    ("embeddings:get_2d_rotary_pos_embed", presets.hunyuan_dit(), positions.cropped(H, W, base_rows=32, base_columns=32),
+     lambda s, p: s.real(s.build(88, cropped(s, "hunyuandit", 32), (H, W), use_real=True, output_type="pt"))),
+    ("embeddings:get_2d_rotary_pos_embed_lumina", presets.lumina_next(96, linear_factor=1.5, ntk_factor=2.0), positions.grid(H, W),
+     lambda s, p: s.complex(s.build(96, H, W, linear_factor=1.5, ntk_factor=2.0))),
+    ("embeddings:get_1d_rotary_pos_embed", presets.stable_audio(), np.arange(9), stable_audio),
+]  # fmt: skip
 
 
-@case("embeddings:get_2d_rotary_pos_embed")
-def hunyuan_dit(source):
-    region = importlib.import_module("diffusers.pipelines.hunyuandit.pipeline_hunyuandit")
-    crops = region.get_resize_crop_region_for_grid((H, W), 32)
-    tables = source.made(88, crops, (H, W), use_real=True, output_type="pt")
-    return pf.presets.hunyuan_dit(), positions.cropped(H, W, base_rows=32, base_columns=32), source.real(tables)
-
-
-@case("embeddings:get_2d_rotary_pos_embed_lumina")
-def lumina_next(source):
-    factors = source.made(96, H, W, linear_factor=1.5, ntk_factor=2.0)
-    rotary = pf.presets.lumina_next(96, linear_factor=1.5, ntk_factor=2.0)
-    return rotary, positions.grid(H, W), source.complex(factors)
-
-
-@case("embeddings:get_1d_rotary_pos_embed")
-def stable_audio(source):
-    tables = source.made(32, 9, use_real=True, repeat_interleave_real=False)
-
-    def turn(q):
-        rotated = source.embeddings.apply_rotary_emb(q[..., :32], tables, use_real_unbind_dim=-2)
-        return source.torch.cat([rotated, q[..., 32:]], -1)
-
-    return pf.presets.stable_audio(), np.arange(9), turn
-
-
-# ---- comparison -----------------------------------------------------------------------------------------------------
-
-
-def pairs(x, rotary):
-    """Return pairs as complex numbers (..., pairs)."""
-    turning = np.asarray(x, np.float64)[..., : rotary.rotary_dim]
-    if rotary._settings.layout == "interleaved":
-        return turning[..., 0::2] + 1j * turning[..., 1::2]
-    return turning[..., : rotary.rotary_dim // 2] + 1j * turning[..., rotary.rotary_dim // 2 :]
-
-
-def alike(rotary, where, q, theirs):
-    """Compare up to the rounding of float32 angles: sums of rounded products of rounded frequencies."""
-    ours = rotary.apply(q, positions=where)
-    np.testing.assert_array_equal(ours[..., rotary.rotary_dim :], theirs[..., rotary.rotary_dim :])
-    angles = (
-        np.abs(np.asarray(where, np.float64).reshape(len(where), -1))
-        @ np.abs(rotary._angles_of("cos").frequencies.reshape(rotary.rotary_dim // 2, -1)).T
-    )
-    allowed = np.abs(pairs(q, rotary)) * (1e-6 + 5e-7 * angles)
-    assert (np.abs(pairs(ours, rotary) - pairs(theirs, rotary)) <= allowed).all()
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_class(name, torch, embeddings, rng):
-    rotary, where, turn = CASES[name](Source(name, torch, embeddings))
+@pytest.mark.parametrize(
+    ("name", "rotary", "where", "program"),
+    [pytest.param(name, *case, id=name) for names, *case in CASES for name in names.split()],
+)
+def test_class(name, rotary, where, program, torch, embeddings, rng):
     q = rng.standard_normal((1, 1, len(where), rotary.head_dim), np.float32)
-    alike(rotary, where, q, turn(torch.from_numpy(q)).numpy())
+    rotated = program(Source(name, torch, embeddings), where)(torch.from_numpy(q))
+    assert_rotated_alike(rotary, where, q, rotated.numpy())
 
 
 def test_heads_of_ltx2(torch, embeddings, rng):
     """Split pairs: each head has a part of the frequencies."""
     source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
-    made = source.made(256, rope_type="split", num_attention_heads=4)
-    cos, sin = made(made.prepare_video_coords(1, F, H, W, torch.device("cpu")))
+    rope = source.build(256, rope_type="split", num_attention_heads=4)
+    cos, sin = rope(rope.prepare_video_coords(1, F, H, W, torch.device("cpu")))
     q = rng.standard_normal((1, 4, F * H * W, 64), np.float32)
     theirs = source.module.apply_split_rotary_emb(torch.from_numpy(q), (cos, sin)).numpy()
     for head in range(4):
-        rotary = pf.presets.ltx2_split(256, head=head, heads=4)
-        alike(rotary, positions.ltx2(F, H, W), q[:, head : head + 1], theirs[:, head : head + 1])
+        rotary = presets.ltx2_split(256, head=head, heads=4)
+        assert_rotated_alike(rotary, positions.ltx2(F, H, W), q[:, head : head + 1], theirs[:, head : head + 1])
 
 
 def test_audio_of_ltx2(torch, embeddings, rng):
     source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
-    made = source.made(2048, modality="audio")
-    tables = made(made.prepare_audio_coords(1, 7, torch.device("cpu")))
+    rope = source.build(2048, modality="audio")
+    tables = rope(rope.prepare_audio_coords(1, 7, torch.device("cpu")))
     q = rng.standard_normal((1, 1, 7, 2048), np.float32)
     theirs = source.module.apply_interleaved_rotary_emb(torch.from_numpy(q)[:, 0], tables)[:, None].numpy()
-    alike(pf.presets.ltx2(2048, axes=1), positions.ltx2_audio(7), q, theirs)
+    assert_rotated_alike(presets.ltx2(2048, axes=1), positions.ltx2_audio(7), q, theirs)
 
 
 def test_positions_of_pipelines(torch, embeddings):
@@ -475,12 +294,12 @@ def test_positions_of_pipelines(torch, embeddings):
 def test_no_rotation(torch, embeddings):
     """ERNIE-Image rotates the two values of a pair by two angles."""
     source = Source("ernie_image:ErnieImageEmbedND3", torch, embeddings)
-    angles = source.made(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))
+    angles = source.build(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))
     first, second = angles.flatten()[:64], angles.flatten()[64:]
     assert not torch.allclose(first, second)
 
 
 def test_positional_embedding_of_rows_and_columns(torch, embeddings):
     table = embeddings.get_2d_sincos_pos_embed(16, (H, W), base_size=8, interpolation_scale=2.0, output_type="pt")
-    ours = pf.grid([H, W], pf.presets.diffusers_2d(16, (H, W), base_size=8, interpolation_scale=2.0))
+    ours = pf.grid([H, W], presets.diffusers_2d(16, (H, W), base_size=8, interpolation_scale=2.0))
     np.testing.assert_allclose(table.numpy(), ours.reshape(H * W, 16), atol=1e-6)

@@ -1,4 +1,4 @@
-"""Frequencies of scaled rotary encodings are exact real numbers: compared with formulas in mpmath, at any position."""
+"""Compare frequencies of scaled rotary encodings with formulas in mpmath: they are exact at any position."""
 
 from __future__ import annotations
 
@@ -81,35 +81,11 @@ FACTORS = [1.0 + 0.7 * i for i in range(32)]
 # rotary_dim, base, scaling, the formula, the attention factor
 CASES = {
     "linear": (64, 5e5, {"rope_type": "linear", "factor": 3.0}, lambda d, b: [v / 3 for v in plain(d, b)], lambda: 1),
-    "dynamic": (
-        64,
-        1e4,
-        {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048, "seq_len": 7000},
-        lambda d, b: ntk(d, b, mpf(2) * 7000 / 2048 - 1),
-        lambda: 1,
-    ),
+    "dynamic": (64, 1e4, {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048, "seq_len": 7000}, lambda d, b: ntk(d, b, mpf(2) * 7000 / 2048 - 1), lambda: 1),
     "ntk": (96, 1e4, {"rope_type": "ntk", "alpha": 1000.0}, lambda d, b: ntk(d, b, 1000), lambda: 1),
-    "ntk_fixed": (
-        64,
-        1e4,
-        {"rope_type": "ntk_fixed", "factor": 5.0},
-        lambda d, b: [v / mpf(5) ** (mpf(2) / d) for v in plain(d, mpf(b) * 5)],
-        lambda: 1,
-    ),
-    "ntk_mixed": (
-        64,
-        1e4,
-        {"rope_type": "ntk_mixed", "factor": 5.0, "b": 0.625},
-        lambda d, b: ntk_mixed(d, b, 5, 0.625),
-        lambda: 1,
-    ),
-    "yarn": (
-        64,
-        1e4,
-        {"rope_type": "yarn", **YARN},
-        lambda d, b: yarn(d, b, 4, 4096),
-        lambda: mpmath.log(4) / 10 + 1,
-    ),
+    "ntk_fixed": (64, 1e4, {"rope_type": "ntk_fixed", "factor": 5.0}, lambda d, b: [v / mpf(5) ** (mpf(2) / d) for v in plain(d, mpf(b) * 5)], lambda: 1),
+    "ntk_mixed": (64, 1e4, {"rope_type": "ntk_mixed", "factor": 5.0, "b": 0.625}, lambda d, b: ntk_mixed(d, b, 5, 0.625), lambda: 1),
+    "yarn": (64, 1e4, {"rope_type": "yarn", **YARN}, lambda d, b: yarn(d, b, 4, 4096), lambda: mpmath.log(4) / 10 + 1),
     "yarn-untruncated": (
         64,
         150000.0,
@@ -118,13 +94,7 @@ CASES = {
         lambda: mpmath.log(32) / 10 + 1,
     ),
     # the last unscaled pair is beyond the existing pairs
-    "yarn-small-base": (
-        16,
-        10.0,
-        {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1000},
-        lambda d, b: yarn(d, b, 4, 1000),
-        lambda: mpmath.log(4) / 10 + 1,
-    ),
+    "yarn-small-base": (16, 10.0, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1000}, lambda d, b: yarn(d, b, 4, 1000), lambda: mpmath.log(4) / 10 + 1),
     "yarn-mscale": (
         64,
         1e4,
@@ -155,14 +125,8 @@ CASES = {
         lambda: mpmath.sqrt(1 + mpmath.log(32) / mpmath.log(4096)),
     ),
     "llama3": (128, 5e5, {"rope_type": "llama3", **LLAMA3}, lambda d, b: llama3(d, b, **LLAMA3), lambda: 1),
-    "proportional": (
-        64,
-        1e6,
-        {"rope_type": "proportional", "factor": 3.0, "partial_rotary_factor": 0.25},
-        lambda d, b: [v / 3 if i < 8 else mpf(0) for i, v in enumerate(plain(d, b))],
-        lambda: 1,
-    ),
-}
+    "proportional": (64, 1e6, {"rope_type": "proportional", "factor": 3.0, "partial_rotary_factor": 0.25}, lambda d, b: [v / 3 if i < 8 else mpf(0) for i, v in enumerate(plain(d, b))], lambda: 1),
+}  # fmt: skip
 
 
 @pytest.fixture(params=CASES)

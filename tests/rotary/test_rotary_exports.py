@@ -55,18 +55,14 @@ def run_onnx(domain, x, positions, cache, dtype):
 
 @pytest.mark.parametrize("domain", ["", "com.microsoft"], ids=["ai.onnx", "com.microsoft"])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-@pytest.mark.parametrize(
-    "rotary",
-    [
-        pf.Rotary(64, base=5e5),
-        pf.Rotary(64, layout="interleaved"),
-        pf.Rotary(64, rotary_dim=32),
-        pf.Rotary(64, layout="interleaved", rotary_dim=32),
-        pf.Rotary(64, scaling=YARN),
-        pf.Rotary(64, frequencies=pf.linear(32, 0.1, 1.0), attention_factor=0.5),
-    ],
-    ids=["half", "interleaved", "a part", "a part, interleaved", "attention factor", "frequencies"],
-)
+@pytest.mark.parametrize("rotary", [
+    pf.Rotary(64, base=5e5),
+    pf.Rotary(64, layout="interleaved"),
+    pf.Rotary(64, rotary_dim=32),
+    pf.Rotary(64, layout="interleaved", rotary_dim=32),
+    pf.Rotary(64, scaling=YARN),
+    pf.Rotary(64, frequencies=pf.linear(32, 0.1, 1.0), attention_factor=0.5),
+], ids=["half", "interleaved", "a part", "a part, interleaved", "attention factor", "frequencies"])  # fmt: skip
 def test_onnx_runtime(rotary, dtype, domain):
     rng = np.random.default_rng(5)
     x = rng.normal(size=(2, 4, 50, 64)).astype(dtype)
@@ -142,17 +138,13 @@ def test_what_transformers_computes(name):
     assert factor == pytest.approx(rotary.attention_factor, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "rotary",
-    [
-        *CONFIGS.values(),
-        pf.Rotary(128, sections=[16, 24, 24]),
-        pf.Rotary(64, sections=IN_TURN),
-        pf.Rotary(192, rotary_dim=64),
-        pf.Rotary(96, rotary_dim=22),
-    ],
-    ids=[*CONFIGS, "sections", "interleaved sections", "a third", "no simple part"],
-)
+@pytest.mark.parametrize("rotary", [
+    *CONFIGS.values(),
+    pf.Rotary(128, sections=[16, 24, 24]),
+    pf.Rotary(64, sections=IN_TURN),
+    pf.Rotary(192, rotary_dim=64),
+    pf.Rotary(96, rotary_dim=22),
+], ids=[*CONFIGS, "sections", "interleaved sections", "a third", "no simple part"])  # fmt: skip
 def test_config_comes_back(rotary):
     config = json.loads(json.dumps(rotary.config()))
     seq_len = dict(rotary._settings.parameters).get("seq_len")
@@ -163,18 +155,14 @@ def test_config_comes_back(rotary):
     np.testing.assert_array_equal(again.tables(5)[0], rotary.tables(5)[0])
 
 
-@pytest.mark.parametrize(
-    "rotary",
-    [
-        pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1]),
-        pf.Rotary(8, scaling=XPOS),
-        pf.Rotary(8, scaling={"rope_type": "ntk", "alpha": 2.0}),
-        pf.Rotary(8, scaling={"rope_type": "axial"}, sections=[2, 2]),
-        pf.Rotary(8, sections=[1, 0, 0, 1]),
-        pf.Rotary(16, rotary_dim=8, scaling={"rope_type": "proportional"}),
-    ],
-    ids=["frequencies", "xpos", "ntk", "axial", "sections", "a part of a part"],
-)
+@pytest.mark.parametrize("rotary", [
+    pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1]),
+    pf.Rotary(8, scaling=XPOS),
+    pf.Rotary(8, scaling={"rope_type": "ntk", "alpha": 2.0}),
+    pf.Rotary(8, scaling={"rope_type": "axial"}, sections=[2, 2]),
+    pf.Rotary(8, sections=[1, 0, 0, 1]),
+    pf.Rotary(16, rotary_dim=8, scaling={"rope_type": "proportional"}),
+], ids=["frequencies", "xpos", "ntk", "axial", "sections", "a part of a part"])  # fmt: skip
 def test_config_cannot_say_it(rotary):
     assert rotary.config() is None
 
@@ -182,38 +170,30 @@ def test_config_cannot_say_it(rotary):
 # ---- GGUF -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("architecture", "rotary"),
-    [
-        ("qwen2", pf.Rotary(128, base=1e6)),
-        ("llama", pf.Rotary(128, base=5e5, layout="interleaved")),
-        ("phi2", pf.Rotary(80, rotary_dim=32)),
-        ("qwen3", pf.Rotary(64, scaling=LINEAR)),
-        ("qwen3", pf.Rotary(64, base=1e6, scaling=YARN)),
-        ("mistral3", pf.Rotary(64, layout="interleaved", scaling={**YARN, "beta_fast": 24.0, "beta_slow": 2.0})),
-        ("qwen2vl", pf.Rotary(128, base=1e6, sections=[16, 24, 24])),
-        ("qwen3vl", pf.Rotary(64, base=5e6, sections=IN_TURN)),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
+@pytest.mark.parametrize(("architecture", "rotary"), [
+    ("qwen2", pf.Rotary(128, base=1e6)),
+    ("llama", pf.Rotary(128, base=5e5, layout="interleaved")),
+    ("phi2", pf.Rotary(80, rotary_dim=32)),
+    ("qwen3", pf.Rotary(64, scaling=LINEAR)),
+    ("qwen3", pf.Rotary(64, base=1e6, scaling=YARN)),
+    ("mistral3", pf.Rotary(64, layout="interleaved", scaling={**YARN, "beta_fast": 24.0, "beta_slow": 2.0})),
+    ("qwen2vl", pf.Rotary(128, base=1e6, sections=[16, 24, 24])),
+    ("qwen3vl", pf.Rotary(64, base=5e6, sections=IN_TURN)),
+], ids=lambda one: one if isinstance(one, str) else "")  # fmt: skip
 def test_gguf_comes_back(architecture, rotary):
     assert pf.Rotary.from_gguf(rotary.gguf(architecture)) == rotary
 
 
-@pytest.mark.parametrize(
-    ("architecture", "rotary"),
-    [
-        ("llama", pf.Rotary(64, base=5e5, layout="interleaved", scaling=LLAMA3)),
-        ("qwen3", pf.Rotary(64, scaling=DYNAMIC)),
-        ("qwen3", pf.Rotary(64, scaling=SLOW)),
-        ("qwen3", pf.Rotary(64, scaling=DEEPSEEK)),
-        ("phi3", pf.Rotary(64, scaling={**LONG, "seq_len": 4097})),
-        ("phi3", pf.Rotary(96, rotary_dim=64, scaling={**LONG, "seq_len": 10})),
-        ("qwen2", pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1], attention_factor=0.5)),
-        ("gemma4", pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
+@pytest.mark.parametrize(("architecture", "rotary"), [
+    ("llama", pf.Rotary(64, base=5e5, layout="interleaved", scaling=LLAMA3)),
+    ("qwen3", pf.Rotary(64, scaling=DYNAMIC)),
+    ("qwen3", pf.Rotary(64, scaling=SLOW)),
+    ("qwen3", pf.Rotary(64, scaling=DEEPSEEK)),
+    ("phi3", pf.Rotary(64, scaling={**LONG, "seq_len": 4097})),
+    ("phi3", pf.Rotary(96, rotary_dim=64, scaling={**LONG, "seq_len": 10})),
+    ("qwen2", pf.Rotary(8, frequencies=[1.0, 0.5, 0.25, 0.1], attention_factor=0.5)),
+    ("gemma4", pf.Rotary(64, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})),
+], ids=lambda one: one if isinstance(one, str) else "")  # fmt: skip
 def test_gguf_by_factors(architecture, rotary, tmp_path):
     gguf = optional("gguf")
     metadata = rotary.gguf(architecture)
@@ -240,24 +220,20 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
         assert again.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("rotary", "architecture", "words"),
-    [
-        (pf.Rotary(8), "llama", "which llama.cpp uses for 'llama'; permute"),
-        (pf.Rotary(8), "lama", "'lama' is unknown; is 'llama' meant"),
-        (pf.Rotary(8), "gpt2", "no rotary encoding"),
-        (pf.Rotary(8), None, "general.architecture"),
-        (pf.Rotary(8, scaling=XPOS), "qwen2", "no keys"),
-        (pf.Rotary(8, sections=[2, 2]), "qwen2", "several axes"),
-        (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "contiguous sections"),
-        (pf.Rotary(8), "qwen2vl", "sections do not fit"),
-        (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "interleaved sections"),
-        (pf.Rotary(8, frequencies=[1.0, -0.5, 0.25, 0.1]), "qwen2", "negative"),
-        (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "not a positive float32"),
-        (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "not a positive float32"),
-    ],
-    ids=lambda one: one if isinstance(one, str) else "",
-)
+@pytest.mark.parametrize(("rotary", "architecture", "words"), [
+    (pf.Rotary(8), "llama", "which llama.cpp uses for 'llama'; permute"),
+    (pf.Rotary(8), "lama", "'lama' is unknown; is 'llama' meant"),
+    (pf.Rotary(8), "gpt2", "no rotary encoding"),
+    (pf.Rotary(8), None, "general.architecture"),
+    (pf.Rotary(8, scaling=XPOS), "qwen2", "no keys"),
+    (pf.Rotary(8, sections=[2, 2]), "qwen2", "several axes"),
+    (pf.Rotary(8, sections=[1, 0, 0, 1]), "qwen2vl", "contiguous sections"),
+    (pf.Rotary(8), "qwen2vl", "sections do not fit"),
+    (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "interleaved sections"),
+    (pf.Rotary(8, frequencies=[1.0, -0.5, 0.25, 0.1]), "qwen2", "negative"),
+    (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "not a positive float32"),
+    (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "not a positive float32"),
+], ids=lambda one: one if isinstance(one, str) else "")  # fmt: skip
 def test_gguf_refused(rotary, architecture, words):
     with pytest.raises(ValueError, match=words):
         rotary.gguf(architecture)

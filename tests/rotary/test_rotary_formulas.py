@@ -1,4 +1,4 @@
-"""Rotary presets against independent formulas: frequencies, axes, layouts and widths, without their sources."""
+"""Compare rotary presets with independent formulas: frequencies, axes, layouts and widths."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def powers(base, dim, count=None):
 
 
 def one(base, head, dim=None, layout="half", sign=1):
-    """One axis."""
+    """Return the expected values of one axis."""
     dim = dim or head
     return head, dim, layout, sign * powers(base, dim), [0] * (dim // 2)
 
 
 def several(base, dims, layout="interleaved", head=None, factor=1.0):
-    """Axis after axis."""
+    """Return the expected values of several axes, one after another."""
     parts = [factor * powers(base, dim) for dim in dims]
     axes = np.repeat(np.arange(len(dims)), [dim // 2 for dim in dims]).tolist()
     return head or sum(dims), sum(dims), layout, np.concatenate(parts), axes
 
 
 def shared(base, head, axes, dim=None, layout="half"):
-    """One list of frequencies, with pairs that read different axes."""
+    """Return the expected values of one list of frequencies whose pairs read different axes."""
     return head, dim or head, layout, powers(base, dim or head), axes
 
 
@@ -38,7 +38,7 @@ def thirds(pairs, h, w):
 
 
 def yarn(base, dim, factor, original, truncate=True):
-    """Peng et al.: keep pairs with more than 32 turns over the original length, and divide pairs with less than one."""
+    """Return the frequencies of Peng et al.: pairs with over 32 turns in the original length stay, with under one divide."""
     plain = powers(base, dim)
     low, high = (dim * np.log(original / (turns * 2 * PI)) / (2 * np.log(base)) for turns in (32, 1))
     if truncate:
@@ -75,11 +75,7 @@ FORMULAS = {
     "cogvideox": several(1e4, (16, 24, 24)),
     "cogview4": several(1e4, (64, 64), "half"),
     "cohere": one(5e5, 128, layout="interleaved"),
-    "cosmos": with_frequencies(
-        128,
-        np.concatenate([powers(base, dim) for base, dim in zip(cosmos_bases(), (44, 42, 42), strict=True)]),
-        axes=[0] * 22 + [1] * 21 + [2] * 21,
-    ),
+    "cosmos": with_frequencies(128, np.concatenate([powers(base, dim) for base, dim in zip(cosmos_bases(), (44, 42, 42), strict=True)]), axes=[0] * 22 + [1] * 21 + [2] * 21),
     "cosmos3": shared(5e6, 128, thirds(64, 20, 20)),
     "deepseek_v2": with_frequencies(64, yarn(1e4, 64, 40, 4096), "interleaved"),
     "deepseek_v3": with_frequencies(64, yarn(1e4, 64, 40, 4096), "interleaved_to_half"),
@@ -127,9 +123,7 @@ FORMULAS = {
     "nomic_bert": one(1e3, 64),
     "pe_audio": one(2e4, 128, layout="interleaved"),
     "phi": one(1e4, 64, 32),
-    "pixtral": with_frequencies(
-        64, np.concatenate([powers(1e4, 64)[0::2], powers(1e4, 64)[1::2]]), axes=[0] * 16 + [1] * 16
-    ),
+    "pixtral": with_frequencies(64, np.concatenate([powers(1e4, 64)[0::2], powers(1e4, 64)[1::2]]), axes=[0] * 16 + [1] * 16),
     "prx": several(1e4, (32, 32)),
     "qwen2_vl": shared(1e6, 128, [0] * 16 + [1] * 24 + [2] * 24),
     "qwen2_vl_vision": several(1e4, (40, 40), "half"),
@@ -143,9 +137,9 @@ FORMULAS = {
     "wan": several(1e4, (44, 42, 42)),
     "wav2vec2_conformer": one(1e4, 64),
     "z_image": several(256.0, (32, 48, 48)),
-}
+}  # fmt: skip
 FACTORS = {"gpt_oss": 0.1 * np.log(32) + 1}
-# with arguments, or with all axes in each angle
+# presets with arguments, or with sums over all axes
 OTHERS = {"lightglue", "ltx2_split", "mochi"}
 
 
@@ -158,8 +152,7 @@ def test_formula(name):
     assert list(rotary._settings.axes or [0] * (dim // 2)) == axes
     assert rotary.ndim == max(axes) + 1
     assert rotary.attention_factor == pytest.approx(FACTORS.get(name, 1.0), rel=1e-12)
-    said = FACTS[name].axes
-    assert str(rotary.ndim) in said.split(" or ")
+    assert str(rotary.ndim) in FACTS[name].axes.split(" or ")
 
 
 def test_every_preset_has_a_formula():
@@ -176,7 +169,7 @@ def test_kinds_of_layers():
 
 
 def test_learned_frequencies(rng):
-    """Rows of a checkpoint's arrays are pairs. Heads are adjacent."""
+    """In arrays of a checkpoint, rows are pairs, and the pairs of a head are adjacent."""
     weights = rng.normal(size=(5, 2))
     np.testing.assert_array_equal(pf.presets.lightglue(weights).frequencies, weights)
     given = rng.normal(size=(3, 4, 6))

@@ -85,27 +85,17 @@ GEMMA4 = file_of(
 # metadata, arguments of from_gguf, width of heads, arguments of ggml
 CASES = {
     "llama": (with_heads("llama", rope__dimension_count=128, rope__freq_base=5e5), {}, 128, (False, 128, 5e5)),
-    "llama-3.1": (
-        with_heads("llama", rope__freq_base=5e5) | {"rope_freqs.weight": DIVISORS},
-        {},
-        128,
-        (False, 128, 5e5, 1.0, 0, False, DIVISORS),
-    ),
+    "llama-3.1": (with_heads("llama", rope__freq_base=5e5) | {"rope_freqs.weight": DIVISORS}, {}, 128, (False, 128, 5e5, 1.0, 0, False, DIVISORS)),
     "qwen2": (with_heads("qwen2", rope__freq_base=1e6), {}, 128, (True, 128, 1e6)),
     "no-base": (with_heads("qwen2"), {}, 128, (True, 128, 1e4)),
     "phi2, a part": (with_heads("phi2", 80, rope__dimension_count=32), {}, 80, (True, 32, 1e4)),
     "linear": (with_heads("llama", rope__scaling__factor=4.0), {}, 128, (False, 128, 1e4, 0.25)),
     "linear, the old name": (with_heads("llama", rope__scale_linear=4.0), {}, 128, (False, 128, 1e4, 0.25)),
     "none": (with_heads("llama", rope__scaling__factor=4.0, rope__scaling__type="none"), {}, 128, (False, 128, 1e4)),
-    "linear with a factor of cosines": (
-        with_heads("qwen2", rope__scaling__factor=4.0, rope__scaling__attn_factor=1.5),
-        {},
-        128,
-        (True, 128, 1e4, 0.25, 0, False, None, 1.5),
-    ),
+    "linear with a factor of cosines": (with_heads("qwen2", rope__scaling__factor=4.0, rope__scaling__attn_factor=1.5), {}, 128, (True, 128, 1e4, 0.25, 0, False, None, 1.5)),
     "deepseek2": (DEEPSEEK, {}, 64, (False, 64, 1e4, 1 / 40, 4096, True, None, 1 / (1 + 0.1 * math.log(40)))),
     "gpt-oss": (GPT_OSS, {}, 64, (True, 64, 150000.0, 1 / 32, 4096, True)),
-    "gpt-oss, usual numbers that are said": (
+    "gpt-oss, default numbers as keys": (
         GPT_OSS | {f"gpt-oss.rope.scaling.yarn_{name}": 1.0 for name in ("ext_factor", "attn_factor", "beta_slow")},
         {},
         64,
@@ -125,34 +115,20 @@ CASES = {
     "phi3, long": (PHI3, {"seq_len": 4097}, 128, (True, 96, 1e4, 1.0, 0, False, LONG, 1.25)),
     "gemma3, sliding": (GEMMA3, {"layer": 4}, 256, (True, 256, 1e4)),
     "gemma3, full": (GEMMA3, {"layer": 5}, 256, (True, 256, 1e6, 0.125)),
-    "gemma3, a base of its own": (
-        GEMMA3 | {"gemma3.rope.freq_base_swa": 2e4}, {"layer": 0}, 256, (True, 256, 2e4),
-    ),
+    "gemma3, another base of sliding layers": (GEMMA3 | {"gemma3.rope.freq_base_swa": 2e4}, {"layer": 0}, 256, (True, 256, 2e4)),
     "gemma4, sliding": (GEMMA4, {"layer": 1}, 256, (True, 256, 1e4)),
-    "gemma4, full": (
-        GEMMA4, {"layer": 2}, 512, (True, 512, 1e6, 1.0, 0, False, GEMMA4["rope_freqs.weight"]),
-    ),
+    "gemma4, full": (GEMMA4, {"layer": 2}, 512, (True, 512, 1e6, 1.0, 0, False, GEMMA4["rope_freqs.weight"])),
     "olmo3, sliding": (OLMO3, {"layer": 2}, 128, (True, 128, 5e5)),
     "olmo3, full": (OLMO3, {"layer": 3}, 128, (True, 128, 5e5, 1 / 8, 8192, True)),
-    "modern-bert, the first": (
-        with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128),
-        {"layer": 0},
-        64,
-        (True, 64, 160000.0),
-    ),
-    "modern-bert, the second": (
-        with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128),
-        {"layer": 1},
-        64,
-        (True, 64, 1e4),
-    ),
+    "modern-bert, the first": (with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128), {"layer": 0}, 64, (True, 64, 160000.0)),
+    "modern-bert, the second": (with_heads("modern-bert", 64, rope__freq_base=160000.0, attention__sliding_window=128), {"layer": 1}, 64, (True, 64, 1e4)),
     "exaone4, small": (with_heads("exaone4", rope__freq_base=1e6), {"layer": 3}, 128, (True, 128, 1e6)),
     "glm4, no sections": (with_heads("glm4", rope__dimension_count=64), {}, 128, (False, 64, 1e4)),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_turns_as_ggml_does(name):
+def test_rotates_as_ggml_does(name):
     metadata, arguments, head, program = CASES[name]
     rotary = read(metadata, **arguments)
     assert rotary.head_dim == head
@@ -161,28 +137,18 @@ def test_turns_as_ggml_does(name):
     np.testing.assert_allclose(rotary.apply(x, positions=positions), ggml(x, positions, *program), atol=1e-11)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "layers"),
-    [
-        (with_heads("smollm3"), [True, True, True, False] * 2),
-        (with_heads("llama4"), [True, True, True, False] * 2),
-        (with_heads("cohere2", attention__sliding_window=4096), [True, True, True, False] * 2),
-        (
-            with_heads("exaone4", attention__sliding_window=4096) | {"exaone4.block_count": 64},
-            [True, True, True, False],
-        ),
-        (with_heads("lfm2", attention__head_count_kv=[0, 8, 0, 8]), [False, True, False, True]),
-        (
-            with_heads("deci", attention__key_length=128) | {"deci.attention.head_count": [32, 0, 32]},
-            [True, False, True],
-        ),
-        (with_heads("qwen3next"), [False, False, False, True]),
-        (with_heads("granite", rope__scaling__finetuned=False), [False]),
-        (with_heads("granite", rope__scaling__finetuned=True), [True]),
-    ],
-    ids=lambda one: one["general.architecture"] if isinstance(one, dict) else "",
-)
-def test_layers_that_stay(metadata, layers):
+@pytest.mark.parametrize(("metadata", "layers"), [
+    (with_heads("smollm3"), [True, True, True, False] * 2),
+    (with_heads("llama4"), [True, True, True, False] * 2),
+    (with_heads("cohere2", attention__sliding_window=4096), [True, True, True, False] * 2),
+    (with_heads("exaone4", attention__sliding_window=4096) | {"exaone4.block_count": 64}, [True, True, True, False]),
+    (with_heads("lfm2", attention__head_count_kv=[0, 8, 0, 8]), [False, True, False, True]),
+    (with_heads("deci", attention__key_length=128) | {"deci.attention.head_count": [32, 0, 32]}, [True, False, True]),
+    (with_heads("qwen3next"), [False, False, False, True]),
+    (with_heads("granite", rope__scaling__finetuned=False), [False]),
+    (with_heads("granite", rope__scaling__finetuned=True), [True]),
+], ids=lambda one: one["general.architecture"] if isinstance(one, dict) else "")  # fmt: skip
+def test_layers_without_rope(metadata, layers):
     assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
     # without layer=, the result is for the layers with RoPE
     if any(layers):
@@ -192,38 +158,29 @@ def test_layers_that_stay(metadata, layers):
             read(metadata)
 
 
-@pytest.mark.parametrize(
-    ("architecture", "sections", "axes"),
-    [
-        ("qwen2vl", [16, 24, 24, 0], [0] * 16 + [1] * 24 + [2] * 24),
-        ("qwen2vl", [16, 24, 24], [0] * 16 + [1] * 24 + [2] * 24),
-        ("glm4", [24, 20, 20, 0], [0] * 24 + [1] * 20 + [2] * 20),
-        ("qwen3vl", [24, 20, 20, 0], [0, 1, 2] * 20 + [0] * 4),
-    ],
-)
+@pytest.mark.parametrize(("architecture", "sections", "axes"), [
+    ("qwen2vl", [16, 24, 24, 0], [0] * 16 + [1] * 24 + [2] * 24),
+    ("qwen2vl", [16, 24, 24], [0] * 16 + [1] * 24 + [2] * 24),
+    ("glm4", [24, 20, 20, 0], [0] * 24 + [1] * 20 + [2] * 20),
+    ("qwen3vl", [24, 20, 20, 0], [0, 1, 2] * 20 + [0] * 4),
+])  # fmt: skip
 def test_sections(architecture, sections, axes):
     rotary = read(with_heads(architecture, rope__dimension_sections=sections))
     assert rotary == pf.Rotary(128, sections=axes)
 
 
-@pytest.mark.parametrize(
-    ("layout", "architectures"),
-    [
-        # as in llama_model_rope_type of llama.cpp
-        (
-            "interleaved",
-            "llama llama4 command-r olmo minicpm granite chatglm mistral3 ernie4_5 arcee smollm3 internlm2",
-        ),
-        ("half", "qwen2 qwen3 qwen3moe gemma gemma2 phi2 phi3 olmo2 falcon stablelm gptneox starcoder2 lfm2 bitnet"),
-    ],
-)
+@pytest.mark.parametrize(("layout", "architectures"), [
+    # as in llama_model_rope_type of llama.cpp
+    ("interleaved", "llama llama4 command-r olmo minicpm granite chatglm mistral3 ernie4_5 arcee smollm3 internlm2"),
+    ("half", "qwen2 qwen3 qwen3moe gemma gemma2 phi2 phi3 olmo2 falcon stablelm gptneox starcoder2 lfm2 bitnet"),
+])  # fmt: skip
 def test_layouts(layout, architectures):
     for architecture in architectures.split():
         assert read(with_heads(architecture)).layout == layout, architecture
 
 
 @pytest.mark.parametrize("architecture", ["gpt2", "bloom", "mpt", "bert", "t5", "mamba", "rwkv7", "nemotron_h"])
-def test_architectures_without(architecture):
+def test_architectures_without_rope(architecture):
     with pytest.raises(ValueError, match=r"no rotary encoding in llama\.cpp"):
         read(with_heads(architecture))
 
@@ -269,19 +226,16 @@ def test_files(tmp_path):
     assert read(sections) == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
 
 
-@pytest.mark.parametrize(
-    ("architecture", "keys"),
-    [
-        ("llama", {"rope_dimension_count": 128, "rope_freq_base": 5e5}),
-        ("qwen2", {"rope_freq_base": 1e6}),
-        ("qwen3", {"rope_freq_base": 1e6, "key_length": 128}),
-        ("qwen2moe", {"rope_freq_base": 1e6}),
-        ("qwen3moe", {"rope_freq_base": 1e6, "key_length": 128}),
-        ("phi3", {"rope_freq_base": 2e4, "rope_dimension_count": 128}),
-        ("minimax-m2", {"rope_freq_base": 5e6, "key_length": 128, "rope_dimension_count": 64}),
-    ],
-)
-def test_what_transformers_reads(architecture, keys, tmp_path):
+@pytest.mark.parametrize(("architecture", "keys"), [
+    ("llama", {"rope_dimension_count": 128, "rope_freq_base": 5e5}),
+    ("qwen2", {"rope_freq_base": 1e6}),
+    ("qwen3", {"rope_freq_base": 1e6, "key_length": 128}),
+    ("qwen2moe", {"rope_freq_base": 1e6}),
+    ("qwen3moe", {"rope_freq_base": 1e6, "key_length": 128}),
+    ("phi3", {"rope_freq_base": 2e4, "rope_dimension_count": 128}),
+    ("minimax-m2", {"rope_freq_base": 5e6, "key_length": 128, "rope_dimension_count": 64}),
+])  # fmt: skip
+def test_files_that_transformers_reads(architecture, keys, tmp_path):
     optional("gguf")
     utilities = optional("transformers.modeling_gguf_pytorch_utils")
     path = written(tmp_path / "model.gguf", architecture, embedding_length=4096, head_count=32, **keys)
@@ -306,64 +260,28 @@ REFUSED = {
     "no length": (PHI3, {}, "give seq_len="),
     "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
     "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "must occur together"),
-    "factors of another width": (
-        with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS},
-        {},
-        "has 64 numbers, but must have one for each of 32 pairs",
-    ),
-    "divided twice": (
-        with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS},
-        {},
-        "exclude each other",
-    ),
+    "factors of another width": (with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS}, {}, "has 64 numbers, but must have one for each of 32 pairs"),
+    "divided twice": (with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS}, {}, "exclude each other"),
     "two kinds of layers": (GEMMA3, {}, "give layer="),
     "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "which are unknown"),
-    "no pattern": (
-        {key: value for key, value in GEMMA4.items() if not key.endswith("pattern")},
-        {"layer": 0},
-        "sliding_window_pattern'. must be an array",
-    ),
+    "no pattern": ({key: value for key, value in GEMMA4.items() if not key.endswith("pattern")}, {"layer": 0}, "sliding_window_pattern'. must be an array"),
     "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
     "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
-    "sections that do not fit": (
-        with_heads("qwen2vl", rope__dimension_sections=[16, 24, 16, 0]),
-        {},
-        "add up to 64 pairs",
-    ),
+    "sections that do not fit": (with_heads("qwen2vl", rope__dimension_sections=[16, 24, 16, 0]), {}, "add up to 64 pairs"),
     "no sections": (with_heads("qwen2vl"), {}, "dimension_sections'. is missing"),
-    "sections that nobody reads": (with_heads("llama", rope__dimension_sections=[32, 16, 16]), {}, "is not read"),
-    "a multiplier of unknown meaning": (
-        GPT_OSS | {"gpt-oss.rope.scaling.yarn_log_multiplier": 0.1},
-        {},
-        "no known meaning",
-    ),
-    "turns that nobody reads": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
-    "a factor that nobody reads": (
-        GPT_OSS | {"gpt-oss.rope.scaling.yarn_attn_factor": 2.0},
-        {},
-        "not read by llama.cpp",
-    ),
+    "sections of another architecture": (with_heads("llama", rope__dimension_sections=[32, 16, 16]), {}, "is not read"),
+    "a multiplier of unknown meaning": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_log_multiplier": 0.1}, {}, "no known meaning"),
+    "beta_fast": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_beta_fast": 8.0}, {}, "not read by llama.cpp"),
+    "attn_factor": (GPT_OSS | {"gpt-oss.rope.scaling.yarn_attn_factor": 2.0}, {}, "not read by llama.cpp"),
     "ALiBi": (with_heads("baichuan") | {"baichuan.block_count": 40}, {}, "ALiBi"),
     "other widths of layers": (with_heads("deci", attention__key_length=[64, 128]), {}, "give layer="),
-    "factors of 0": (
-        with_heads("llama") | {"rope_freqs.weight": [*DIVISORS[:63], 0.0]},
-        {},
-        r"\['rope_freqs.weight'\]\[63\] is 0, but must be finite and above 0",
-    ),
+    "factors of 0": (with_heads("llama") | {"rope_freqs.weight": [*DIVISORS[:63], 0.0]}, {}, r"\['rope_freqs.weight'\]\[63\] is 0, but must be finite and above 0"),
     "factors below 0": (with_heads("llama") | {"rope_freqs.weight": -DIVISORS}, {}, r"weight'\]\[0\] is -1"),
-    "yarn that nobody asks for": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
-    "another scaling of the base": (
-        with_heads("hunyuan-dense", rope__scaling__alpha=50.0),
-        {},
-        "scaling.alpha'. is unknown",
-    ),
-    "another width of unknown layers": (
-        with_heads("qwen2", attention__key_length_swa=64),
-        {},
-        "which are unknown",
-    ),
+    "yarn without its type": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
+    "another scaling of the base": (with_heads("hunyuan-dense", rope__scaling__alpha=50.0), {}, "scaling.alpha'. is unknown"),
+    "another width of unknown layers": (with_heads("qwen2", attention__key_length_swa=64), {}, "which are unknown"),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -374,19 +292,14 @@ def test_refused(name):
 
 
 MISSPELT = {
-    "llama.rope.freq_bas": "llama.rope.freq_base",
-    "llama.rope.scaling.factr": "llama.rope.scaling.factor",
-    "llama.rope.scaling.typ": "llama.rope.scaling.type",
-    "llama.rope.theta": "",
+    "llama.rope.freq_bas": "llama.rope.freq_base", "llama.rope.scaling.factr": "llama.rope.scaling.factor",
+    "llama.rope.scaling.typ": "llama.rope.scaling.type", "llama.rope.theta": "",
     "llama.attention.key_lenght": "llama.attention.key_length",
-    "llama.attention.key_length_k": "llama.attention.key_length",
-    "lama.rope.freq_base": "llama.rope.freq_base",
-    "qwen2.rope.freq_base": "llama.rope.freq_base",
-    "qwen2.attention.key_length": "llama.attention.key_length",
-    "llama.embeding_length": "llama.embedding_length",
-    "rope_freq.weight": "rope_freqs.weight",
+    "llama.attention.key_length_k": "llama.attention.key_length", "lama.rope.freq_base": "llama.rope.freq_base",
+    "qwen2.rope.freq_base": "llama.rope.freq_base", "qwen2.attention.key_length": "llama.attention.key_length",
+    "llama.embeding_length": "llama.embedding_length", "rope_freq.weight": "rope_freqs.weight",
     "rope_freqs": "rope_freqs.weight",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("key", MISSPELT)
@@ -405,7 +318,7 @@ def edited(key, rng):
     )
 
 
-def test_no_key_with_a_slip_is_left_out():
+def test_errors_name_misspelt_keys():
     rng = np.random.default_rng(SEED)
     cases, edits = list(CASES.values()), 0
     while edits < 500:
@@ -420,7 +333,7 @@ def test_no_key_with_a_slip_is_left_out():
         assert repr(other) in str(error.value) or key == "general.architecture", (key, other)
 
 
-def test_what_converters_write_is_read():
+def test_keys_of_converters_are_read():
     """All keys of the package gguf are accepted, and all keys about positions are read except one."""
     constants = optional("gguf.constants")
 
@@ -463,7 +376,7 @@ def test_architectures_of_the_package():
     assert set(gguf_metadata.ARCHITECTURES) - later <= set(gguf.MODEL_ARCH_NAMES.values())
 
 
-def test_files_that_are_none(tmp_path):
+def test_files_that_are_not_gguf(tmp_path):
     optional("gguf")
     with pytest.raises(FileNotFoundError, match=r"nowhere\.gguf"):
         read(tmp_path / "nowhere.gguf")
@@ -493,7 +406,7 @@ def test_without_the_package(tmp_path, monkeypatch):
     assert read(with_heads("qwen2")) == pf.Rotary(128)
 
 
-def test_import_takes_nothing_more():
+def test_import_of_the_package_does_not_import_gguf():
     names = "{'gguf', 'posenc_fast._models.gguf', 'posenc_fast._models.exports'}"
     code = f"import sys, posenc_fast as pf; pf.Rotary(8).tables(4); print(sorted({names} & set(sys.modules)))"
     assert python(code).stdout.strip() == "[]"

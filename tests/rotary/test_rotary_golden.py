@@ -1,4 +1,4 @@
-"""Rotary encodings against outputs of published code: see golden/README.md."""
+"""Compare rotary encodings with outputs of published code; see golden/README.md."""
 
 from __future__ import annotations
 
@@ -26,12 +26,9 @@ def arrays():
 
 
 LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
-}
+}  # fmt: skip
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
 DEEPSEEK = {"factor": 40.0, "mscale": 1.0, "mscale_all_dim": 0.707}
 LONGROPE = {
@@ -74,7 +71,7 @@ def test_scalings(frequencies, factor, base, scaling, arrays):
 
 
 def close(got, expected, angles):
-    """The golden README's tolerance: float32 angles are off in proportion to their size."""
+    """Allow for float32 angles, whose errors are proportional to their size; see golden/README.md."""
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 + 2.4e-7 * np.abs(angles).max())
 
 
@@ -95,11 +92,10 @@ def test_flash_attention_cosines(arrays):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(
-    ("key", "sections"),
-    [("g300", [16, 24, 24]), ("g301", {"mrope_section": [24, 20, 20], "mrope_interleaved": True})],
-    ids=["Qwen2-VL", "Qwen3-VL"],
-)
+@pytest.mark.parametrize(("key", "sections"), [
+    ("g300", [16, 24, 24]),
+    ("g301", {"mrope_section": [24, 20, 20], "mrope_interleaved": True}),
+], ids=["Qwen2-VL", "Qwen3-VL"])  # fmt: skip
 def test_sections(key, sections, arrays):
     positions, expected = arrays[key + "X"], arrays[key]
     expected = expected.reshape(len(positions), -1)

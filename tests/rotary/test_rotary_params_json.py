@@ -34,11 +34,8 @@ YARN = {"original_max_position_embeddings": 16384, "factor": 16, "apply_scale": 
 SMALL = {**MISTRAL, "dim": 3072, "n_layers": 26, "yarn": YARN, "llama_4_scaling": {"beta": 0.1}}
 LATENT = {**MISTRAL, "head_dim": None, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128}
 LLAMA3 = {
-    "rope_type": "llama3",
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
+    "rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+}  # fmt: skip
 TUNE = {"num_heads": 32, "embed_dim": 4096, "num_layers": 32, "rope_base": 500000}
 LIT = {
     "name": "Llama-3.1-8B", "n_embd": 4096, "n_head": 32, "head_size": 128, "n_layer": 32, "rotary_percentage": 1.0,
@@ -62,53 +59,25 @@ RIGHT = {
     "Llama 2": (LLAMA2, {}, original(128)),
     "Llama 3.1": (LLAMA31, {}, original(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "Llama 3.2": (LLAMA32, {}, original(64, base=5e5, scaling={**LLAMA3, "factor": 32.0})),
-    "factors": (
-        {**LLAMA31, "dim": 512, "rope_scaling_factor": 16, "rope_high_freq_factor": 2},
-        {},
-        original(16, base=5e5, scaling={**LLAMA3, "factor": 16.0, "high_freq_factor": 2.0}),
-    ),
+    "factors": ({**LLAMA31, "dim": 512, "rope_scaling_factor": 16, "rope_high_freq_factor": 2}, {}, original(16, base=5e5, scaling={**LLAMA3, "factor": 16.0, "high_freq_factor": 2.0})),
     "Llama 4, layer 2": (LLAMA4, {"layer": 2}, original(128, base=5e5)),
     "Llama 4, layer 3": (LLAMA4, {"layer": 3}, None),
     "Mistral": (MISTRAL, {}, original(128, base=1e6)),
     "a window": ({**MISTRAL, "sliding_window": [4096, None], "rope_theta": 1e4}, {"layer": 1}, original(128)),
     "Mistral Nemo": (NEMO, {}, original(128, base=1e6)),
     "in the order of transformers": (MISTRAL, {"layout": "half"}, pf.Rotary(128, base=1e6)),
-    "yarn": (
-        SMALL,
-        {},
-        original(
-            128,
-            base=1e6,
-            scaling={
-                "rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384, "attention_factor": 1.0,
-            },
-        ),
-    ),
+    "yarn": (SMALL, {}, original(128, base=1e6, scaling={"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16384, "attention_factor": 1.0})),
     "latent attention": (LATENT, {}, original(64, base=1e6)),
-    "of either": (
-        {"dim": 1024, "n_heads": 8, "n_layers": 4, "norm_eps": 1e-5, "vocab_size": 100, "rope_theta": 1e4},
-        {},
-        original(128),
-    ),
+    "either format": ({"dim": 1024, "n_heads": 8, "n_layers": 4, "norm_eps": 1e-5, "vocab_size": 100, "rope_theta": 1e4}, {}, original(128)),
     "torchtune, Llama 3": ({"_component_": "torchtune.models.llama3.llama3", **TUNE}, {}, original(128, base=5e5)),
-    "torchtune, Llama 3.2": (
-        {"_component_": "torchtune.models.llama3_2.llama3_2", **TUNE, "scale_factor": 32},
-        {},
-        original(128, base=5e5, scaling={**LLAMA3, "factor": 32.0}),
-    ),
+    "torchtune, Llama 3.2": ({"_component_": "torchtune.models.llama3_2.llama3_2", **TUNE, "scale_factor": 32}, {}, original(128, base=5e5, scaling={**LLAMA3, "factor": 32.0})),
     "torchtune, Qwen 2": ({"_component_": "torchtune.models.qwen2.qwen2", **TUNE}, {}, pf.Rotary(128, base=5e5)),
-    "torchtune, Gemma": (
-        {"_component_": "torchtune.models.gemma.gemma", **TUNE, "head_dim": 256}, {}, original(256, base=5e5),
-    ),
+    "torchtune, Gemma": ({"_component_": "torchtune.models.gemma.gemma", **TUNE, "head_dim": 256}, {}, original(256, base=5e5)),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
-    # as in vars(config)
+    # vars(config) contains rope_n_elem
     "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
-    "litgpt, condensed": (
-        {**PYTHIA, "rope_condense_ratio": 8},
-        {},
-        pf.Rotary(64, rotary_dim=16, scaling={"rope_type": "linear", "factor": 8.0}),
-    ),
+    "litgpt, condensed": ({**PYTHIA, "rope_condense_ratio": 8}, {}, pf.Rotary(64, rotary_dim=16, scaling={"rope_type": "linear", "factor": 8.0})),
     "litgpt, local": (GEMMA, {"layer": 0}, pf.Rotary(256)),
     "litgpt, global": (GEMMA, {"layer": 5}, pf.Rotary(256, base=1e6, scaling={"rope_type": "linear", "factor": 8.0})),
 }  # fmt: skip
@@ -125,7 +94,7 @@ def test_a_file(tmp_path):
     assert read(tmp_path / "params.json") == RIGHT["Llama 3.1"][2]
 
 
-def test_turns_as_the_complex_numbers_of_llama():
+def test_rotates_as_complex_numbers():
     # the code of Meta and Mistral multiplies interleaved pairs, as complex numbers, by e^(i angle)
     x = np.random.default_rng(3).normal(size=(20, 128))
     angles = np.arange(20)[:, None] * 1e6 ** (-np.arange(64) / 64)
@@ -134,7 +103,7 @@ def test_turns_as_the_complex_numbers_of_llama():
 
 
 def test_scaling_of_llama_31():
-    # as in Meta's code, which compares wavelengths
+    # the code of Meta compares wavelengths
     expected = []
     for frequency in 5e5 ** (-np.arange(64) / 64):
         wavelength = 2 * math.pi / frequency
@@ -153,19 +122,15 @@ def without(config, *keys):
 
 
 REFUSED = {
-    "of both": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json and hidden_dim of Mistral's"),
+    "keys of both formats": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json and hidden_dim of Mistral's"),
     "a misspelt key": ({**LLAMA31, "rope_thetta": 1e4}, {}, r"params\.json of Meta.*rope_thetta"),
     "a base of Llama 3": (without(LLAMA31, "rope_theta"), {}, "lacks 'rope_theta', which is 10000 in Llama 1 and 2"),
     "a base of Mistral": (without(MISTRAL, "rope_theta"), {}, "of Mistral. lacks 'rope_theta'.*Mistral 7B 0.1"),
-    "a base of anyone": ({"dim": 64, "n_heads": 2}, {}, "no keys that identify the model"),
+    "neither format": ({"dim": 64, "n_heads": 2}, {}, "no keys that identify the model"),
     "factors of no known model": ({**LLAMA31, "dim": 512}, {}, "8 in Llama 3.1 and 3.3, 32 in 3.2"),
     "one factor": ({**LLAMA31, "rope_scaling_factor": 8}, {}, "use_scaled_rope, whose factors"),
     "factors without scaling": ({**LLAMA4, "rope_scaling_factor": 8}, {}, "not read without use_scaled_rope"),
-    "factors in no order": (
-        {**LLAMA31, "rope_scaling_factor": 16, "rope_high_freq_factor": 1},
-        {},
-        "the high factor must be larger",
-    ),
+    "factors in no order": ({**LLAMA31, "rope_scaling_factor": 16, "rope_high_freq_factor": 1}, {}, "the high factor must be larger"),
     "text for a switch": ({**LLAMA31, "use_scaled_rope": "yes"}, {}, "must be true or false, not 'yes'"),
     "text for a base": ({**MISTRAL, "rope_theta": "big"}, {}, "rope_theta"),
     "half a yarn": ({**MISTRAL, "yarn": {"factor": 4}}, {}, "must be an object of alpha, apply_scale, beta"),
@@ -173,22 +138,10 @@ REFUSED = {
     "a layer too many": (MISTRAL, {"layer": 32}, "layer=32 is too large"),
     "a kind of layer": (MISTRAL, {"layer_type": "full_attention"}, "a params.json of Mistral; give layer="),
     "no width": (without(LLAMA31, "n_layers"), {}, "lacks 'n_layers'"),
-    "torchtune's code": (
-        {"_component_": "torchtune.models.llama3.llama3_8b"},
-        {},
-        "num_heads, embed_dim, rope_base only in",
-    ),
-    "torchtune's factor": (
-        {"_component_": "torchtune.models.llama3_1.llama3_1", **TUNE},
-        {},
-        "has scale_factor only in its code.*layout='interleaved', scaling=",
-    ),
+    "torchtune's code": ({"_component_": "torchtune.models.llama3.llama3_8b"}, {}, "num_heads, embed_dim, rope_base only in"),
+    "torchtune's factor": ({"_component_": "torchtune.models.llama3_1.llama3_1", **TUNE}, {}, "has scale_factor only in its code.*layout='interleaved', scaling="),
     "another builder": ({"_component_": "my.models.x", **TUNE}, {}, "is an unknown model"),
-    "litgpt's yarn": (
-        {**LIT, "rope_adjustments": {"factor": 4, "beta_fast": 32, "beta_slow": 1, "original_max_seq_len": 8}},
-        {},
-        "in the opposite order",
-    ),
+    "litgpt's yarn": ({**LIT, "rope_adjustments": {"factor": 4, "beta_fast": 32, "beta_slow": 1, "original_max_seq_len": 8}}, {}, "in the opposite order"),
     "litgpt's layers": (GEMMA, {}, "give layer="),
     "litgpt's two scalings": ({**LIT, "rope_condense_ratio": 2}, {}, "are both scalings"),
     "litgpt's other adjustments": ({**LIT, "rope_adjustments": {"factor": 4, "bend": 2}}, {}, "must be an object of"),
@@ -196,7 +149,7 @@ REFUSED = {
     "litgpt's part beyond the whole": ({**PYTHIA, "rotary_percentage": 1e308}, {}, "must be at most 1"),
     "litgpt's enormous width": ({**LIT, "head_size": None, "n_embd": 10**400}, {}, "has heads of 3125000"),
     "litgpt, interleaved": ({**LIT, "rope_interleave": True}, {}, "is not read"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -223,13 +176,13 @@ def test_junk(name):
 # ---- the check of files ---------------------------------------------------------------------------------------------------
 
 
-def test_check_says_whose_it_is(tmp_path, capsys):
+def test_check_names_the_format(tmp_path, capsys):
     (tmp_path / "params.json").write_text(json.dumps(MISTRAL))
     assert run("check", str(tmp_path)) == 0
     assert "config (params.json of Mistral): config: base 1e+06, 64 pairs" in capsys.readouterr().out
 
 
-def test_check_judges_by_it(tmp_path):
+def test_check_compares_with_the_file(tmp_path):
     (tmp_path / "params.json").write_text(json.dumps(LLAMA31))
     for base, verdict in ((5e5, "right"), (1e4, "wrong")):
         rotary = pf.Rotary(128, base=base, scaling={**LLAMA3, "factor": 8.0})

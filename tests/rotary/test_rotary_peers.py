@@ -1,4 +1,7 @@
-"""Rotary encodings against the code of other packages, if installed (dependency group ``test-extras``)."""
+"""Compare rotary encodings with transformers and ONNX Runtime, if installed (dependency group ``test-extras``).
+
+The classes of transformers are compared in test_rotary_transformers.py.
+"""
 
 from __future__ import annotations
 
@@ -31,47 +34,17 @@ def random(rng, *shape):
     return rng.normal(size=shape).astype(np.float32)
 
 
-def close(got, expected, positions):
-    """Compare with float32 angles, multiplied and added in float32."""
-    atol = 2e-6 + 2.4e-7 * float(np.abs(positions).max()) * 4
-    np.testing.assert_allclose(got, expected.numpy(), rtol=0, atol=atol)
-
-
 CONFIGS = {
     "default": {"rope_type": "default"},
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 2.0},
     "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096},
-    "yarn-truncate": {
-        "rope_type": "yarn",
-        "factor": 8.0,
-        "original_max_position_embeddings": 4096,
-        "truncate": False,
-        "beta_fast": 24.0,
-        "beta_slow": 2.0,
-    },
-    "yarn-mscale": {
-        "rope_type": "yarn",
-        "factor": 40.0,
-        "original_max_position_embeddings": 4096,
-        "mscale": 1.0,
-        "mscale_all_dim": 0.707,
-    },
-    "llama3": {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    },
-    "longrope": {
-        "rope_type": "longrope",
-        "short_factor": [1 + 0.01 * i for i in range(32)],
-        "long_factor": [1 + 0.5 * i for i in range(32)],
-        "original_max_position_embeddings": 4096,
-    },
+    "yarn-truncate": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "truncate": False, "beta_fast": 24.0, "beta_slow": 2.0},
+    "yarn-mscale": {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.707},
+    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+    "longrope": {"rope_type": "longrope", "short_factor": [1 + 0.01 * i for i in range(32)], "long_factor": [1 + 0.5 * i for i in range(32)], "original_max_position_embeddings": 4096},
     "proportional": {"rope_type": "proportional", "partial_rotary_factor": 0.25},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("seq_len", [100, 100_000], ids=["short", "long"])
@@ -91,20 +64,8 @@ def test_frequencies_of_transformers(name, seq_len, transformers):
     assert ours.attention_factor == pytest.approx(factor, rel=1e-15)
 
 
-def test_llama(torch, transformers, rng):
-    config = transformers.LlamaConfig(hidden_size=512, num_attention_heads=8)
-    positions = np.stack([np.arange(10), np.arange(10) + 500])
-    q, k = random(rng, 2, 8, 10, 64), random(rng, 2, 2, 10, 64)
-    module = modeling("llama")
-    cos, sin = module.LlamaRotaryEmbedding(config)(torch.from_numpy(q), torch.from_numpy(positions))
-    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(k), cos, sin)
-    rotary = pf.Rotary.from_config(config.to_dict())
-    for ours, other in zip((q, k), theirs, strict=True):
-        close(rotary.apply(ours, positions=positions), other, positions)
-
-
 def test_llama_at_any_position_in_float32(torch, transformers, rng):
-    """The compatibility mode has the angles of these packages, also if they are far from the exact angles."""
+    """The mode "float32" has the angles of transformers, which are far from the exact angles here."""
     module, q = modeling("llama"), random(rng, 1, 4, 6, 64)
     config = transformers.LlamaConfig(hidden_size=256, num_attention_heads=4)
     embedding = module.LlamaRotaryEmbedding(config)
@@ -121,51 +82,6 @@ def test_llama_at_any_position_in_float32(torch, transformers, rng):
     ours = rotary.tables(6, start=10**6, precision="float32")[0]
     np.testing.assert_allclose(ours[:, same], cos[0, :, :32].numpy()[:, same], rtol=0, atol=1e-6)
     assert same.sum() > 8
-
-
-def test_gpt_neox_partial(torch, transformers, rng):
-    module, q = modeling("gpt_neox"), random(rng, 2, 4, 9, 24)
-    config = transformers.GPTNeoXConfig(
-        hidden_size=96, num_attention_heads=4, rope_parameters={"rope_theta": 10000.0, "partial_rotary_factor": 2 / 3}
-    )
-    cos, sin = module.GPTNeoXRotaryEmbedding(config)(torch.from_numpy(q), torch.arange(9)[None])
-    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0]
-    rotary = pf.Rotary.from_config(config.to_dict())
-    assert rotary == pf.Rotary(24, rotary_dim=16)
-    close(rotary.apply(q), theirs, 9)
-
-
-def test_gptj(torch, transformers, rng):
-    module, q = modeling("gptj"), random(rng, 2, 7, 4, 16)
-    table = module.create_sinusoidal_positions(7, 16)
-    sin, cos = torch.split(table, 8, dim=-1)
-    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), sin[None], cos[None])
-    close(pf.Rotary(16, layout="interleaved").apply(q, seq_axis=1), theirs, 7)
-
-
-def test_deepseek_v3(torch, transformers, rng):
-    module, q = modeling("deepseek_v3"), random(rng, 2, 4, 7, 16)
-    angles = np.outer(np.arange(7), pf.Rotary(16).frequencies).astype(np.float32)
-    cos, sin = (torch.from_numpy(np.tile(f(angles), 2))[None] for f in (np.cos, np.sin))
-    theirs = module.apply_rotary_pos_emb_interleave(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0]
-    close(pf.Rotary(16, layout="interleaved_to_half").apply(q), theirs, 7)
-
-
-def test_qwen2_vl(torch, transformers, rng):
-    module = modeling("qwen2_vl")
-    config = transformers.Qwen2VLConfig(
-        text_config={
-            "hidden_size": 512,
-            "num_attention_heads": 4,
-            "rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]},
-        }
-    ).text_config
-    positions, q = rng.integers(0, 300, (3, 2, 9)), random(rng, 2, 4, 9, 128)
-    cos, sin = module.Qwen2VLRotaryEmbedding(config)(torch.from_numpy(q), torch.from_numpy(positions))
-    theirs = module.apply_rotary_pos_emb(torch.from_numpy(q), torch.from_numpy(q), cos, sin)[0]
-    rotary = pf.Rotary.from_config(config.to_dict())
-    assert rotary == pf.Rotary(128, base=1e6, sections=[16, 24, 24])
-    close(rotary.apply(q, positions=np.moveaxis(positions, 0, -1)), theirs, positions)
 
 
 @pytest.mark.parametrize("rotary_dim", [32, 16], ids=["whole", "partial"])

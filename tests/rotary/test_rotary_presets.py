@@ -1,4 +1,4 @@
-"""Rotary presets of language, speech and vision against the classes of transformers: queries rotated by both."""
+"""Compare rotary presets of language, speech and vision with the classes of transformers: both rotate queries."""
 
 from __future__ import annotations
 
@@ -15,19 +15,16 @@ import posenc_fast as pf
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.optional import optional
+from support.rotations import assert_rotated_alike
 
 pytestmark = pytest.mark.slow
 
 ROTARY = sorted(name for name, facts in FACTS.items() if facts.rotary)
 YARN = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
 LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 5e5,
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
+    "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
     "original_max_position_embeddings": 8192,
-}
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -38,25 +35,6 @@ def torch():
 @pytest.fixture(scope="module")
 def transformers():
     return optional("transformers")
-
-
-def pairs(x, rotary):
-    """Return pairs as complex numbers (..., pairs)."""
-    turning, layout = np.asarray(x, np.float64)[..., : rotary.rotary_dim], rotary._settings.layout
-    if layout == "interleaved":
-        return turning[..., 0::2] + 1j * turning[..., 1::2]
-    return turning[..., : rotary.rotary_dim // 2] + 1j * turning[..., rotary.rotary_dim // 2 :]
-
-
-def alike(rotary, where, q, theirs):
-    """Compare up to the rounding of float32 angles and products."""
-    ours = rotary.apply(q, positions=where)
-    np.testing.assert_array_equal(ours[..., rotary.rotary_dim :], theirs[..., rotary.rotary_dim :])
-    frequencies = rotary._angles_of("cos").frequencies.reshape(rotary.rotary_dim // 2, -1)
-    angles = np.abs(np.asarray(where, np.float64).reshape(len(where), -1)) @ np.abs(frequencies).T
-    allowed = np.abs(pairs(ours, rotary)) * (1e-6 + 5e-7 * angles)
-    difference = np.abs(pairs(ours, rotary) - pairs(theirs, rotary))
-    assert (difference <= allowed).all(), (difference / allowed).max()
 
 
 class Model:
@@ -77,10 +55,10 @@ class Model:
         ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
         more = () if layer_type is None else (layer_type,)
         cos, sin = getattr(self.module, name)(self.config)(x, ids, *more)
-        turn = getattr(self.module, apply)
-        if "k" not in inspect.signature(turn).parameters:
-            return turn(x, cos, sin).numpy()
-        return turn(x, x, cos, sin)[0].numpy()
+        rotate = getattr(self.module, apply)
+        if "k" not in inspect.signature(rotate).parameters:
+            return rotate(x, cos, sin).numpy()
+        return rotate(x, x, cos, sin)[0].numpy()
 
 
 # preset: module, config, rotary class, settings of the config, keyword of the preset
@@ -107,68 +85,20 @@ TEXT: dict[str, tuple[Any, ...]] = {
     "gemma3": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "full_attention"}),
     "gemma3 sliding": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
     "gemma4": ("gemma4", "Gemma4TextConfig", "Gemma4TextRotaryEmbedding", {}, {"layer_type": "full_attention"}),
-    "gemma4 sliding": (
-        "gemma4",
-        "Gemma4TextConfig",
-        "Gemma4TextRotaryEmbedding",
-        {},
-        {"layer_type": "sliding_attention"},
-    ),
-    "modernbert": (
-        "modernbert",
-        "ModernBertConfig",
-        "ModernBertRotaryEmbedding",
-        {},
-        {"layer_type": "full_attention"},
-    ),
-    "modernbert sliding": (
-        "modernbert",
-        "ModernBertConfig",
-        "ModernBertRotaryEmbedding",
-        {},
-        {"layer_type": "sliding_attention"},
-    ),
-    "mimo_v2_flash": (
-        "mimo_v2_flash",
-        "MiMoV2FlashConfig",
-        "MiMoV2FlashRotaryEmbedding",
-        {},
-        {"layer_type": "full_attention"},
-    ),
-    "mimo_v2_flash sliding": (
-        "mimo_v2_flash",
-        "MiMoV2FlashConfig",
-        "MiMoV2FlashRotaryEmbedding",
-        {},
-        {"layer_type": "sliding_attention"},
-    ),
+    "gemma4 sliding": ("gemma4", "Gemma4TextConfig", "Gemma4TextRotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
+    "modernbert": ("modernbert", "ModernBertConfig", "ModernBertRotaryEmbedding", {}, {"layer_type": "full_attention"}),
+    "modernbert sliding": ("modernbert", "ModernBertConfig", "ModernBertRotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
+    "mimo_v2_flash": ("mimo_v2_flash", "MiMoV2FlashConfig", "MiMoV2FlashRotaryEmbedding", {}, {"layer_type": "full_attention"}),
+    "mimo_v2_flash sliding": ("mimo_v2_flash", "MiMoV2FlashConfig", "MiMoV2FlashRotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
     "minimax_m2": ("minimax_m2", "MiniMaxM2Config", "MiniMaxM2RotaryEmbedding", {"rotary_dim": 64}, {}),
-    "qwen3_next": (
-        "qwen3_next",
-        "Qwen3NextConfig",
-        "Qwen3NextRotaryEmbedding",
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}},
-        {},
-    ),
+    "qwen3_next": ("qwen3_next", "Qwen3NextConfig", "Qwen3NextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25}}, {}),
     "nomic_bert": ("nomic_bert", "NomicBertConfig", "NomicBertRotaryEmbedding", {}, {}),
     "moonshine": ("moonshine", "MoonshineConfig", "MoonshineRotaryEmbedding", {}, {}),
     "pe_audio": ("pe_audio", "PeAudioEncoderConfig", "PeAudioEncoderRotaryEmbedding", {}, {}),
-}
+}  # fmt: skip
 MULTIMODAL = {
-    "qwen2_vl": (
-        "qwen2_vl",
-        "Qwen2VLTextConfig",
-        "Qwen2VLRotaryEmbedding",
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}},
-        {},
-    ),
-    "qwen3_vl": (
-        "qwen3_vl",
-        "Qwen3VLTextConfig",
-        "Qwen3VLTextRotaryEmbedding",
-        {"rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}},
-        {},
-    ),
+    "qwen2_vl": ("qwen2_vl", "Qwen2VLTextConfig", "Qwen2VLRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}}, {}),
+    "qwen3_vl": ("qwen3_vl", "Qwen3VLTextConfig", "Qwen3VLTextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}}, {}),
     "qwen3_5": (
         "qwen3_5",
         "Qwen3_5TextConfig",
@@ -183,22 +113,9 @@ MULTIMODAL = {
         },
         {},
     ),
-    "glm4v": (
-        "glm4v",
-        "Glm4vTextConfig",
-        "Glm4vTextRotaryEmbedding",
-        {
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e4,
-                "partial_rotary_factor": 0.5,
-                "mrope_section": [8, 12, 12],
-            }
-        },
-        {},
-    ),
+    "glm4v": ("glm4v", "Glm4vTextConfig", "Glm4vTextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]}}, {}),
     "ernie4_5_vl": ("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextConfig", "Ernie4_5_VLMoeTextRotaryEmbedding", {}, {}),
-}
+}  # fmt: skip
 
 
 def compare(torch, transformers, rng, entry, where, preset):
@@ -207,7 +124,7 @@ def compare(torch, transformers, rng, entry, where, preset):
     q = rng.standard_normal((1, 2, len(where), rotary.head_dim), np.float32)
     made = Model(torch, transformers, model, config, **settings)
     theirs = made.rotated(name, q, where, options.get("layer_type"))
-    alike(rotary, where, q, theirs)
+    assert_rotated_alike(rotary, where, q, theirs)
 
 
 @pytest.mark.parametrize("preset", TEXT)
@@ -240,183 +157,146 @@ def test_positions_of_images_in_text(torch, transformers):
 # ---- classes with their own functions -------------------------------------------------------------------------------
 
 
-def test_llama4(torch, transformers, rng):
-    model = Model(torch, transformers, "llama4", "Llama4TextConfig")
-    rotary, where = pf.presets.llama4(), np.arange(9)
-    q = rng.standard_normal((1, 2, 9, 128), np.float32)
-    x = torch.from_numpy(q).transpose(1, 2)
-    factors = model.module.Llama4TextRotaryEmbedding(model.config)(x, torch.arange(9)[None])
-    alike(rotary, where, q, model.module.apply_rotary_emb(x, x, factors)[0].transpose(1, 2).numpy())
+def llama4(model, x, where):
+    factors = model.module.Llama4TextRotaryEmbedding(model.config)(x, model.torch.arange(9)[None])
+    return model.module.apply_rotary_emb(x.transpose(1, 2), x.transpose(1, 2), factors)[0].transpose(1, 2)
 
 
-def test_phi(torch, transformers, rng):
-    model = Model(torch, transformers, "phi", "PhiConfig")
-    q, where = rng.standard_normal((1, 2, 9, 64), np.float32), np.arange(9)
+def phi(model, x, where):
     # the attention layer removes the rest of a head first
-    theirs = np.concatenate([model.rotated("PhiRotaryEmbedding", q[..., :32], where), q[..., 32:]], -1)
-    alike(pf.presets.phi(), where, q, theirs)
+    part = model.torch.from_numpy(model.rotated("PhiRotaryEmbedding", x[..., :32].numpy(), where))
+    return model.torch.cat([part, x[..., 32:]], -1)
 
 
-def test_gptj(torch, transformers, rng):
-    module = importlib.import_module("transformers.models.gptj.modeling_gptj")
-    q = rng.standard_normal((1, 2, 9, 256), np.float32)
-    x = torch.from_numpy(q).transpose(1, 2)
-    sin, cos = torch.split(module.create_sinusoidal_positions(9, 64), 32, dim=-1)
-    rotated = module.apply_rotary_pos_emb(x[..., :64], sin[None], cos[None])
-    theirs = torch.cat([rotated, x[..., 64:]], -1).transpose(1, 2)
-    alike(pf.presets.gptj(), np.arange(9), q, theirs.numpy())
+def gptj(model, x, where):
+    x = x.transpose(1, 2)
+    sin, cos = model.torch.split(model.module.create_sinusoidal_positions(9, 64), 32, dim=-1)
+    rotated = model.module.apply_rotary_pos_emb(x[..., :64], sin[None], cos[None])
+    return model.torch.cat([rotated, x[..., 64:]], -1).transpose(1, 2)
 
 
-def test_roformer(torch, transformers, rng):
-    module = importlib.import_module("transformers.models.roformer.modeling_roformer")
-    embedding = module.RoFormerSinusoidalPositionalEmbedding(64, 64)
+def roformer(model, x, where):
+    embedding = model.module.RoFormerSinusoidalPositionalEmbedding(64, 64)
     embedding.weight.data = embedding.create_weight() if hasattr(embedding, "create_weight") else embedding.weight.data
-    q = rng.standard_normal((1, 2, 9, 64), np.float32)
-    table = embedding([1, 9])[None, None]
-    apply = module.RoFormerSelfAttention.apply_rotary_position_embeddings
-    theirs = apply(table, torch.from_numpy(q), torch.from_numpy(q))[0]
-    alike(pf.presets.roformer(), np.arange(9), q, theirs.detach().numpy())
+    apply = model.module.RoFormerSelfAttention.apply_rotary_position_embeddings
+    return apply(embedding([1, 9])[None, None], x, x)[0]
+
+
+def deepseek_v2(model, x, where):
+    factors = model.module.DeepseekV2RotaryEmbedding(model.config)(x, model.torch.arange(9)[None])
+    return model.module.apply_rotary_emb(x, x, factors)[0]
+
+
+def deepseek_v3(model, x, where):
+    apply = "apply_rotary_pos_emb_interleave"
+    return model.torch.from_numpy(model.rotated("DeepseekV3RotaryEmbedding", x.numpy(), where, apply=apply))
+
+
+def deepseek_v4(model, x, where):
+    # the last 64 of the 512 values of a head rotate
+    whole = model.torch.cat([x] * 8, -1)
+    cos, sin = model.module.DeepseekV4RotaryEmbedding(model.config)(whole, model.torch.arange(9)[None], "compress")
+    rotated = model.module.apply_rotary_pos_emb(whole, cos, sin)
+    np.testing.assert_array_equal(rotated[..., :448], whole[..., :448])
+    return rotated[..., 448:]
+
+
+def wav2vec2_conformer(model, x, where):
+    hidden = x.transpose(1, 2).reshape(1, 9, 128)
+    tables = model.module.Wav2Vec2ConformerRotaryPositionalEmbedding(model.config)(hidden)
+    attention = model.module.Wav2Vec2ConformerSelfAttention(model.config)
+    return attention._apply_rotary_embedding(hidden, tables).reshape(1, 9, 2, 64).transpose(1, 2)
+
+
+def vision(name):
+    """Rotate with tokens first, as in vision towers."""
+
+    def rotate(model, x, where):
+        x = x[0].transpose(0, 1)
+        cos, sin = getattr(model.module, name)(model.config)(x, model.torch.from_numpy(where))
+        return model.module.apply_rotary_pos_emb_vision(x, x, cos, sin)[0].transpose(0, 1)[None]
+
+    return rotate
+
+
+def sam2(model, x, where):
+    # the first coordinate of the class is x
+    ids = model.torch.from_numpy(np.ascontiguousarray(where[:, ::-1]))
+    cos, sin = model.module.Sam2VideoVisionRotaryEmbedding(model.config)(x, ids)
+    return model.module.apply_rotary_pos_emb_2d(x, x, cos[None], sin[None])[0]
+
+
+def pixtral(model, x, where):
+    cos, sin = model.module.PixtralVisionRotaryEmbedding(model.config)(x, model.torch.from_numpy(where))
+    return model.module.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=0)[0]
+
+
+def dinov3(model, x, where):
+    cos, sin = model.module.DINOv3ViTRopePositionEmbedding(model.config).eval()(model.torch.zeros(1, 3, 32, 64))
+    return model.module.apply_rotary_pos_emb(x, x, cos, sin)[0]
+
+
+def llama4_vision(model, x, where):
+    x = x.transpose(1, 2)
+    factors = model.module.Llama4VisionRotaryEmbedding(model.config)(x)
+    return model.module.vision_apply_rotary_emb(x, x, factors)[0].transpose(1, 2)
+
+
+def efficient_loftr(model, x, where):
+    side = model.config.q_aggregation_kernel_size
+    image = model.torch.zeros(1, 256, 3 * side, 4 * side)
+    cos, sin = (table.reshape(1, 12, 256) for table in model.module.EfficientLoFTRRotaryEmbedding(model.config)(image))
+    return model.module.apply_rotary_pos_emb(x, x, cos, sin)[0]
 
 
 DEEPSEEK = {**YARN, "rope_theta": 1e4, "factor": 40.0, "beta_fast": 32, "beta_slow": 1}
+V2, V3 = ({"rope_parameters": {**DEEPSEEK, "mscale": m, "mscale_all_dim": m}} for m in (0.707, 1.0))
+MAIN = {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.125}
+COMPRESS = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 65536, "attention_factor": 1.0}
+V4 = {"rope_parameters": {"main": MAIN, "compress": {**MAIN, **COMPRESS, "rope_theta": 1.6e5}}}
+CONFORMER = {"hidden_size": 128, "num_attention_heads": 2, "position_embeddings_type": "rotary"}
+TILES = {"hidden_size": 176, "num_attention_heads": 2, "image_size": 42, "patch_size": 14}
+NINE, CELLS, PATCHES = np.arange(9), positions.grid(4, 6), positions.qwen2_vl_vision(4, 6)
+# preset: Rotary, number of heads, positions, function that rotates, module, config, settings
+PROGRAMS = {
+    "llama4": (pf.presets.llama4(), 2, NINE, llama4, "llama4", "Llama4TextConfig", {}),
+    "phi": (pf.presets.phi(), 2, NINE, phi, "phi", "PhiConfig", {}),
+    "gptj": (pf.presets.gptj(), 2, NINE, gptj, "gptj", "GPTJConfig", {}),
+    "roformer": (pf.presets.roformer(), 2, NINE, roformer, "roformer", "RoFormerConfig", {}),
+    "deepseek_v2": (pf.presets.deepseek_v2(), 2, NINE, deepseek_v2, "deepseek_v2", "DeepseekV2Config", V2),
+    "deepseek_v3": (pf.presets.deepseek_v3(), 2, np.array([0, 1, 2, 3, 17, 100, 1000, 2000, 3000]), deepseek_v3, "deepseek_v3", "DeepseekV3Config", V3),
+    "deepseek_v4": (pf.presets.deepseek_v4(), 2, NINE, deepseek_v4, "deepseek_v4", "DeepseekV4Config", V4),
+    "wav2vec2_conformer": (pf.presets.wav2vec2_conformer(), 2, NINE, wav2vec2_conformer, "wav2vec2_conformer", "Wav2Vec2ConformerConfig", CONFORMER),
+    "qwen2_vl_vision": (pf.presets.qwen2_vl_vision(), 2, positions.qwen2_vl_vision(4, 6, frames=2), vision("Qwen2VLVisionRotaryEmbedding"), "qwen2_vl", "Qwen2VLVisionConfig", {}),
+    "kimi_vision": (pf.presets.kimi_vision(), 2, PATCHES, vision("Kimi_K25VisionRotaryEmbedding"), "kimi_k25", "Kimi_K25VisionConfig", {}),
+    "inkling_vision": (pf.presets.inkling_vision(), 2, 1 + CELLS, vision("Inkling2VisionRotaryEmbedding"), "inkling2", "Inkling2VisionConfig", {}),
+    "minimax_m3_vision": (pf.presets.minimax_m3_vision(), 2, positions.grid(2, 4, 6), vision("MiniMaxM3VLVisionRotaryEmbedding"), "minimax_m3_vl", "MiniMaxM3VLVisionConfig", {}),
+    "sam2": (pf.presets.sam2(), 1, CELLS, sam2, "sam2_video", "Sam2VideoConfig", {}),
+    "pixtral": (pf.presets.pixtral(), 2, CELLS, pixtral, "pixtral", "PixtralVisionConfig", {}),
+    "dinov3": (pf.presets.dinov3(), 2, positions.dinov3(2, 4), dinov3, "dinov3_vit", "DINOv3ViTConfig", {"image_size": 64, "patch_size": 16}),
+    "llama4_vision": (pf.presets.llama4_vision(), 2, positions.llama4_vision(3, 3), llama4_vision, "llama4", "Llama4VisionConfig", TILES),
+    "efficient_loftr": (pf.presets.efficient_loftr(), 1, 1 + positions.grid(3, 4), efficient_loftr, "efficientloftr", "EfficientLoFTRConfig", {}),
+}  # fmt: skip
 
 
-def test_deepseek_v2(torch, transformers, rng):
-    parameters = {**DEEPSEEK, "mscale": 0.707, "mscale_all_dim": 0.707}
-    model = Model(torch, transformers, "deepseek_v2", "DeepseekV2Config", rope_parameters=parameters)
-    q = rng.standard_normal((1, 2, 9, 64), np.float32)
-    x = torch.from_numpy(q)
-    factors = model.module.DeepseekV2RotaryEmbedding(model.config)(x, torch.arange(9)[None])
-    alike(pf.presets.deepseek_v2(), np.arange(9), q, model.module.apply_rotary_emb(x, x, factors)[0].numpy())
+@pytest.mark.parametrize("preset", PROGRAMS)
+def test_program(preset, torch, transformers, rng):
+    rotary, heads, where, program, model, config, settings = PROGRAMS[preset]
+    q = rng.standard_normal((1, heads, len(where), rotary.head_dim), np.float32)
+    rotated = program(Model(torch, transformers, model, config, **settings), torch.from_numpy(q), where)
+    assert_rotated_alike(rotary, where, q, rotated.detach().numpy())
 
 
-def test_deepseek_v3(torch, transformers, rng):
-    parameters = {**DEEPSEEK, "mscale": 1.0, "mscale_all_dim": 1.0}
-    model = Model(torch, transformers, "deepseek_v3", "DeepseekV3Config", rope_parameters=parameters)
-    q = rng.standard_normal((1, 2, 9, 64), np.float32)
-    where = np.array([0, 1, 2, 3, 17, 100, 1000, 2000, 3000])
-    theirs = model.rotated("DeepseekV3RotaryEmbedding", q, where, apply="apply_rotary_pos_emb_interleave")
-    alike(pf.presets.deepseek_v3(), where, q, theirs)
-
-
-def test_deepseek_v4(torch, transformers, rng):
-    yarn = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 65536, "attention_factor": 1.0}
-    parameters = {
-        "main": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.125},
-        "compress": {**yarn, "rope_theta": 1.6e5, "partial_rotary_factor": 0.125},
-    }
-    model = Model(torch, transformers, "deepseek_v4", "DeepseekV4Config", rope_parameters=parameters)
-    q = rng.standard_normal((1, 2, 9, 512), np.float32)
-    x = torch.from_numpy(q)
-    cos, sin = model.module.DeepseekV4RotaryEmbedding(model.config)(x, torch.arange(9)[None], "compress")
-    theirs = model.module.apply_rotary_pos_emb(x, cos, sin).numpy()
-    np.testing.assert_array_equal(theirs[..., :448], q[..., :448])
-    alike(pf.presets.deepseek_v4(), np.arange(9), q[..., 448:], theirs[..., 448:])
-
-
-def test_wav2vec2_conformer(torch, transformers, rng):
-    settings = {"hidden_size": 128, "num_attention_heads": 2, "position_embeddings_type": "rotary"}
-    model = Model(torch, transformers, "wav2vec2_conformer", "Wav2Vec2ConformerConfig", **settings)
-    q = rng.standard_normal((1, 2, 9, 64), np.float32)
-    hidden = torch.from_numpy(q).transpose(1, 2).reshape(1, 9, 128)
-    tables = model.module.Wav2Vec2ConformerRotaryPositionalEmbedding(model.config)(hidden)
-    attention = model.module.Wav2Vec2ConformerSelfAttention(model.config)
-    theirs = attention._apply_rotary_embedding(hidden, tables).reshape(1, 9, 2, 64).transpose(1, 2)
-    alike(pf.presets.wav2vec2_conformer(), np.arange(9), q, theirs.detach().numpy())
-
-
-# ---- vision ---------------------------------------------------------------------------------------------------------
-
-
-def vision(model, name, q, where, apply="apply_rotary_pos_emb_vision"):
-    """Rotate with tokens first, as in vision towers."""
-    x = model.torch.from_numpy(q[0]).transpose(0, 1)
-    cos, sin = getattr(model.module, name)(model.config)(x, model.torch.from_numpy(where))
-    return getattr(model.module, apply)(x, x, cos, sin)[0].transpose(0, 1)[None].numpy()
-
-
-def test_qwen2_vl_vision(torch, transformers, rng):
-    model = Model(torch, transformers, "qwen2_vl", "Qwen2VLVisionConfig")
-    where = positions.qwen2_vl_vision(4, 6, frames=2)
+def test_positions_of_patches(torch, transformers):
     utilities = importlib.import_module("transformers.vision_utils")
-    np.testing.assert_array_equal(utilities.get_vision_position_ids(torch.tensor([[2, 4, 6]]), 2).numpy(), where)
-    q = rng.standard_normal((1, 2, len(where), 80), np.float32)
-    alike(pf.presets.qwen2_vl_vision(), where, q, vision(model, "Qwen2VLVisionRotaryEmbedding", q, where))
+    expected = utilities.get_vision_position_ids(torch.tensor([[2, 4, 6]]), 2).numpy()
+    np.testing.assert_array_equal(positions.qwen2_vl_vision(4, 6, frames=2), expected)
 
 
-def test_kimi_vision(torch, transformers, rng):
-    model = Model(torch, transformers, "kimi_k25", "Kimi_K25VisionConfig")
-    where = positions.qwen2_vl_vision(4, 6)
-    q = rng.standard_normal((1, 2, len(where), 72), np.float32)
-    alike(pf.presets.kimi_vision(), where, q, vision(model, "Kimi_K25VisionRotaryEmbedding", q, where))
-
-
-def test_inkling_vision(torch, transformers, rng):
-    model = Model(torch, transformers, "inkling2", "Inkling2VisionConfig")
-    where = 1 + positions.grid(4, 6)
-    q = rng.standard_normal((1, 2, len(where), 64), np.float32)
-    alike(pf.presets.inkling_vision(), where, q, vision(model, "Inkling2VisionRotaryEmbedding", q, where))
-
-
-def test_minimax_m3_vision(torch, transformers, rng):
-    model = Model(torch, transformers, "minimax_m3_vl", "MiniMaxM3VLVisionConfig")
-    where = positions.grid(2, 4, 6)
-    q = rng.standard_normal((1, 2, len(where), 80), np.float32)
-    alike(pf.presets.minimax_m3_vision(), where, q, vision(model, "MiniMaxM3VLVisionRotaryEmbedding", q, where))
-
-
-def test_sam2(torch, transformers, rng):
-    model = Model(torch, transformers, "sam2_video", "Sam2VideoConfig")
-    where = positions.grid(4, 6)
-    q = rng.standard_normal((1, 1, len(where), 256), np.float32)
-    x = torch.from_numpy(q)
-    # its first coordinate is x
-    ids = torch.from_numpy(np.ascontiguousarray(where[:, ::-1]))
-    cos, sin = model.module.Sam2VideoVisionRotaryEmbedding(model.config)(x, ids)
-    alike(pf.presets.sam2(), where, q, model.module.apply_rotary_pos_emb_2d(x, x, cos[None], sin[None])[0].numpy())
-
-
-def test_pixtral(torch, transformers, rng):
-    model = Model(torch, transformers, "pixtral", "PixtralVisionConfig")
-    where = positions.grid(4, 6)
-    q = rng.standard_normal((1, 2, len(where), 64), np.float32)
-    x = torch.from_numpy(q)
-    cos, sin = model.module.PixtralVisionRotaryEmbedding(model.config)(x, torch.from_numpy(where))
-    theirs = model.module.apply_rotary_pos_emb(x, x, cos, sin, unsqueeze_dim=0)[0].numpy()
-    alike(pf.presets.pixtral(), where, q, theirs)
-    side = pf.presets.pixtral(layout="interleaved")
-    np.testing.assert_array_equal(side.tables(where), pf.presets.pixtral().tables(where))
-
-
-def test_dinov3(torch, transformers, rng):
-    model = Model(torch, transformers, "dinov3_vit", "DINOv3ViTConfig", image_size=64, patch_size=16)
-    where = positions.dinov3(2, 4)
-    q = rng.standard_normal((1, 2, 8, 64), np.float32)
-    x = torch.from_numpy(q)
-    cos, sin = model.module.DINOv3ViTRopePositionEmbedding(model.config).eval()(torch.zeros(1, 3, 32, 64))
-    alike(pf.presets.dinov3(), where, q, model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].numpy())
-
-
-def test_llama4_vision(torch, transformers, rng):
-    settings = {"hidden_size": 176, "num_attention_heads": 2, "image_size": 42, "patch_size": 14}
-    model = Model(torch, transformers, "llama4", "Llama4VisionConfig", **settings)
-    where = positions.llama4_vision(3, 3)
-    q = rng.standard_normal((1, 2, 10, 88), np.float32)
-    x = torch.from_numpy(q).transpose(1, 2)
-    factors = model.module.Llama4VisionRotaryEmbedding(model.config)(x)
-    theirs = model.module.vision_apply_rotary_emb(x, x, factors)[0].transpose(1, 2).numpy()
-    alike(pf.presets.llama4_vision(), where, q, theirs)
-
-
-def test_efficient_loftr(torch, transformers, rng):
-    model = Model(torch, transformers, "efficientloftr", "EfficientLoFTRConfig")
-    side = model.config.q_aggregation_kernel_size
-    where = 1 + positions.grid(3, 4)
-    q = rng.standard_normal((1, 1, 12, 256), np.float32)
-    x = torch.from_numpy(q)
-    cos, sin = model.module.EfficientLoFTRRotaryEmbedding(model.config)(torch.zeros(1, 256, 3 * side, 4 * side))
-    theirs = model.module.apply_rotary_pos_emb(x, x, cos.reshape(1, 12, 256), sin.reshape(1, 12, 256))[0].numpy()
-    alike(pf.presets.efficient_loftr(), where, q, theirs)
+def test_layout_of_pixtral_leaves_the_angles():
+    np.testing.assert_array_equal(
+        pf.presets.pixtral(layout="interleaved").tables(CELLS), pf.presets.pixtral().tables(CELLS)
+    )
 
 
 def test_lightglue(torch, transformers, rng):
@@ -426,9 +306,9 @@ def test_lightglue(torch, transformers, rng):
     q = rng.standard_normal((1, 4, 9, 64), np.float32)
     x = torch.from_numpy(q)
     cos, sin = encoder(torch.from_numpy(where)[None])[0]
-    theirs = model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].detach().numpy()
+    expected = model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].detach().numpy()
     rotary = pf.presets.lightglue(encoder.projector.weight.detach().numpy())
-    alike(rotary, where.astype(np.float64), q, theirs)
+    assert_rotated_alike(rotary, where.astype(np.float64), q, expected)
 
 
 # ---- all presets ----------------------------------------------------------------------------------------------------
@@ -438,7 +318,7 @@ def test_every_preset_is_compared_with_its_source():
     texts = Path(__file__).read_text(encoding="utf-8")
     for other in ("test_rotary_diffusers.py", "test_rotary_programs.py"):
         texts += (Path(__file__).parent / other).read_text(encoding="utf-8")
-    compared = {*re.findall(r"pf\.presets\.(\w+)\(", texts), *TEXT, *MULTIMODAL}
+    compared = {*re.findall(r"\bpresets\.(\w+)\(", texts), *TEXT, *MULTIMODAL}
     assert sorted(set(ROTARY) - compared) == []
     assert len(ROTARY) >= 40
 
@@ -504,35 +384,32 @@ SIZED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: pf.presets.qwen2_vl_vision(82), "head_dim=82 does not divide into pairs for 2 axes; .* such as 84"),
-        (lambda: pf.presets.flux((16, 56)), r"axes_dim must be 3 even numbers, one for each axis, not \(16, 56\)"),
-        (lambda: pf.presets.flux((15, 57, 56)), "axes_dim=15 does not divide into pairs"),
-        (lambda: pf.presets.qwen2_vl(64), r"mrope_section=\(16, 24, 24\) must be three numbers .* add up to 32"),
-        (lambda: pf.presets.gemma3(layer_type="full"), "layer_type must be 'full_attention' or .*, not 'full'"),
-        (lambda: pf.presets.gpt_neox(30), "partial_rotary_factor .* head_dim=7 does not divide"),
-        (lambda: pf.presets.ernie4_5_vl(mrope_section=(20, 24, 20)), "equal numbers of pairs for h and w"),
-        (lambda: pf.presets.ideogram4(64), "more than 32 pairs when the axes alternate"),
-        (lambda: pf.presets.cosmos(6), "head_dim=6 must be at least 12"),
-        (lambda: pf.presets.ltx(6), "dim=6 must have two pairs for each of 3 axes; give at least 12"),
-        (lambda: pf.presets.ltx2_split(head=32), "head=32 below heads=32"),
-        (lambda: pf.presets.cogvideox(40), "head_dim=40 must be a multiple of 16"),
-        (lambda: pf.presets.mochi([[1.0]]), r"pos_frequencies has shape \(1, 1\), but must have \(3, heads"),
-        (lambda: pf.presets.lightglue([1.0]), r"weights has shape \(1,\), but must have \(pairs, axes\)"),
-        (lambda: pf.presets.minimax_h3(64), "head_dim must be at least 96, not 64"),
-        (lambda: positions.grid(), "axes is empty"),
-        (lambda: positions.grid([[1]]), r"coordinates of shape \(1, 1\)"),
-        (lambda: positions.mrope([(1, 2)]), r"parts has \(1, 2\), but a grid is \(frames, rows, columns\)"),
-        (lambda: positions.mrope([(2, 1, 1)], time_step=1e30), r"time_step=1e\+30 puts 2 frames beyond"),
-        (lambda: positions.mrope([(2, 1, 1)], start=2**63 - 1), "start=9223372036854775807 puts parts beyond"),
-        (lambda: positions.grid([2**63 + 5]), "axes has the coordinate 9223372036854775813"),
-        (lambda: positions.qwen2_vl_vision(3, 4), "rows=3 must be a multiple of merge=2"),
-        (lambda: positions.cogview4(1, 3, sizes=(256,)), r"sizes must be two integers, .* not \(256,\)"),
-        (lambda: positions.cogview4(1, 3, sizes=256), "sizes must be two integers, .* not 256"),
-    ],
-)
+@pytest.mark.parametrize(("call", "words"), [
+    (lambda: pf.presets.qwen2_vl_vision(82), "head_dim=82 does not divide into pairs for 2 axes; .* such as 84"),
+    (lambda: pf.presets.flux((16, 56)), r"axes_dim must be 3 even numbers, one for each axis, not \(16, 56\)"),
+    (lambda: pf.presets.flux((15, 57, 56)), "axes_dim=15 does not divide into pairs"),
+    (lambda: pf.presets.qwen2_vl(64), r"mrope_section=\(16, 24, 24\) must be three numbers .* add up to 32"),
+    (lambda: pf.presets.gemma3(layer_type="full"), "layer_type must be 'full_attention' or .*, not 'full'"),
+    (lambda: pf.presets.gpt_neox(30), "partial_rotary_factor .* head_dim=7 does not divide"),
+    (lambda: pf.presets.ernie4_5_vl(mrope_section=(20, 24, 20)), "equal numbers of pairs for h and w"),
+    (lambda: pf.presets.ideogram4(64), "more than 32 pairs when the axes alternate"),
+    (lambda: pf.presets.cosmos(6), "head_dim=6 must be at least 12"),
+    (lambda: pf.presets.ltx(6), "dim=6 must have two pairs for each of 3 axes; give at least 12"),
+    (lambda: pf.presets.ltx2_split(head=32), "head=32 below heads=32"),
+    (lambda: pf.presets.cogvideox(40), "head_dim=40 must be a multiple of 16"),
+    (lambda: pf.presets.mochi([[1.0]]), r"pos_frequencies has shape \(1, 1\), but must have \(3, heads"),
+    (lambda: pf.presets.lightglue([1.0]), r"weights has shape \(1,\), but must have \(pairs, axes\)"),
+    (lambda: pf.presets.minimax_h3(64), "head_dim must be at least 96, not 64"),
+    (lambda: positions.grid(), "axes is empty"),
+    (lambda: positions.grid([[1]]), r"coordinates of shape \(1, 1\)"),
+    (lambda: positions.mrope([(1, 2)]), r"parts has \(1, 2\), but a grid is \(frames, rows, columns\)"),
+    (lambda: positions.mrope([(2, 1, 1)], time_step=1e30), r"time_step=1e\+30 puts 2 frames beyond"),
+    (lambda: positions.mrope([(2, 1, 1)], start=2**63 - 1), "start=9223372036854775807 puts parts beyond"),
+    (lambda: positions.grid([2**63 + 5]), "axes has the coordinate 9223372036854775813"),
+    (lambda: positions.qwen2_vl_vision(3, 4), "rows=3 must be a multiple of merge=2"),
+    (lambda: positions.cogview4(1, 3, sizes=(256,)), r"sizes must be two integers, .* not \(256,\)"),
+    (lambda: positions.cogview4(1, 3, sizes=256), "sizes must be two integers, .* not 256"),
+])  # fmt: skip
 def test_bad_arguments(call, words):
     with pytest.raises(ValueError, match=words):
         call()

@@ -1,12 +1,9 @@
-"""Compare rotary presets and configs with the original programs: unchanged files of their packages.
-
-port.md counts the models of torchtune and litgpt."""
+"""Compare rotary presets and configs with the original programs: unchanged files of their packages."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-import re
 from types import SimpleNamespace
 from unittest import mock
 
@@ -14,7 +11,6 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
-from support.checkout import checkout
 from support.optional import optional
 from support.programs import program
 
@@ -80,15 +76,11 @@ def test_esmc(torch, rng):
 LLAMA = {"dim": 512, "n_heads": 4, "n_layers": 2, "multiple_of": 256, "norm_eps": 1e-5, "vocab_size": 1000}
 
 
-@pytest.mark.parametrize(
-    ("config", "scaled"),
-    [
-        ({"vocab_size": 32000}, False),
-        ({"rope_theta": 500000.0, "use_scaled_rope": False}, False),
-        ({"rope_theta": 500000.0, "use_scaled_rope": True, "rope_scaling_factor": 8, "rope_high_freq_factor": 4}, True),
-    ],
-    ids=["Llama 2", "Llama 3", "Llama 3.1"],
-)
+@pytest.mark.parametrize(("config", "scaled"), [
+    ({"vocab_size": 32000}, False),
+    ({"rope_theta": 500000.0, "use_scaled_rope": False}, False),
+    ({"rope_theta": 500000.0, "use_scaled_rope": True, "rope_scaling_factor": 8, "rope_high_freq_factor": 4}, True),
+], ids=["Llama 2", "Llama 3", "Llama 3.1"])  # fmt: skip
 def test_params_json_of_meta(config, scaled, torch, rng):
     parallel = ("", ".nn", ".nn.model_parallel", ".nn.model_parallel.initialize", ".nn.model_parallel.layers")
     module = program("llama_models", "llama_models/llama3/model.py", *(f"fairscale{name}" for name in parallel))
@@ -171,10 +163,6 @@ def test_torchtune(family, torch, rng, monkeypatch):
     assert_rotated_alike(rotary, q, theirs(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2))
 
 
-def test_all_families_of_torchtune():
-    assert len(TORCHTUNE) == right_of_the_page("torchtune")
-
-
 # ---- litgpt -------------------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +170,7 @@ def test_litgpt(torch, rng):
     """Compare all configs of litgpt; for configs with two bases, one layer of each."""
     configs = program("litgpt", "litgpt/config.py")
     model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
-    right = 0
+    assert len(configs.configs) > 100
     for values in configs.configs:
         config = configs.Config(**values)
         table = model.GPT.rope_cache(SimpleNamespace(config=config, max_seq_length=LENGTH))
@@ -193,12 +181,3 @@ def test_litgpt(torch, rng):
             rotated = torch.cat([model.apply_rope(x[..., :n], cos[None], sin[None]), x[..., n:]], -1)
             assert_rotated_alike(read(dataclasses.asdict(config), layer=layer), q, rotated, name=config.name)
             assert read(vars(config), layer=layer) == read(dataclasses.asdict(config), layer=layer)
-            right += 1
-    assert right == right_of_the_page("litgpt")
-
-
-def right_of_the_page(form):
-    """Return the number of models that port.md states."""
-    page = (checkout() / "docs" / "port.md").read_text("utf-8")
-    (count,) = re.findall(rf"^\| {form} \|.*?\| (\d+) \| \d+ \| 0 \|$", page, re.MULTILINE)
-    return int(count)

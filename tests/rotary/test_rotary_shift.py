@@ -1,4 +1,4 @@
-"""Cached keys moved to other positions: equal to a rotation for these positions, within the error bound."""
+"""Test that keys moved by `Rotary.shift` equal keys rotated at the new positions, within the error bound."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from support.seeds import SEED
 
 # error of one rotation, divided by the length of a pair: half a unit in the last place of 1, plus the arithmetic
 ONE_TURN = {
-    "float64": 2.0**-51,
-    "float32": 2.0**-24 + 2.0**-51,
-    "float16": 2.0**-11 + 2.0**-20,
-    "bfloat16": 2.0**-8 + 2.0**-20,
-}
+    "float64": 2.0**-51, "float32": 2.0**-24 + 2.0**-51, "float16": 2.0**-11 + 2.0**-20, "bfloat16": 2.0**-8 + 2.0**-20,
+}  # fmt: skip
 
 KINDS = {
     "half": pf.Rotary(16),
@@ -24,13 +21,9 @@ KINDS = {
     "interleaved to half": pf.Rotary(16, layout="interleaved_to_half"),
     "a part of the head": pf.Rotary(16, rotary_dim=8),
     "yarn": pf.Rotary(16, scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}),
-    "yarn, interleaved to half": pf.Rotary(
-        16,
-        layout="interleaved_to_half",
-        scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096},
-    ),
+    "yarn, interleaved to half": pf.Rotary(16, layout="interleaved_to_half", scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}),
     "frequencies": pf.Rotary(16, frequencies=np.linspace(-1, 1, 8), attention_factor=1.5),
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -124,7 +117,7 @@ def test_memory_that_is_not_aligned(rng):
     np.testing.assert_array_equal(odd, rotary.shift(keys, -3))
 
 
-def exactly_turned(x, position, frequencies):
+def exactly_rotated(x, position, frequencies):
     """Return a head (half layout) rotated in real numbers, and the lengths of its pairs."""
     with mpmath.workprec(300):
         rotated, lengths = [], []
@@ -154,7 +147,7 @@ def test_error_of_several_roundings(name, shifts, rng):
     largest = 0.0
     for i in range(tokens):
         numbers = [mpmath.mpf(float(value)) for value in keys[i]]
-        exact, lengths = exactly_turned(numbers, start + i + sum(offsets), frequencies)
+        exact, lengths = exactly_rotated(numbers, start + i + sum(offsets), frequencies)
         for value, true, length in zip(cache[i], exact, lengths, strict=True):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed
@@ -172,19 +165,16 @@ def test_an_attention_factor_is_in_the_keys_once(rng):
     np.testing.assert_allclose(lengths[0], rotary.attention_factor * lengths[1], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda x: pf.Rotary(16, scaling={"rope_type": "xpos"}).shift(x, 3), "keys of rope_type='xpos' have lengths"),
-        (lambda x: pf.Rotary(16).shift(x, [1, 2]), r"shape \(2,\), but must be a number, or have the shape \(10,\)"),
-        (lambda x: pf.Rotary(16).shift(x, [[1], [2], [3]]), r"offset .* shape \(3, 1\), .* \(2, 10\) .* \(2, 1\)"),
-        (lambda x: pf.Rotary(16).shift(x, "far"), "offset"),
-        (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"x has shape .*, but must have \(.., length, 16\)"),
-        (lambda x: pf.Rotary(16).shift(x, 3, out=x[:, :1]), "out has shape"),
-        (lambda x: pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]), "out and x overlap"),
-        (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda x: pf.Rotary(16, scaling={"rope_type": "xpos"}).shift(x, 3), "keys of rope_type='xpos' have lengths"),
+    (lambda x: pf.Rotary(16).shift(x, [1, 2]), r"shape \(2,\), but must be a number, or have the shape \(10,\)"),
+    (lambda x: pf.Rotary(16).shift(x, [[1], [2], [3]]), r"offset .* shape \(3, 1\), .* \(2, 10\) .* \(2, 1\)"),
+    (lambda x: pf.Rotary(16).shift(x, "far"), "offset"),
+    (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"x has shape .*, but must have \(.., length, 16\)"),
+    (lambda x: pf.Rotary(16).shift(x, 3, out=x[:, :1]), "out has shape"),
+    (lambda x: pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]), "out and x overlap"),
+    (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
+])  # fmt: skip
 def test_invalid_arguments_raise_errors(call, message, rng):
     x = draw(rng, 2, 3, 10, 16)
     before = x.copy()

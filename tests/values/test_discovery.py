@@ -26,20 +26,10 @@ OPTIONAL = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "trans
 PACKAGES = {"dask", "jax", "matplotlib", "numba", "polars", "sklearn", "torch", "transformers"}
 # modules, and what they need
 MODULES = {
-    "": "",
-    ".presets": "",
-    ".presets.positions": "",
-    ".reference": "",
-    ".typing": "",
-    ".torch": "torch",
-    ".transformers": "torch",
-    ".dask": "dask",
-    ".jax": "jax",
-    ".numba": "numba",
-    ".sklearn": "sklearn",
-    ".plot": "matplotlib",
-    ".polars": "polars",
-}
+    "": "", ".presets": "", ".presets.positions": "", ".reference": "", ".typing": "", ".torch": "torch",
+    ".transformers": "torch", ".dask": "dask", ".jax": "jax", ".numba": "numba", ".sklearn": "sklearn",
+    ".plot": "matplotlib", ".polars": "polars",
+}  # fmt: skip
 
 
 def taken(encoding, columns):

@@ -277,16 +277,12 @@ def test_positions_between_the_places_for_doubles(rows):
 # ---- sizes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: pf.sinusoidal(2**30),
-        lambda: pf.sinusoidal(2**40),
-        lambda: pf.positional_encoding(1, 2**31),
-        lambda: Sinusoids((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1)),
-    ],
-    ids=["sinusoidal-2^30", "sinusoidal-2^40", "shortcut", "encoding"],
-)
+@pytest.mark.parametrize("call", [
+    lambda: pf.sinusoidal(2**30),
+    lambda: pf.sinusoidal(2**40),
+    lambda: pf.positional_encoding(1, 2**31),
+    lambda: Sinusoids((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1)),
+], ids=["sinusoidal-2^30", "sinusoidal-2^40", "shortcut", "encoding"])  # fmt: skip
 def test_more_columns_than_can_be_counted(call):
     with pytest.raises(ValueError, match=r"d_model=\d+ is too large"):
         call()

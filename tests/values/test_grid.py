@@ -188,29 +188,25 @@ def test_empty():
     assert pf.grid([range(5, 2), 3], ENCODINGS["two"]).shape == (0, 3, 11)
 
 
-@pytest.mark.parametrize(
-    ("axes", "options", "error", "words"),
-    [
-        (3, {}, ValueError, ["axes", "2 axes", "3"]),
-        ([3], {}, ValueError, ["axes", "2 axes", "[3]"]),
-        ("ab", {}, ValueError, ["axes", "'ab'"]),
-        ([3, -1], {}, ValueError, ["axes[1]", "-1"]),
-        ([3, True], {}, TypeError, ["axes[1]", "True"]),
-        ([[[1.0]], 3], {}, ValueError, ["axes[0]", "(1, 1)"]),
-        ([["a"], 3], {}, TypeError, ["axes[0]", "'a'"]),
-        ([3, 2.5], {}, ValueError, ["axes[1]", "()"]),
-        ([3, 4], {"indexing": "yx"}, ValueError, ["indexing", "'yx'", "'ij'"]),
-        ([3, 4], {"dtype": int}, TypeError, ["dtype", "int"]),
-        ([3, 4], {"workers": 0}, ValueError, ["workers=0"]),
-        ([3, 4], {"out": np.zeros((4, 3, 6), np.float32)}, ValueError, ["out", "(4, 3, 6)", "(3, 4, 6)"]),
-        ([3, 4], {"out": np.zeros((3, 4, 6)), "dtype": np.float32}, ValueError, ["out", "float64"]),
-        ([3, 4], {"out": np.zeros((3, 4, 6), int)}, ValueError, ["out", "int64"]),
-        ([2**40, 2**40], {}, ValueError, ["too large"]),
-        ([range(2**64), 2], {}, ValueError, ["too large"]),
-        ([3, range(2**64 - 1, 2**64 + 1)], {}, ValueError, ["axes[1]", str(2**64)]),
-    ],
-    ids=lambda value: None if isinstance(value, (dict, list, type)) else str(value),
-)
+@pytest.mark.parametrize(("axes", "options", "error", "words"), [
+    (3, {}, ValueError, ["axes", "2 axes", "3"]),
+    ([3], {}, ValueError, ["axes", "2 axes", "[3]"]),
+    ("ab", {}, ValueError, ["axes", "'ab'"]),
+    ([3, -1], {}, ValueError, ["axes[1]", "-1"]),
+    ([3, True], {}, TypeError, ["axes[1]", "True"]),
+    ([[[1.0]], 3], {}, ValueError, ["axes[0]", "(1, 1)"]),
+    ([["a"], 3], {}, TypeError, ["axes[0]", "'a'"]),
+    ([3, 2.5], {}, ValueError, ["axes[1]", "()"]),
+    ([3, 4], {"indexing": "yx"}, ValueError, ["indexing", "'yx'", "'ij'"]),
+    ([3, 4], {"dtype": int}, TypeError, ["dtype", "int"]),
+    ([3, 4], {"workers": 0}, ValueError, ["workers=0"]),
+    ([3, 4], {"out": np.zeros((4, 3, 6), np.float32)}, ValueError, ["out", "(4, 3, 6)", "(3, 4, 6)"]),
+    ([3, 4], {"out": np.zeros((3, 4, 6)), "dtype": np.float32}, ValueError, ["out", "float64"]),
+    ([3, 4], {"out": np.zeros((3, 4, 6), int)}, ValueError, ["out", "int64"]),
+    ([2**40, 2**40], {}, ValueError, ["too large"]),
+    ([range(2**64), 2], {}, ValueError, ["too large"]),
+    ([3, range(2**64 - 1, 2**64 + 1)], {}, ValueError, ["axes[1]", str(2**64)]),
+], ids=lambda value: None if isinstance(value, (dict, list, type)) else str(value))  # fmt: skip
 def test_bad_arguments(axes, options, error, words):
     before = options["out"].copy() if "out" in options else None
     with pytest.raises(error) as raised:

@@ -1,4 +1,4 @@
-"""Positions from masks, relative positions, and orders of columns."""
+"""Test positions from masks, relative positions, and orders of columns."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def test_mask_positions():
     np.testing.assert_array_equal(pf.mask_positions(mask), [[2, 3, 4, 1, 1], [1, 2, 3, 1, 4]], strict=True)
     np.testing.assert_array_equal(pf.mask_positions(mask[0].astype(bool), padding_idx=0), [1, 2, 3, 0, 0])
     assert pf.mask_positions(np.zeros((2, 0), bool)).shape == (2, 0)
-    # not in the type of the mask, where 300 tokens would not fit
+    # positions of 300 tokens do not fit in the dtype of the mask
     assert pf.mask_positions(np.ones(300, np.uint8)).max() == 301
 
 
 def test_mask_positions_from_a_start():
-    """Left padding, right padding, none, and nothing but padding."""
+    """The rows have left padding, right padding, none, and only padding."""
     mask = np.array([[0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
     expected = np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 1, 2, 3], [0, 0, 0, 0]])
     np.testing.assert_array_equal(pf.mask_positions(mask, start=0), expected, strict=True)
@@ -53,7 +53,7 @@ def test_mask_coordinates_cell_by_cell(rng):
         np.testing.assert_allclose(got[b, y, x], expected, rtol=1e-15)
 
 
-def test_mask_coordinates_of_padding_alone_are_finite():
+def test_mask_coordinates_of_only_padding_are_finite():
     coordinates = pf.mask_coordinates(np.zeros((2, 3), bool), offset=-0.5)
     np.testing.assert_allclose(coordinates, -np.pi * 1e6)
     assert np.isfinite(pf.presets.detr(4).encode(coordinates)).all()
@@ -68,21 +68,21 @@ def test_relative_positions():
 @pytest.mark.parametrize("d", [1, 2, 6, 7, 8])
 @pytest.mark.parametrize("odd", ["crop", "zero"])
 def test_reorder_columns(source, target, d, odd):
-    given = table(source, d, odd)
-    before = given.copy()
+    array = table(source, d, odd)
+    before = array.copy()
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
         with pytest.raises(ValueError, match=f"array has {d} columns along axis -1, an odd number"):
-            pf.reorder_columns(given, source, target)
+            pf.reorder_columns(array, source, target)
         return
-    got = pf.reorder_columns(given, source, target, odd=odd)
+    got = pf.reorder_columns(array, source, target, odd=odd)
     np.testing.assert_array_equal(got, table(target, d, odd), strict=True)
-    np.testing.assert_array_equal(pf.reorder_columns(got, target, source, odd=odd), given, strict=True)
-    assert not np.shares_memory(got, given)
-    np.testing.assert_array_equal(given, before)
+    np.testing.assert_array_equal(pf.reorder_columns(got, target, source, odd=odd), array, strict=True)
+    assert not np.shares_memory(got, array)
+    np.testing.assert_array_equal(array, before)
 
 
 def test_reorder_weights(rng):
-    """A layer that reads one order reads the other when its weights are reordered alike."""
+    """A layer gives the same results if columns and weights are reordered in the same way."""
     weights = rng.normal(size=(3, 8, 5)).astype(np.float32)
     moved = pf.reorder_columns(weights, "concatenated", "interleaved-cos-first", axis=1)
     assert moved.dtype == np.float32
@@ -91,44 +91,29 @@ def test_reorder_weights(rng):
     )
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "words"),
-    [
-        (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must be of bool, or of the integers 0 and 1"),
-        (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
-        (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
-        (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
-        (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
-        (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
-        (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
-        (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; leave"),
-        (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
-        (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
-        (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),
-        (lambda: pf.mask_coordinates([[1]], scale="2"), TypeError, "scale must be a real number, not '2'"),
-        (lambda: pf.mask_coordinates([[1]], offset=np.nan), ValueError, "offset must be a finite number, not nan"),
-        (lambda: pf.relative_positions(0), ValueError, "length must be at least 1, not 0"),
-        (lambda: pf.relative_positions(2.0), TypeError, "length must be an integer, not 2.0"),
-        (lambda: pf.reorder_columns([1.0], "interleaved", "concatenated"), TypeError, "array must be a numpy array"),
-        (lambda: pf.reorder_columns(np.ones(2), "half", "concatenated"), ValueError, "source must be one of .*'half'"),
-        (lambda: pf.reorder_columns(np.ones(2), "interleaved", None), ValueError, "target must be one of .*None"),
-        (
-            lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=1),
-            ValueError,
-            "axis=1 is out of range for an array of 1 dim",
-        ),
-        (
-            lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=-2),
-            ValueError,
-            "axis must be at least -1, not -2",
-        ),
-        (
-            lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"),
-            ValueError,
-            "odd must be one of 'crop', 'zero', not 'drop'; is 'crop' meant",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "error", "words"), [
+    (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must be of bool, or of the integers 0 and 1"),
+    (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
+    (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
+    (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
+    (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
+    (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
+    (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
+    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; leave"),
+    (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
+    (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
+    (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),
+    (lambda: pf.mask_coordinates([[1]], scale="2"), TypeError, "scale must be a real number, not '2'"),
+    (lambda: pf.mask_coordinates([[1]], offset=np.nan), ValueError, "offset must be a finite number, not nan"),
+    (lambda: pf.relative_positions(0), ValueError, "length must be at least 1, not 0"),
+    (lambda: pf.relative_positions(2.0), TypeError, "length must be an integer, not 2.0"),
+    (lambda: pf.reorder_columns([1.0], "interleaved", "concatenated"), TypeError, "array must be a numpy array"),
+    (lambda: pf.reorder_columns(np.ones(2), "half", "concatenated"), ValueError, "source must be one of .*'half'"),
+    (lambda: pf.reorder_columns(np.ones(2), "interleaved", None), ValueError, "target must be one of .*None"),
+    (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=1), ValueError, "axis=1 is out of range for an array of 1 dim"),
+    (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=-2), ValueError, "axis must be at least -1, not -2"),
+    (lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"), ValueError, "odd must be one of 'crop', 'zero', not 'drop'; is 'crop' meant"),
+])  # fmt: skip
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):
         call()

@@ -1,4 +1,4 @@
-"""Positions of every kind mean what they say, at every door: lists, columns, masked ones, times, small types, tensors."""
+"""Test positions of each kind in each function: lists, columns, masked arrays, times, small dtypes, tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def same(got, expected):
 
 
 def rows(*positions):
-    """Encoded one by one, as Python's integers or as arrays; NaN for None."""
+    """Return rows that are encoded one by one, with NaN for None."""
     return np.stack([np.full(8, np.nan, np.float32) if p is None else E.encode(p) for p in positions])
 
 
@@ -45,7 +45,7 @@ def fraction(position):
     "numbers",
     [
         [LARGE, 0.5],
-        # its double is 2**53, which is exact itself
+        # rounds to 2**53
         [2**53 + 1, 0.5],
         [0.5, -LARGE],
         [[LARGE], [0.25]],
@@ -68,12 +68,12 @@ def test_mixed_numbers_are_exact(numbers):
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), np.datetime64("NaT", "s")], ids=["None", "nan", "NaT"])
-def test_integers_beside_a_missing_one_keep_all_digits(missing):
+def test_integers_next_to_a_missing_position_are_exact(missing):
     same(E.encode([LARGE, missing, 3]), rows(LARGE, None, 3))
     same(E.encode(np.array([LARGE, missing, 3], object)), rows(LARGE, None, 3))
 
 
-def test_what_is_only_missing():
+def test_only_missing_positions():
     same(E.encode([None, None]), [NAN, NAN])
     two = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
     same(two.encode([[None, 1], [2, 3]]), np.stack([NAN, two.encode([2, 3])]))
@@ -102,21 +102,21 @@ def columns():
     }
 
 
-@pytest.mark.parametrize("door", ["encode", "add_to", "grid", "Rotary"])
-def test_columns_with_nulls_keep_all_digits(door):
+@pytest.mark.parametrize("function", ["encode", "add_to", "grid", "Rotary"])
+def test_columns_with_nulls_are_exact(function):
     for name, column in columns().items():
         call = {
             "encode": E.encode,
             "add_to": lambda column: E.add_to(np.zeros((3, 8), np.float32), positions=column),
             "grid": lambda column: pf.grid([column], E),
             "Rotary": lambda column: pf.Rotary(8).apply(np.ones((3, 8), np.float32), positions=column),
-        }[door]
+        }[function]
         got = call(column)
         assert np.isnan(got[1]).all(), name
         np.testing.assert_array_equal(got[[0, 2]], call([LARGE, 3, 3])[[0, 2]], err_msg=name)
 
 
-def test_nested_columns_with_nulls_keep_all_digits():
+def test_nested_columns_with_nulls_are_exact():
     pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
     values = [LARGE, None, 3]
     for column in (
@@ -134,7 +134,7 @@ def test_nested_columns_with_nulls_keep_all_digits():
 
 
 @pytest.mark.parametrize("values", [[LARGE, None, 3], [LARGE, 3], [0.5, None]], ids=str)
-def test_columns_of_lists_name_the_way_out(values):
+def test_columns_of_lists_are_refused_with_a_fix(values):
     pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
     arrow = pa.array([values])
     for column, lists in (
@@ -152,7 +152,7 @@ def test_columns_of_lists_name_the_way_out(values):
 @pytest.mark.parametrize("kind", ["M8", "m8"])
 @pytest.mark.parametrize("unit", ["s", "us", "ns", "ps", "fs", "as"])
 def test_lists_of_arrays_of_times(kind, unit):
-    """NumPy makes integers of arrays of times, where it is asked for objects and Python has no times as fine."""
+    """NumPy converts arrays of times to integers if it builds object arrays and the unit is finer than microseconds."""
     t = np.array([5, -7, 2**60 + 1], f"{kind}[{unit}]")
     expected, x = E.encode(t, dtype="f8"), np.zeros((2, 3, 8))
     assert abs(expected[0, 0]) < 1e-5 or unit == "s"
@@ -163,7 +163,7 @@ def test_lists_of_arrays_of_times(kind, unit):
     x[...] = 1
     same(pf.Rotary(8).apply(x, positions=[t, t]), pf.Rotary(8).apply(x, positions=np.stack([t, t])))
     same(pf.join([E, E]).encode([t[:2]]), pf.join([E, E]).encode(t[np.newaxis, :2]))
-    # of several units, each is exact
+    # arrays of different units are exact
     seconds = np.array([1, 2, 3], f"{kind}[s]")
     same(E.encode([t, seconds], dtype="f8"), np.stack([expected, E.encode(seconds, dtype="f8")]))
 
@@ -214,9 +214,9 @@ def test_masked_positions_are_missing():
     same(E.encode(np.ma.array([1, 2], mask=False)), rows(1, 2))
     same(E.encode(np.ma.array(["NaT", "2026", "2025"], "M8[s]", mask=[0, 1, 0]))[:2], [NAN, NAN])
     x = np.ones((3, 8), np.float32)
-    turned = pf.Rotary(8).apply(x, positions=masked)
-    assert np.isnan(turned[1]).all()
-    same(turned[[0, 2]], pf.Rotary(8).apply(x, positions=[LARGE, 1, 2])[[0, 2]])
+    rotated = pf.Rotary(8).apply(x, positions=masked)
+    assert np.isnan(rotated[1]).all()
+    same(rotated[[0, 2]], pf.Rotary(8).apply(x, positions=[LARGE, 1, 2])[[0, 2]])
     cos, sin = pf.Rotary(8).tables(masked)
     assert np.isnan(cos[1]).all()
     assert np.isnan(sin[1]).all()
@@ -224,27 +224,23 @@ def test_masked_positions_are_missing():
     same(two.encode(np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])), np.stack([NAN, two.encode([3, 4])]))
 
 
-# ---- one conversion at every door -------------------------------------------------------------------------------
+# ---- the same conversion in each function -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("scaling", [None, {"rope_type": "linear", "factor": 3.0}], ids=["plain", "linear"])
 @pytest.mark.usefixtures("backend")
-def test_rotary_takes_integers_of_both_kinds(scaling):
+def test_rotary_rotates_at_int64_and_uint64(scaling):
     rotary = pf.Rotary(8, scaling=scaling)
     x = np.ones((2, 8))
     expected = np.concatenate([rotary.apply(x[:1], start=start) for start in ENDS])
     np.testing.assert_allclose(rotary.apply(x, positions=ENDS), expected, rtol=0, atol=4e-16)
-    for part, other in zip(
-        rotary.tables(ENDS, dtype="f8"),
-        zip(*(rotary.tables(1, start=p, dtype="f8") for p in ENDS), strict=True),
-        strict=True,
-    ):
-        np.testing.assert_allclose(part, np.concatenate(other), rtol=0, atol=3e-16)
+    each = np.concatenate([rotary.tables(1, start=start, dtype="f8") for start in ENDS], axis=1)
+    np.testing.assert_allclose(rotary.tables(ENDS, dtype="f8"), each, rtol=0, atol=3e-16)
 
 
 @pytest.mark.usefixtures("backend")
-def test_first_number_that_float64_lacks():
-    # with no larger one beside it
+def test_first_integer_that_is_no_float64():
+    # no larger position is in the array
     expected = FAST.table(1, start=2**53 + 1, dtype="f8")
     for positions in (np.array([2**53 + 1]), np.array([2**53 + 1], np.uint64), [2**53 + 1]):
         same(FAST.encode(positions, dtype="f8"), expected)
@@ -272,7 +268,7 @@ def test_xpos_counts_seconds():
     same(rotary.apply(x, positions=np.array([1000, 2000], "m8[ms]")), rotary.apply(x, positions=[1, 2]))
 
 
-def test_grid_takes_integers_of_both_kinds():
+def test_grid_of_int64_and_uint64():
     same(pf.grid([ENDS], E), E.encode(ENDS))
     dense = pf.fourier_features([[1.0, 0.5], [2.0**-40, 1.0]])
     for one, other in (
@@ -301,7 +297,7 @@ def seconds(axis):
     return [fraction(p) for p in list(axis)]
 
 
-def test_a_grid_of_one_axis_too_few_names_join():
+def test_error_of_a_grid_with_an_axis_too_few():
     with pytest.raises(ValueError, match=r"1 axes.*\[3, 3\].*join"):
         pf.grid([3, 3], pf.sinusoidal(8))
 
@@ -315,7 +311,7 @@ def test_offsets_are_exact():
     assert abs(float(E.transition_matrix(LARGE)[0, 0]) - float(exact.sincos(LARGE, mpmath.mpf(1))[1])) < 1e-15
 
 
-def test_locate_takes_any_interval():
+def test_locate_accepts_any_interval():
     row = E.encode(12.5)
     expected = E.locate(row, low=0, high=20)
     assert E.locate(row, low=Fraction(0), high=np.float32(20)) == expected
@@ -353,13 +349,12 @@ def test_times_of_pandas():
     pd = optional("pandas")
     nano = np.datetime64("2026-03-29T12:00:00.123456789", "ns")
     stamp = pd.Timestamp(nano)
-    scalars = [
+    for time, expected in (
         (stamp, nano),
         (stamp.tz_localize("Asia/Tokyo"), nano - np.timedelta64(9, "h")),
         (pd.Timedelta(7, "ns"), np.timedelta64(7, "ns")),
         (pd.Period("2026-03", "M"), np.datetime64("2026-03", "D")),
-    ]
-    for time, expected in scalars:
+    ):
         row = E.encode(expected, dtype=np.float64)
         same(E.encode(time, dtype=np.float64), row)
         same(E.encode([time, pd.NaT], dtype=np.float64), [row, NAN])
@@ -370,7 +365,7 @@ def test_times_of_pandas():
     same(E.encode(pd.NA), NAN)
 
 
-def test_what_polars_has_not_computed_yet():
+def test_lazy_values_of_polars_are_refused_with_a_fix():
     pl = optional("polars")
     encoding = pf.sinusoidal(4)
     for lazy, words in (
@@ -382,7 +377,7 @@ def test_what_polars_has_not_computed_yet():
             encoding.encode(lazy)
         with pytest.raises(TypeError, match=words):
             pf.Rotary(4).tables(lazy)
-    # both ways that are named
+    # the two fixes that the errors name
     expected = encoding.encode([1, 2])
     frame = pl.LazyFrame({"a": [1, 2]})
     np.testing.assert_array_equal(encoding.encode(frame.collect()["a"]), expected)
@@ -450,17 +445,9 @@ def test_one_position_of_any_type_has_the_bits_of_many():
 @pytest.mark.usefixtures("backend")
 def test_one_tensor():
     torch = optional("torch")
-    for tensor_type in (
-        torch.float32,
-        torch.float16,
-        torch.bfloat16,
-        torch.int32,
-        torch.int64,
-        torch.uint8,
-        torch.float64,
-    ):
+    for tensor_type in ("float32", "float16", "bfloat16", "int32", "int64", "uint8", "float64"):
         for shape in ((), (1,), (1, 1), (2,)):
-            one = torch.full(shape, 3, dtype=tensor_type)
+            one = torch.full(shape, 3, dtype=getattr(torch, tensor_type))
             same(E.encode(one), np.broadcast_to(E.encode(3.0), (*shape, 8)))
     with pytest.raises(TypeError, match="bool"):
         E.encode(torch.tensor(True))
@@ -491,18 +478,18 @@ def test_bfloat16_positions_and_tables():
         assert abs(float(wide.locate(table[7], low=0, high=64)[0]) - 7) < 0.1
 
 
-def test_tensors_elsewhere_are_refused():
+def test_tensors_of_other_devices_are_refused():
     torch = optional("torch")
-    for door in (E.encode, E.locate, pf.identify, E.similarity):
-        # identify only looks at weights
-        if door is not pf.identify:
+    for call in (E.encode, E.locate, pf.identify, E.similarity):
+        # identify accepts weights that require gradients
+        if call is not pf.identify:
             with pytest.raises(ValueError, match=r"requires gradients.*detach"):
-                door(torch.ones(16, 8, requires_grad=True))
+                call(torch.ones(16, 8, requires_grad=True))
         with pytest.raises(ValueError, match=r"meta.*\.cpu\(\)"):
-            door(torch.ones(16, 8, device="meta"))
+            call(torch.ones(16, 8, device="meta"))
 
 
-def test_tensors_to_be_written_name_the_function_that_takes_them():
+def test_errors_for_tensors_name_the_torch_function():
     torch = optional("torch")
     x, rotary = torch.zeros(3, 8), pf.Rotary(8)
     for call, name in (
@@ -525,7 +512,7 @@ def test_tensors_to_be_written_name_the_function_that_takes_them():
 
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16"])
-def test_out_decides_the_type(name):
+def test_out_sets_the_dtype(name):
     expected = E.table(3, dtype=name)
     for call in (
         lambda out: E.table(3, out=out),
@@ -543,31 +530,22 @@ def test_out_decides_the_type(name):
     same(pf.Rotary(8).tables(3, out=pair)[1], pf.Rotary(8).tables(3, dtype=name)[1])
 
 
-def test_the_type_is_float32_where_nothing_says_otherwise():
-    for made in (
-        E.table(3, dtype=None),
-        E.encode([1], dtype=None),
-        E.encode(1.0, dtype=None),
-        pf.grid([3], E, dtype=None),
-        pf.positional_encoding(3, 8, dtype=None),
-        pf.Rotary(8).tables(3, dtype=None)[0],
-    ):
-        assert made.dtype == np.float32
+def test_default_dtype_is_float32():
+    tables = E.table(3, dtype=None), pf.grid([3], E, dtype=None), pf.positional_encoding(3, 8, dtype=None)
+    rows = E.encode([1], dtype=None), E.encode(1.0, dtype=None), pf.Rotary(8).tables(3, dtype=None)[0]
+    assert {array.dtype.name for array in (*tables, *rows)} == {"float32"}
 
 
-def test_torch_takes_the_type_of_out():
-    torch = optional("torch")
-    pt = optional("posenc_fast.torch")
+def test_out_sets_the_dtype_in_torch():
+    torch, pt = optional("torch"), optional("posenc_fast.torch")
     out = torch.empty(3, 8, dtype=torch.float64)
     same(pt.table(E, 3, out=out).numpy(), E.table(3, dtype=np.float64))
     same(pt.encode(E, torch.arange(3), out=out).numpy(), E.encode([0, 1, 2], dtype=np.float64))
     assert pt.table(E, 3).dtype == torch.float32
 
 
-@pytest.mark.parametrize(
-    "out", [np.zeros((3, 8), np.float32, order="F"), np.zeros((3, 16), np.float32)[:, ::2]], ids=["fortran", "strided"]
-)
-def test_apart_columns_name_the_way_out(out):
+@pytest.mark.parametrize("out", [np.zeros((8, 3), np.float32).T, np.zeros((3, 16), np.float32)[:, ::2]])
+def test_columns_of_out_must_be_adjacent(out):
     for call in (
         lambda: E.table(3, out=out),
         lambda: E.encode([1, 2, 3], out=out),

@@ -89,17 +89,13 @@ def test_engines_round_alike(name, rng):
         assert np.isnan(_rounding.rounded(np.array([math.nan, -math.nan]), DTYPES[name])).all()
 
 
-@pytest.mark.parametrize(
-    ("position", "expected"),
-    [
-        (2.0**-134 + 2.0**-151, 2.0**-133),
-        (3 * 2.0**-134 - 2.0**-152, 2.0**-133),
-        (2.0**-127 * (1 + 2.0**-7 + 2.0**-30), 2.0**-127 * (1 + 2.0**-6)),
-        (-(2.0**-134) * (1 + 2.0**-40), -(2.0**-133)),
-        (2.0**-126 - 2.0**-135 - 2.0**-170, 2.0**-126 - 2.0**-133 + 2.0**-133),
-    ],
-    ids=float.hex,
-)
+@pytest.mark.parametrize(("position", "expected"), [
+    (2.0**-134 + 2.0**-151, 2.0**-133),
+    (3 * 2.0**-134 - 2.0**-152, 2.0**-133),
+    (2.0**-127 * (1 + 2.0**-7 + 2.0**-30), 2.0**-127 * (1 + 2.0**-6)),
+    (-(2.0**-134) * (1 + 2.0**-40), -(2.0**-133)),
+    (2.0**-126 - 2.0**-135 - 2.0**-170, 2.0**-126 - 2.0**-133 + 2.0**-133),
+], ids=float.hex)  # fmt: skip
 def test_sine_of_a_tiny_angle(position, expected):
     assert pf.Encoding([1.0]).encode([position], dtype="bfloat16").item() == expected
     assert pf.Encoding([1.0]).encode([[position]] * 40, dtype="bfloat16").astype(float).tolist() == [[[expected]]] * 40

@@ -207,26 +207,18 @@ class TestCalls:
     def test_no_rows(self):
         assert self.encoding.encode(np.empty((0, 3)), variance=np.empty((0, 3))).shape == (0, 14)
 
-    @pytest.mark.parametrize(
-        ("variance", "error", "words"),
-        [
-            (-1.0, ValueError, "variance must be from 0 to 2\\*\\*300, not -1.0"),
-            ([[1.0, 1.0, -2.0]] * 5, ValueError, "variance must be from 0 .* not -2.0"),
-            (2.0**301, ValueError, "variance must be from 0"),
-            (np.full((5, 3, 3), -np.eye(3)), ValueError, "variance must be from 0"),
-            (np.nan, ValueError, "variance must be finite"),
-            ("wide", TypeError, "variance must be real numbers"),
-            (
-                np.ones(5),
-                ValueError,
-                r"variance has shape \(5,\), but must be one number, or have shape \(5, 3\), or \(5, 3, 3\)",
-            ),
-            (np.ones((4, 3)), ValueError, r"variance has shape \(4, 3\)"),
-            (np.ones((5, 3, 4)), ValueError, r"variance has shape \(5, 3, 4\)"),
-            (np.eye(3), ValueError, r"variance has shape \(3, 3\)"),
-        ],
-        ids=str,
-    )
+    @pytest.mark.parametrize(("variance", "error", "words"), [
+        (-1.0, ValueError, "variance must be from 0 to 2\\*\\*300, not -1.0"),
+        ([[1.0, 1.0, -2.0]] * 5, ValueError, "variance must be from 0 .* not -2.0"),
+        (2.0**301, ValueError, "variance must be from 0"),
+        (np.full((5, 3, 3), -np.eye(3)), ValueError, "variance must be from 0"),
+        (np.nan, ValueError, "variance must be finite"),
+        ("wide", TypeError, "variance must be real numbers"),
+        (np.ones(5), ValueError, r"variance has shape \(5,\), but must be one number, or have shape \(5, 3\), or \(5, 3, 3\)"),
+        (np.ones((4, 3)), ValueError, r"variance has shape \(4, 3\)"),
+        (np.ones((5, 3, 4)), ValueError, r"variance has shape \(5, 3, 4\)"),
+        (np.eye(3), ValueError, r"variance has shape \(3, 3\)"),
+    ], ids=str)  # fmt: skip
     def test_bad_variances(self, variance, error, words):
         out = np.full((5, 14), 7.0, np.float32)
         with pytest.raises(error, match=words):
