@@ -11,9 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ from support.optional import optional
 pytestmark = pytest.mark.usefixtures("inside")
 
 
-def test_info(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info(backend, capsys):
     assert run("info") == 0
     lines = dict(line.split(None, 1) for line in capsys.readouterr().out.replace("isa levels", "levels").splitlines())
     assert lines == {
@@ -39,7 +37,7 @@ def test_info(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_module_is_a_command() -> None:
+def test_module_is_a_command():
     process = command("info")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -63,7 +61,7 @@ def test_module_is_a_command() -> None:
         ["--version"],
     ],
 )
-def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help(arguments, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
         run(*arguments)
@@ -147,7 +145,7 @@ def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pyt
         ("encode three.npy --d-model 4 -o no/o.npy", "no: there is no such directory"),
     ],
 )
-def test_bad_arguments(arguments: str, words: str, inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_arguments(arguments, words, inside, capsys):
     np.save("three.npy", np.ones(3))
     np.save("nan.npy", np.full(49, np.nan))
     assert run(*arguments.split()) == 2
@@ -158,7 +156,7 @@ def test_bad_arguments(arguments: str, words: str, inside: Path, capsys: pytest.
     assert sorted(os.listdir()) == ["nan.npy", "three.npy"]
 
 
-def test_no_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_command(monkeypatch, capsys):
     """The help, as with --help."""
     assert run() == 0
     printed = capsys.readouterr()
@@ -168,7 +166,7 @@ def test_no_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     assert printed.out.startswith("usage: posenc-fast ")
 
 
-def test_link_to_a_missing_directory(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_link_to_a_missing_directory(inside, capsys):
     (inside / "o.npy").symlink_to(inside / "no" / "x.npy")
     assert run("table", "4", "4", "-o", "o.npy") == 2
     assert capsys.readouterr().err == f"posenc-fast: error: {inside / 'no'}: there is no such directory\n"
@@ -177,10 +175,10 @@ def test_link_to_a_missing_directory(inside: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     "words", ["", "Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"]
 )
-def test_out_of_memory(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_of_memory(words, monkeypatch, capsys):
     """In the numbers that were given, not in the shapes of what is within."""
 
-    def full(*arguments: Any, **settings: Any) -> None:
+    def full(*arguments, **settings):
         raise MemoryError(words)
 
     monkeypatch.setattr(pf.Encoding, "table", full)
@@ -190,10 +188,10 @@ def test_out_of_memory(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr() == ("", expected)
 
 
-def test_warnings_that_are_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_that_are_errors(monkeypatch, capsys):
     """One line for them, too."""
 
-    def warn(*arguments: Any, **settings: Any) -> None:
+    def warn(*arguments, **settings):
         raise RuntimeWarning("overflow")
 
     monkeypatch.setattr(pf.Encoding, "table", warn)
@@ -201,7 +199,7 @@ def test_warnings_that_are_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert capsys.readouterr() == ("", "posenc-fast: error: overflow\n")
 
 
-def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_environment(capsys):
     process = command("info", env={"POSENC_FAST_BACKEND": "fortran"})
     err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2
@@ -212,7 +210,7 @@ def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion(shell, capsys):
     optional("shtab")
     assert run("completion", shell) == 0
     script = capsys.readouterr().out
@@ -234,7 +232,7 @@ def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     ],
     ids=["command", "option", "choice", "preset-option", "preset", "file"],
 )
-def test_completion_in_bash(words: list[str], completed: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_in_bash(words, completed, capsys):
     optional("shtab")
     assert run("completion", "bash") == 0
     Path("pe.npy").touch()
@@ -244,13 +242,13 @@ def test_completion_in_bash(words: list[str], completed: set[str], capsys: pytes
     assert set(shell.stdout.split()) == completed
 
 
-def test_completion_of_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_of_an_unknown_shell(capsys):
     optional("shtab")
     assert run("completion", "bsh") == 2
     assert "SHELL must be one of 'bash', " in capsys.readouterr().err
 
 
-def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_needs_shtab(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "shtab", None)
     assert run("completion", "bash") == 2
     expected = "posenc-fast: error: completion needs shtab: pip install shtab\n"
@@ -260,16 +258,16 @@ def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 # ---- how it ends ------------------------------------------------------------------------------------------------------
 
 
-def table_long(inside: Path) -> list[str]:
+def table_long(inside):
     return ["table", "150000", "64", "--dtype", "float16"]
 
 
-def encode_long(inside: Path) -> list[str]:
+def encode_long(inside):
     np.save(inside / "p.npy", np.arange(400000.0))
     return ["encode", str(inside / "p.npy"), "--d-model", "64", "--dtype", "float16"]
 
 
-def writes_to(process: int, folder: Path) -> bool:
+def writes_to(process, folder):
     """Whether a file is open there that has no name, or one that is hidden."""
     opened = []
     for each in Path(f"/proc/{process}/fd").glob("*"):
@@ -283,7 +281,7 @@ def writes_to(process: int, folder: Path) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("arguments", [table_long, encode_long])
 @pytest.mark.parametrize("existing", [True, False])
-def test_signal(arguments: Callable[[Path], list[str]], number: signal.Signals, existing: bool, inside: Path) -> None:
+def test_signal(arguments, number, existing, inside):
     target = inside / "out"
     target.mkdir()
     if existing:
@@ -301,7 +299,7 @@ def test_signal(arguments: Callable[[Path], list[str]], number: signal.Signals, 
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here")
-def test_nothing_stays_of_a_process_that_is_killed(inside: Path) -> None:
+def test_nothing_stays_of_a_process_that_is_killed(inside):
     (inside / "out").mkdir()
     process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
     deadline = time.monotonic() + 60
@@ -315,11 +313,11 @@ def test_nothing_stays_of_a_process_that_is_killed(inside: Path) -> None:
 
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, reason="SIGTERM is ignored here")
-def test_signal_after_all_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_after_all_is_written(monkeypatch):
     """Too late to be interrupted: the status is that of a file that is there."""
     replace = os.replace
 
-    def replacing(*names: Any) -> None:
+    def replacing(*names):
         replace(*names)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -331,7 +329,7 @@ def test_signal_after_all_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @posix
 @pytest.mark.parametrize("arguments", [["info"], ["nonsense"]])
-def test_signal_at_the_end_of_the_process(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signal_at_the_end_of_the_process(arguments, monkeypatch):
     """The status is settled, and a signal does not take its place while the interpreter goes down."""
     monkeypatch.setattr(sys, "argv", ["posenc-fast", *arguments])
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
@@ -352,7 +350,7 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
     "code", [["-m", "posenc_fast"], ["-mposenc_fast"], ["posenc-fast"], ["-m", "other"], ["-c", SCRIPT]]
 )
 @pytest.mark.parametrize("module", ["numpy", "shtab"])
-def test_signal_during_imports(code: list[str], module: str, inside: Path) -> None:
+def test_signal_during_imports(code, module, inside):
     """The command ends without a traceback; another program that imports the package has Python's own."""
     Path("posenc-fast").write_text(SCRIPT)
     Path("path").mkdir()
@@ -376,7 +374,7 @@ def test_signal_during_imports(code: list[str], module: str, inside: Path) -> No
 
 
 @posix
-def test_signal_while_reading(inside: Path) -> None:
+def test_signal_while_reading(inside):
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", stdin=subprocess.PIPE)
     assert process.stdin is not None
     # more than a pipe holds: once all is written, the process reads
@@ -399,7 +397,7 @@ COMMANDS = {
 }
 
 
-def arguments_of(name: str) -> list[str]:
+def arguments_of(name):
     if name == "parquet":
         optional("pyarrow")
     Path("p.csv").write_text("1\n" * 20000)
@@ -408,7 +406,7 @@ def arguments_of(name: str) -> list[str]:
 
 @posix
 @pytest.mark.parametrize(("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("text", "1"), ("npy", "1")])
-def test_nobody_reads_standard_output(name: str, unbuffered: str) -> None:
+def test_nobody_reads_standard_output(name, unbuffered):
     arguments = arguments_of(name)
     read, write = os.pipe()
     os.close(read)
@@ -419,7 +417,7 @@ def test_nobody_reads_standard_output(name: str, unbuffered: str) -> None:
 
 
 @posix
-def test_reader_leaves_in_the_middle() -> None:
+def test_reader_leaves_in_the_middle():
     process = command(*COMMANDS["npy"])
     assert process.stdout is not None
     assert process.stdout.read(6) == b"\x93NUMPY"
@@ -433,7 +431,7 @@ def test_reader_leaves_in_the_middle() -> None:
 @pytest.mark.parametrize(
     ("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("npy", "1"), ("csv", "1"), ("help", "1")]
 )
-def test_standard_output_is_full(name: str, unbuffered: str) -> None:
+def test_standard_output_is_full(name, unbuffered):
     arguments = arguments_of(name)
     with open("/dev/full", "wb") as full:
         process = command(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
@@ -444,7 +442,7 @@ def test_standard_output_is_full(name: str, unbuffered: str) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("existing", [True, False])
-def test_no_room_for_the_report(existing: bool, unbuffered: str) -> None:
+def test_no_room_for_the_report(existing, unbuffered):
     """An error, and so the file stays as it was."""
     if existing:
         Path("o.npy").write_bytes(b"before")
@@ -457,7 +455,7 @@ def test_no_room_for_the_report(existing: bool, unbuffered: str) -> None:
 
 
 @posix
-def test_nobody_reads_the_report() -> None:
+def test_nobody_reads_the_report():
     read, write = os.pipe()
     os.close(read)
     process = command("table", "3", "4", "-o", "o.npy", stdout=write)
@@ -466,7 +464,7 @@ def test_nobody_reads_the_report() -> None:
     assert os.listdir() == ["o.npy"]
 
 
-def test_names_that_the_terminal_has_not() -> None:
+def test_names_that_the_terminal_has_not():
     process = command("table", "3", "4", "-o", "ö.npy", env={"PYTHONIOENCODING": "ascii"})
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -475,7 +473,7 @@ def test_names_that_the_terminal_has_not() -> None:
 
 
 @posix
-def test_standard_input_is_closed() -> None:
+def test_standard_input_is_closed():
     closed = (
         "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'posenc_fast', *sys.argv[1:]])"
     )
@@ -489,7 +487,7 @@ def test_standard_input_is_closed() -> None:
 
 
 @posix
-def test_standard_output_is_closed() -> None:
+def test_standard_output_is_closed():
     for arguments, status in ((["info"], 0), (["presets"], 0), (["table", "4", "4", "-o", "-"], 2)):
         closed = f"import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *{['-m', 'posenc_fast', *arguments]!r}])"
         process = command(code=["-c", closed])
@@ -498,7 +496,7 @@ def test_standard_output_is_closed() -> None:
         assert err == (b"posenc-fast: error: standard output is closed\n" if status else b"")
 
 
-def test_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_standard_error_is_closed(monkeypatch, capfdbinary):
     """What is said of the data does not go among them."""
     Path("p.csv").write_text("0\n")
     monkeypatch.setattr(sys, "stderr", None)
@@ -510,7 +508,7 @@ def test_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch, capfdbinary: 
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminals_get_no_bytes(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert run("table", "4", "4", "-o", "-", "--format", "npy") == 2
     assert "standard output is a terminal" in capsys.readouterr().err
@@ -518,7 +516,7 @@ def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert capsys.readouterr().out == "c0,c1\n0,1\n0.841470957,0.540302277\n"
 
 
-def colourful(monkeypatch: pytest.MonkeyPatch) -> None:
+def colourful(monkeypatch):
     """Make standard output and standard error a terminal that shows colours."""
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
@@ -537,9 +535,7 @@ COLOURED = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), COLOURED.values(), ids=COLOURED)
-def test_colours(
-    arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_colours(arguments, words, monkeypatch, capsys):
     np.save("pe.npy", pf.presets.whisper(64).table(40))
     colourful(monkeypatch)
     status = run(*arguments)
@@ -554,7 +550,7 @@ def test_colours(
             assert "".join(capsys.readouterr()) == plain
 
 
-def test_no_colours_in_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_colours_in_a_pipe(monkeypatch, capsys):
     colourful(monkeypatch)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
     assert run("presets", "whisper") == 0
@@ -566,14 +562,14 @@ HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 
 
-def harmless(text: str) -> None:
+def harmless(text):
     assert not [each for each in text if not each.isprintable() and each != "\n"]
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
-def test_names_of_arrays_are_escaped(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_arrays_are_escaped(suffix, capsys):
     if suffix == "npz":
-        arrays: Any = {HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))}
+        arrays = {HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))}
         np.savez("o.npz", **arrays)
     else:
         safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
@@ -583,7 +579,7 @@ def test_names_of_arrays_are_escaped(suffix: str, capsys: pytest.CaptureFixture[
     assert f"the keys are {ESCAPED}, b" in err
 
 
-def test_titles_of_columns_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_titles_of_columns_are_escaped(capsys):
     pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
     fields = [pa.field(HOSTILE, pa.int64()), pa.field("s", pa.struct([(HOSTILE, pa.int64())]))]
     parquet.write_table(pa.table([[1], [{HOSTILE: 1}]], pa.schema(fields)), "p.parquet")
@@ -593,7 +589,7 @@ def test_titles_of_columns_are_escaped(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @posix
-def test_names_that_are_no_text_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_that_are_no_text_are_escaped(capsys):
     name = os.fsdecode(b"\x1b[2J\xff.npy")
     assert run("table", "3", "4", "-o", name) == 0
     out = capsys.readouterr().out

@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,7 +43,7 @@ POSITIONS = {
 CLOCK = "12h,7s,1000D"
 
 
-def options_of(positions: np.ndarray[Any, Any]) -> tuple[list[str], pf.Encoding]:
+def options_of(positions):
     """Return the options for positions of a type, and their encoding of six columns."""
     if positions.dtype.kind == "M":
         return ["--periods", CLOCK], pf.fourier_features(pf.periodic(CLOCK.split(",")), layout="interleaved")
@@ -52,7 +51,7 @@ def options_of(positions: np.ndarray[Any, Any]) -> tuple[list[str], pf.Encoding]
 
 
 @pytest.mark.parametrize("name", POSITIONS)
-def test_encode_npy(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_encode_npy(name, backend, capsys):
     np.save("p.npy", POSITIONS[name])
     options, encoding = options_of(POSITIONS[name])
     assert run("encode", "p.npy", *options, "-o", "o.npy") == 0
@@ -75,7 +74,7 @@ def test_encode_npy(name: str, backend: str, capsys: pytest.CaptureFixture[str])
         ("--precision float32 --dtype float16", {}, {"dtype": np.float16, "precision": "float32"}),
     ],
 )
-def test_encode_options(options: str, encoding: dict[str, Any], call: dict[str, Any]) -> None:
+def test_encode_options(options, encoding, call):
     np.save("f.npy", [3, 2, 1])
     positions = POSITIONS["float64"]
     np.save("p.npy", positions)
@@ -83,7 +82,7 @@ def test_encode_options(options: str, encoding: dict[str, Any], call: dict[str, 
     same("o.npy", pf.sinusoidal(5, **encoding).encode(positions, **call))
 
 
-def test_npy_by_content_and_onto_itself() -> None:
+def test_npy_by_content_and_onto_itself():
     positions = np.arange(5.0)
     np.save("p.npy", positions)
     os.rename("p.npy", "p")
@@ -91,19 +90,19 @@ def test_npy_by_content_and_onto_itself() -> None:
     same("p", pf.sinusoidal(4).encode(positions))
 
 
-def truncated() -> bytes:
+def truncated():
     file = io.BytesIO()
     np.save(file, np.arange(5.0))
     return file.getvalue()[:-1]
 
 
-def saved(array: Any) -> bytes:
+def saved(array):
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()
 
 
-def zipped() -> bytes:
+def zipped():
     file = io.BytesIO()
     np.savez(file, a=np.arange(5.0))
     return file.getvalue()
@@ -128,7 +127,7 @@ def zipped() -> bytes:
         (saved(np.array([1, 2], "m8[M]")), "months|M, which"),
     ],
 )
-def test_bad_npy(content: bytes, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_npy(content, words, capsys):
     Path("p.npy").write_bytes(content)
     Path("o.npy").write_bytes(b"before")
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == 2
@@ -140,16 +139,14 @@ def test_bad_npy(content: bytes, words: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("existing", [True, False])
-def test_npy_that_is_cut_meanwhile(
-    existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
     """A truncated file raises an error. A memory map would end the process."""
     np.save("p.npy", np.arange(500_000.0))
     if existing:
         Path("o.npy").write_bytes(b"before")
     encode = pf.Encoding.encode
 
-    def cutting(self: pf.Encoding, positions: Any, **settings: Any) -> Any:
+    def cutting(self, positions, **settings):
         if len(positions):
             os.truncate("p.npy", 4096)
         return encode(self, positions, **settings)
@@ -165,12 +162,12 @@ def test_npy_that_is_cut_meanwhile(
 # ---- encode: CSV ------------------------------------------------------------------------------------------------------
 
 
-def encoded(text: str | bytes, *options: str, d: int = 6) -> np.ndarray[Any, Any]:
+def encoded(text, *options, d=6):
     """Return the rows that are written for a CSV file with this text."""
     Path("p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
     width = () if "--periods" in options else ("--d-model", str(d))
     assert run("encode", "p.csv", *width, "-o", "o.npy", *options) == 0
-    rows: np.ndarray[Any, Any] = np.load("o.npy")
+    rows = np.load("o.npy")
     return rows
 
 
@@ -193,16 +190,16 @@ def encoded(text: str | bytes, *options: str, d: int = 6) -> np.ndarray[Any, Any
         ('"a\nb",c\n"x\ny",1\nx,2.5\nx,-300\n', "--column c"),
     ],
 )
-def test_columns(text: str, options: str, backend: str) -> None:
+def test_columns(text, options, backend):
     np.testing.assert_array_equal(encoded(text, *options.split()), pf.sinusoidal(6).encode([1.0, 2.5, -300.0]))
 
 
-def test_header_alone() -> None:
+def test_header_alone():
     assert encoded("t\n", "--column", "t").shape == (0, 6)
 
 
 @pytest.mark.parametrize("text", ["hello", "hello\n\n", "a,hello\n"])
-def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_line_is_no_header(text, capsys):
     """Unless it is said to be one, it may as well be a mistake."""
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
@@ -223,7 +220,7 @@ def test_one_line_is_no_header(text: str, capsys: pytest.CaptureFixture[str]) ->
         ("t\n2026-01-0２\n", "--periods day", "line 2: '2026-01-0２' is neither"),
     ],
 )
-def test_digits_of_other_scripts(text: str, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_digits_of_other_scripts(text, options, words, capsys):
     """Digits of other scripts are rejected, although Python's int and float accept them."""
     Path("p.csv").write_text(text, encoding="utf-8")
     width = options or "--d-model 4"
@@ -234,7 +231,7 @@ def test_digits_of_other_scripts(text: str, options: str, words: str, capsys: py
 
 
 @pytest.mark.parametrize("empty", ["nan", "NaN", '""', '" "', "-nan"])
-def test_missing_cells(empty: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_cells(empty, backend, capsys):
     numbers = encoded(f"t\n{empty}\n4\n{empty}\n9007199254740993\n")
     np.testing.assert_array_equal(np.isnan(numbers).all(axis=1), [True, False, True, False])
     np.testing.assert_array_equal(numbers[[1, 3]], pf.sinusoidal(6).encode(np.array([4, 2**53 + 1])))
@@ -243,7 +240,7 @@ def test_missing_cells(empty: str, backend: str, capsys: pytest.CaptureFixture[s
     assert "2 missing" in capsys.readouterr().out
 
 
-def test_infinite_cells_are_rows_of_nan() -> None:
+def test_infinite_cells_are_rows_of_nan():
     np.testing.assert_array_equal(np.isnan(encoded("inf\n1\n-Infinity\n")).all(axis=1), [True, False, True])
 
 
@@ -268,7 +265,7 @@ def test_infinite_cells_are_rows_of_nan() -> None:
         ("9999-12-31T23:59:59.999999-12:00", "10000-01-01T11:59:59.999999"),
     ],
 )
-def test_timestamps(text: str, utc: str, backend: str) -> None:
+def test_timestamps(text, utc, backend):
     unit = "ns" if len(utc.partition(".")[2]) > 6 else "us"
     # a microsecond is several radians here, so only the exact time gives these numbers
     frequencies = np.array([3e9, 7e6, 1.0, 1e-7])
@@ -282,27 +279,11 @@ def test_timestamps(text: str, utc: str, backend: str) -> None:
 
 
 @pytest.mark.parametrize("cells", [3, 4, 100])
-def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
     """Integers beyond float64 mix with floats and unsigned integers, across borders of chunks and blocks."""
     monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
-    numbers: list[Any] = [
-        2**53 + 1,
-        0.1,
-        -(2**63),
-        2**64 - 1,
-        1e300,
-        7,
-        2**63 - 1,
-        -0.0,
-        2**63,
-        1,
-        2,
-        3,
-        4.5,
-        5,
-        2**62 + 1,
-    ]
+    numbers = [2**53 + 1, 0.1, -(2**63), 2**64 - 1, 1e300, 7, 2**63 - 1, -0.0, 2**63, 1, 2, 3, 4.5, 5, 2**62 + 1]
     text = "\n".join(map(repr, numbers))
     rows = encoded(text, "--dtype", "float64")
     encode = pf.sinusoidal(6).encode
@@ -316,17 +297,16 @@ def test_mixed_numbers_are_exact(cells: int, backend: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**63, 2**64 - 1])
-def test_one_large_integer_among_floats(number: int) -> None:
+def test_one_large_integer_among_floats(number):
     array = np.array([number], np.uint64 if number >= 2**63 else np.int64)
     np.testing.assert_array_equal(encoded(f"0.5\n{number}\n1.5\n")[1:2], pf.sinusoidal(6).encode(array))
 
 
 @pytest.mark.parametrize("column", ["int", "float", "date", "nanoseconds"])
-def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_chunks(column, rng, monkeypatch):
     monkeypatch.setattr(_csv, "CELLS", 1000)
     monkeypatch.setattr(_encode, "BLOCK", 700 * 4)
     count = 5003
-    positions: np.ndarray[Any, Any]
     if column == "int":
         positions = rng.integers(-(2**63), 2**63 - 1, count) >> rng.integers(0, 63, count)
         text = [str(p) for p in positions]
@@ -379,7 +359,7 @@ def test_many_chunks(column: str, rng: np.random.Generator, monkeypatch: pytest.
         ("t\n" + "1" * 200000 + "\n", "", "line 2: field larger than field limit"),
     ],
 )
-def test_bad_csv(text: str, options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_csv(text, options, words, capsys):
     Path("p.csv").write_bytes(text.encode("latin-1"))
     Path("o.npy").write_bytes(b"before")
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *options.split()) == 2
@@ -396,7 +376,7 @@ def test_bad_csv(text: str, options: str, words: str, capsys: pytest.CaptureFixt
     ["1" * 100, "1,2\n" + "1," * 50, "a,b\n" + '"\n",' * 50, "\0" * 100],
     ids=["line", "cells", "lines", "zeros"],
 )
-def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_without_end(text, monkeypatch, capsys):
     """A row is read up to the limit, in any file."""
     monkeypatch.setattr(_csv, "ROW", 20)
     Path("p.csv").write_text(text)
@@ -408,12 +388,12 @@ def test_rows_without_end(text: str, monkeypatch: pytest.MonkeyPatch, capsys: py
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
-def test_a_file_without_end(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_end(capsys):
     assert run("encode", "/dev/zero", "--d-model", "4", "-o", "o.npy") == 2
     assert "/dev/zero, line 1: a row of CSV must have at most 16777216 characters" in capsys.readouterr().err
 
 
-def test_bad_cell_in_a_late_chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_cell_in_a_late_chunk(monkeypatch, capsys):
     monkeypatch.setattr(_csv, "CELLS", 5)
     cells = [str(i) for i in range(23)]
     cells[17] = "oops"
@@ -432,7 +412,7 @@ def test_bad_cell_in_a_late_chunk(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 @pytest.mark.parametrize(
     ("delimiter", "given"), [(";", ";"), ("\t", "tab"), ("\t", "\\t"), ("\t", "\t"), ("|", "|"), (" ", " "), ("§", "§")]
 )
-def test_delimiter(delimiter: str, given: str) -> None:
+def test_delimiter(delimiter, given):
     rows = encoded(
         f'a{delimiter}"b{delimiter}"\n"1,5"{delimiter}2.5\nx{delimiter}-3\n', "--column", "1", "--delimiter", given
     )
@@ -440,7 +420,7 @@ def test_delimiter(delimiter: str, given: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["", ";;", '"', "\n", "\r", "semicolon"])
-def test_bad_delimiter(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_delimiter(given, capsys):
     Path("p.csv").write_text("1\n")
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--delimiter", given) == 2
     assert f"--delimiter must be one character, or tab, not {given!r}" in capsys.readouterr().err
@@ -463,9 +443,7 @@ def test_bad_delimiter(given: str, capsys: pytest.CaptureFixture[str]) -> None:
         ("a\nx;y\n", [], None),
     ],
 )
-def test_hint_at_another_delimiter(
-    text: str, options: list[str], hint: str | None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hint_at_another_delimiter(text, options, hint, capsys):
     Path("p.csv").write_text(text)
     status = run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *options)
     err = capsys.readouterr().err
@@ -476,7 +454,7 @@ def test_hint_at_another_delimiter(
         assert "--delimiter" not in err
 
 
-def test_no_hint_where_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_hint_where_all_is_well(capsys):
     encoded("a;b\n1\n2\n")
     assert "--delimiter" not in "".join(capsys.readouterr())
 
@@ -485,7 +463,7 @@ def test_no_hint_where_all_is_well(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("name", ["p.csv.gz", "p.gz", "p.csv"])
-def test_gzip(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gzip(name, backend, capsys):
     """gzip is recognized by its first bytes, not by its name. Consecutive members are one text."""
     text = "t,x\n" + "".join(f"{i / 8},{i}\n" for i in range(40_000))
     data = text.encode()
@@ -496,7 +474,7 @@ def test_gzip(name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.parametrize("damage", ["cut", "header", "middle", "checksum"])
-def test_bad_gzip(damage: str, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_gzip(damage, rng, capsys):
     packed = bytearray(gzip.compress("\n".join(map(str, rng.integers(0, 10**9, 5000))).encode()))
     if damage == "cut":
         del packed[-200:]
@@ -526,7 +504,7 @@ COLUMNS = {
 }
 
 
-def parquet(columns: dict[str, Any], name: str = "p.parquet", **settings: Any) -> Any:
+def parquet(columns, name="p.parquet", **settings):
     pa = optional("pyarrow")
     optional("pyarrow.parquet").write_table(pa.table(columns), name, **settings)
     return pa
@@ -534,7 +512,7 @@ def parquet(columns: dict[str, Any], name: str = "p.parquet", **settings: Any) -
 
 @pytest.mark.parametrize("column_type", COLUMNS)
 @pytest.mark.parametrize("name", ["p.parquet", "p"])
-def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parquet(column_type, name, backend, capsys):
     """Each type is read exactly, missing values as NaN. Parquet is recognized by its first bytes, not by its name."""
     pa = optional("pyarrow")
     column = pa.array(COLUMNS[column_type], mask=np.array([False, True, False]))
@@ -552,7 +530,7 @@ def test_parquet(column_type: str, name: str, backend: str, capsys: pytest.Captu
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)
 
 
-def test_parquet_in_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_parquet_in_blocks(monkeypatch, rng):
     """Row groups and blocks can end at different rows."""
     positions = rng.integers(-(2**60), 2**60, 1003)
     parquet({"n": positions}, row_group_size=37)
@@ -576,7 +554,7 @@ def test_parquet_in_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Gener
         ("--column n --delimiter ;", "p.parquet is not text: leave --delimiter out"),
     ],
 )
-def test_bad_column_of_parquet(options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_column_of_parquet(options, words, capsys):
     parquet({"n": [1, 2], "s": ["1", "2"], "b": [True, False], "l": [[1], [2]]})
     assert run("encode", "p.parquet", "--d-model", "4", "-o", "o.npy", *options.split()) == 2
     assert re.search(words, capsys.readouterr().err)
@@ -584,7 +562,7 @@ def test_bad_column_of_parquet(options: str, words: str, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("damage", ["footer", "page", "empty"])
-def test_bad_parquet(damage: str, rng: np.random.Generator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_parquet(damage, rng, capsys):
     parquet({"n": rng.integers(0, 2**60, 10_000)}, compression="gzip", use_dictionary=False)
     content = bytearray(Path("p.parquet").read_bytes())
     content[{"footer": slice(-12, None), "page": slice(1000, 1100), "empty": slice(None)}[damage]] = b""
@@ -596,7 +574,7 @@ def test_bad_parquet(damage: str, rng: np.random.Generator, capsys: pytest.Captu
     assert os.listdir() == ["p.parquet"]
 
 
-def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_parquet_needs_pyarrow(monkeypatch, capsys):
     Path("p.parquet").write_bytes(b"PAR1")
     np.save("p.npy", np.arange(3))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -609,7 +587,7 @@ def test_parquet_needs_pyarrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 
 @pytest.mark.parametrize("piped", [True, False])
-def test_standard_input(piped: bool) -> None:
+def test_standard_input(piped):
     text = "name,t\nx,0.5\ny,-2e3\n"
     Path("p.csv").write_text(text)
     with open("p.csv", "rb") as file:
@@ -621,7 +599,7 @@ def test_standard_input(piped: bool) -> None:
     same("o.npy", pf.sinusoidal(6).encode([0.5, -2e3]))
 
 
-def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_in_process(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf1\n2\n")))
     assert run("encode", "-", "--d-model", "6", "-o", "o.npy") == 0
     same("o.npy", pf.sinusoidal(6).encode([1, 2]))
@@ -629,7 +607,7 @@ def test_standard_input_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not sys.stdin.buffer.closed
 
 
-def test_input_may_be_left_out(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_input_may_be_left_out(monkeypatch, capfdbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0\n1\n")))
     assert run("encode", "--d-model", "2") == 0
     assert capfdbinary.readouterr().out == b"c0,c1\n0,1\n0.841470957,0.540302277\n"
@@ -644,7 +622,7 @@ def test_input_may_be_left_out(monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
 ROWS = [["id", "t", "x y"], ["007", " 1.50 ", 'q"u'], ["", "2e0", "a,b;c"], ["line\nbreak\r", "nan", "é "]]
 
 
-def text_of(rows: list[list[str]], delimiter: str) -> str:
+def text_of(rows, delimiter):
     file = io.StringIO()
     csv.writer(file, delimiter=delimiter, lineterminator="\r\n").writerows(rows)
     return file.getvalue()
@@ -652,7 +630,7 @@ def text_of(rows: list[list[str]], delimiter: str) -> str:
 
 @pytest.mark.parametrize("delimiter", [",", ";"])
 @pytest.mark.parametrize("block", [2, 100])
-def test_kept_columns_of_csv(block: int, delimiter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_columns_of_csv(block, delimiter, monkeypatch):
     """The unchanged text of all cells comes before the columns that are written without --keep."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     Path("p.csv").write_text(text_of(ROWS, delimiter), newline="")
@@ -665,7 +643,7 @@ def test_kept_columns_of_csv(block: int, delimiter: str, monkeypatch: pytest.Mon
         assert list(csv.reader(file, strict=True)) == expected
 
 
-def test_kept_columns_in_parquet(backend: str) -> None:
+def test_kept_columns_in_parquet(backend):
     parquet_file = optional("pyarrow.parquet")
     Path("p.csv").write_text(text_of(ROWS, ","), newline="")
     assert run("encode", "p.csv", "--column", "t", "--d-model", "4", "-o", "o.parquet", "--keep") == 0
@@ -676,22 +654,20 @@ def test_kept_columns_in_parquet(backend: str) -> None:
     np.testing.assert_array_equal(rows, pf.sinusoidal(4).encode([1.5, 2.0, np.nan]))
 
 
-def test_kept_columns_without_a_header(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_kept_columns_without_a_header(capfdbinary):
     Path("p.csv").write_text("a,0\nb,1\n")
     assert run("encode", "p.csv", "--column", "1", "--d-model", "2", "--keep") == 0
     assert capfdbinary.readouterr().out == b"column0,column1,c0,c1\na,0,0,1\nb,1,0.841470957,0.540302277\n"
 
 
-def test_kept_columns_of_standard_input(
-    monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_kept_columns_of_standard_input(monkeypatch, capfdbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,t\n01,0\n02,0\n")))
     assert run("encode", "--column", "t", "--d-model", "2", "--keep") == 0
     assert capfdbinary.readouterr().out == b"id,t,c0,c1\n01,0,0,1\n02,0,0,1\n"
 
 
 @pytest.mark.parametrize("block", [6, 1000])
-def test_kept_columns_of_parquet(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_columns_of_parquet(block, monkeypatch):
     """Kept columns have their types in Parquet, and are text in CSV."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     pa = optional("pyarrow")
@@ -735,7 +711,7 @@ def test_kept_columns_of_parquet(block: int, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet", "-"])
-def test_columns_that_cannot_be_kept(out: str, text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_columns_that_cannot_be_kept(out, text, words, capfd):
     if out == "o.parquet":
         optional("pyarrow.parquet")
     Path("p.csv").write_text(text)
@@ -746,7 +722,7 @@ def test_columns_that_cannot_be_kept(out: str, text: str, words: str, capfd: pyt
     assert os.listdir() == ["p.csv"]
 
 
-def test_columns_that_csv_has_not(capfd: pytest.CaptureFixture[str]) -> None:
+def test_columns_that_csv_has_not(capfd):
     parquet({"t": [1, 2], "parts": [[1], [2]]})
     assert run("encode", "p.parquet", "--column", "t", "--d-model", "4", "--keep") == 2
     printed, err = capfd.readouterr()
@@ -758,7 +734,7 @@ def test_columns_that_csv_has_not(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["tqdm", "no tqdm"])
-def test_progress(installed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress(installed, monkeypatch, capsys):
     if installed:
         pytest.importorskip("tqdm")
     else:

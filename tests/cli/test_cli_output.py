@@ -9,7 +9,6 @@ import re
 import stat
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -48,14 +47,7 @@ pytestmark = pytest.mark.usefixtures("inside")
         (8, "--dtype float16 --precision float32", {}, {"dtype": np.float16, "precision": "float32"}),
     ],
 )
-def test_table(
-    d: int,
-    options: str,
-    encoding: dict[str, Any],
-    progression: dict[str, Any],
-    backend: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_table(d, options, encoding, progression, backend, capsys):
     np.save("f.npy", [1.0, 0.3, 1e-3])
     assert run("table", "31", str(d), "-o", "o.npy", *options.split()) == 0
     expected = pf.sinusoidal(d, **encoding).table(31, **progression)
@@ -65,7 +57,7 @@ def test_table(
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 8])
-def test_tutorial(d: int) -> None:
+def test_tutorial(d):
     table = formula(pf.sinusoidal(d), np.arange(50.0))
     np.testing.assert_allclose(table, reference.vaswani_numpy(50, d), rtol=0, atol=1e-14)
     zero = formula(pf.sinusoidal(d, odd="zero", scale=3.0, layout="concatenated"), np.arange(50.0))
@@ -75,19 +67,19 @@ def test_tutorial(d: int) -> None:
 
 @pytest.mark.parametrize("options", ["", "--start 9007199254740993 --step 3", "--start 0.1 --step 0.7"])
 @pytest.mark.parametrize("length", [12, 13, 61])
-def test_table_in_blocks(length: int, options: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_in_blocks(length, options, backend, monkeypatch):
     assert run("table", str(length), "4", "-o", "whole.npy", *options.split()) == 0
     monkeypatch.setattr(_table, "BLOCK", 48)
     assert run("table", str(length), "4", "-o", "blocks.npy", *options.split()) == 0
     same("blocks.npy", np.load("whole.npy"))
 
 
-def test_empty_table() -> None:
+def test_empty_table():
     assert run("table", "0", "4", "-o", "o.npy") == 0
     same("o.npy", np.empty((0, 4), np.float32))
 
 
-def test_bfloat16(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bfloat16(capsys):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     assert run("table", "9", "4", "-o", "o.npy", "--dtype", "bfloat16") == 0
     raw = np.load("o.npy")
@@ -105,12 +97,12 @@ FORMATS = ("npy", "npz", "csv", "parquet")
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
-def needs(suffix: str) -> None:
+def needs(suffix):
     if suffix == "parquet":
         optional("pyarrow.parquet")
 
 
-def content(file: Any, suffix: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def content(file, suffix, dtype):
     """Return the rows of a file, read by the library of its format."""
     if suffix in ("npy", "npz"):
         rows = np.load(file)
@@ -128,13 +120,7 @@ def content(file: Any, suffix: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("command_name", ["table", "encode"])
-def test_formats(
-    command_name: str,
-    suffix: str,
-    dtype: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capfdbinary: pytest.CaptureFixture[bytes],
-) -> None:
+def test_formats(command_name, suffix, dtype, monkeypatch, capfdbinary):
     """All bits are equal, in blocks, with missing rows, for formats by suffix, by --format and on standard output."""
     needs(suffix)
     wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
@@ -169,9 +155,7 @@ def test_formats(
 
 @pytest.mark.parametrize("rows", [0, 1, 22, 23])
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_text_makes_the_same_bytes(
-    suffix: str, rows: int, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
     """The number of rows is known at the end of a CSV file, and at the start of a .npy file."""
     needs(suffix)
     monkeypatch.setattr(_encode, "BLOCK", 6 * 11)
@@ -197,9 +181,7 @@ def test_text_makes_the_same_bytes(
 
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize("options", ["-o o.npy", "-o o.npz", "-o o.csv", "-o o.csv --keep", "-o o.parquet --keep"])
-def test_bad_cell_after_some_rows(
-    options: str, existing: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_cell_after_some_rows(options, existing, monkeypatch, capsys):
     """After an error, the new file is removed, and an existing file stays."""
     name = options.split()[1]
     needs(Path(name).suffix[1:])
@@ -213,7 +195,7 @@ def test_bad_cell_after_some_rows(
     assert not existing or Path(name).read_bytes() == b"before"
 
 
-def test_all_missing_cells_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_missing_cells_are_counted(monkeypatch, capsys):
     monkeypatch.setattr(_encode, "BLOCK", 8)
     Path("p.csv").write_text("1\nnan\n3\n" * 5)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy") == 0
@@ -221,7 +203,7 @@ def test_all_missing_cells_are_counted(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_no_rows(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_rows(suffix, capsys):
     needs(suffix)
     assert run("table", "0", "4", "-o", f"o.{suffix}") == 0
     Path("p.csv").write_text("t\n")
@@ -232,7 +214,7 @@ def test_no_rows(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("options", [[], ["-o", "-"]], ids=["none", "-"])
-def test_standard_output_is_csv(options: list[str], capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_standard_output_is_csv(options, capfdbinary):
     assert run("table", "9", "4", "-o", "o.csv") == 0
     capfdbinary.readouterr()
     np.save("p.npy", np.arange(9))
@@ -243,7 +225,7 @@ def test_standard_output_is_csv(options: list[str], capfdbinary: pytest.CaptureF
 
 @posix
 @pytest.mark.parametrize(("suffix", "unbuffered"), [*((suffix, "") for suffix in FORMATS), ("npy", "1"), ("npz", "1")])
-def test_standard_output_to_a_pipe(suffix: str, unbuffered: str) -> None:
+def test_standard_output_to_a_pipe(suffix, unbuffered):
     """Standard output that cannot seek, and that writes only a part of its input at a time."""
     needs(suffix)
     arguments = ("table", "5000", "16", "-o", "-", "--format", suffix)
@@ -254,7 +236,7 @@ def test_standard_output_to_a_pipe(suffix: str, unbuffered: str) -> None:
     np.testing.assert_array_equal(got, pf.sinusoidal(16).table(5000))
 
 
-def test_equal_archives_are_equal_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equal_archives_are_equal_files(monkeypatch):
     assert run("table", "9", "4", "-o", "a.npz") == 0
     monkeypatch.setattr("time.time", lambda: 2e9)
     assert run("table", "9", "4", "-o", "b.npz") == 0
@@ -265,7 +247,7 @@ def test_equal_archives_are_equal_files(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @posix
-def test_mode_and_link_of_output(inside: Path) -> None:
+def test_mode_and_link_of_output(inside):
     (inside / "elsewhere").mkdir()
     (inside / "elsewhere" / "real.npy").write_bytes(b"before")
     (inside / "elsewhere" / "real.npy").chmod(0o640)
@@ -286,13 +268,7 @@ def test_mode_and_link_of_output(inside: Path) -> None:
 @pytest.mark.parametrize("nameless", [True, False], ids=["nameless", "named"])
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize("error", [ValueError("broken"), MemoryError("broken"), KeyboardInterrupt()])
-def test_failure_in_the_middle(
-    error: BaseException,
-    existing: bool,
-    nameless: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_failure_in_the_middle(error, existing, nameless, monkeypatch, capsys):
     if nameless and not hasattr(os, "O_TMPFILE"):
         pytest.skip("files have names here")
     if not nameless:
@@ -304,7 +280,7 @@ def test_failure_in_the_middle(
     calls = []
     encode = pf.Encoding.encode
 
-    def breaking(self: pf.Encoding, positions: Any, **settings: Any) -> Any:
+    def breaking(self, positions, **settings):
         calls.append(sorted(os.listdir()))
         if len(calls) == 4:
             raise error
@@ -323,10 +299,10 @@ def test_failure_in_the_middle(
 
 
 @pytest.mark.parametrize("there", ["system", "folder", "link"])
-def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_nameless_files(there, monkeypatch):
     """Works on systems and in folders without support for unnamed files, or for naming them."""
 
-    def link(*names: Any, **folders: Any) -> None:
+    def link(*names, **folders):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
     if there == "link":
@@ -343,7 +319,7 @@ def test_without_nameless_files(there: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @posix
-def test_line_feeds_in_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_feeds_in_names(capsys):
     """The report shows each name on one line, also names with line breaks."""
     Path("p\nq.csv").write_text("1\n2\n")
     assert run("encode", "p\nq.csv", "--d-model", "4", "-o", "a\nwrote b\x1b[1m.npy") == 0
@@ -369,7 +345,7 @@ sys.exit(main())
 @pytest.mark.parametrize(
     ("arguments", "existing"), [(["table", "9999", "64"], True), (["encode", "p.csv", "--d-model", "64"], False)]
 )
-def test_disk_full(arguments: list[str], existing: bool, suffix: str) -> None:
+def test_disk_full(arguments, existing, suffix):
     needs(suffix)
     Path("p.csv").write_text("1\n" * 9999)
     before = {"p.csv"}
@@ -385,16 +361,14 @@ def test_disk_full(arguments: list[str], existing: bool, suffix: str) -> None:
 
 @posix
 @pytest.mark.parametrize("number", ["ENOSPC", "EFBIG", "EDQUOT"])
-def test_disk_full_is_known_before_the_work(
-    number: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_disk_full_is_known_before_the_work(number, monkeypatch, capsys):
     code, asked = getattr(errno, number), []
 
-    def allocate(file: int, begin: int, size: int) -> None:
+    def allocate(file, begin, size):
         asked.append(begin + size)
         raise OSError(code, os.strerror(code))
 
-    def table(self: pf.Encoding, length: int, **settings: Any) -> None:
+    def table(self, length, **settings):
         assert length == 0, "rows were made for a disk without room for them"
 
     monkeypatch.setattr(os, "posix_fallocate", allocate, raising=False)
@@ -406,8 +380,8 @@ def test_disk_full_is_known_before_the_work(
 
 
 @posix
-def test_file_systems_that_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def allocate(*arguments: int) -> None:
+def test_file_systems_that_reserve_nothing(monkeypatch):
+    def allocate(*arguments):
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
 
     monkeypatch.setattr(os, "posix_fallocate", allocate, raising=False)
@@ -416,7 +390,7 @@ def test_file_systems_that_reserve_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @posix
-def test_disk_full_of_what_is_read() -> None:
+def test_disk_full_of_what_is_read():
     """Positions of an archive wait in an unnamed file on disk, because their number comes first."""
     Path("p.csv").write_text("1\n" * 20000)
     process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npz", code=["-c", LIMITED])
@@ -449,12 +423,7 @@ sys.exit(main())
     ("arguments", "name", "modes", "words"),
     [
         (["table", "3", "4", "-o"], "new", {".": 0o555}, "Permission denied in its directory"),
-        (
-            ["table", "3", "4", "-o"],
-            "o",
-            {".": 0o555, "o": 0o666},
-            "Permission denied in its directory",
-        ),
+        (["table", "3", "4", "-o"], "o", {".": 0o555, "o": 0o666}, "Permission denied in its directory"),
         (["table", "3", "4", "-o"], "o", {".": 0o777, "o": 0o444}, "Permission denied"),
         (
             ["encode", "p.csv", "--d-model", "4", "-o"],
@@ -464,7 +433,7 @@ sys.exit(main())
         ),
     ],
 )
-def test_no_permission(arguments: list[str], name: str, modes: dict[str, int], words: str) -> None:
+def test_no_permission(arguments, name, modes, words):
     # a folder that user nobody can enter, unlike the folders of pytest
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "o.npy")
@@ -481,7 +450,7 @@ def test_no_permission(arguments: list[str], name: str, modes: dict[str, int], w
 
 
 @posix
-def test_no_permission_to_read() -> None:
+def test_no_permission_to_read():
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         for name in ("p.csv", "p.npy", "p.parquet", "p.csv.gz"):
@@ -495,7 +464,7 @@ def test_no_permission_to_read() -> None:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc here")
-def test_where_no_file_can_be_made(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_file_can_be_made(capsys):
     assert run("table", "3", "4", "-o", "/proc/o.npy") == 2
     assert re.fullmatch(r"posenc-fast: error: /proc/o\.npy: [^:]+\n", capsys.readouterr().err)
 
@@ -514,7 +483,7 @@ sys.exit(status)
 
 @posix
 @pytest.mark.parametrize("column", ["number", "date", "calendar", "kept"])
-def test_memory_is_bounded(column: str) -> None:
+def test_memory_is_bounded(column):
     """A million rows need no more memory than a few thousand, except for the pages of the output."""
     peaks = {}
     few, many = (150_000, 600_000) if column == "kept" else (50_000, 1_000_000)
@@ -534,10 +503,9 @@ def test_memory_is_bounded(column: str) -> None:
             "p.csv",
             "--column",
             "time",
-            *{
-                "calendar": ["--periods", "month", "--timezone", "Asia/Tokyo"],
-                "date": ["--periods", "12h"],
-            }.get(column, ["--d-model", "2"]),
+            *{"calendar": ["--periods", "month", "--timezone", "Asia/Tokyo"], "date": ["--periods", "12h"]}.get(
+                column, ["--d-model", "2"]
+            ),
             "--dtype",
             "float16",
             "-o",
@@ -555,7 +523,7 @@ def test_memory_is_bounded(column: str) -> None:
 
 
 @posix
-def test_table_memory_is_bounded(inside: Path) -> None:
+def test_table_memory_is_bounded(inside):
     """A table needs memory for blocks and for the pages of the file, not for the whole."""
     peaks = {}
     for length in (200_000, 1_000_000):

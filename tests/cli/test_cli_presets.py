@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +20,13 @@ pytestmark = pytest.mark.usefixtures("inside")
 # ---- the command presets --------------------------------------------------------------------------------------------
 
 
-def test_names_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_for_programs(capsys):
     assert run("presets") == 0
     assert capsys.readouterr() == ("\n".join(pf.presets.names()) + "\n", "")
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
-def test_names_fit_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_fit_a_terminal(width, monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
@@ -46,9 +45,7 @@ def test_names_fit_a_terminal(width: int, monkeypatch: pytest.MonkeyPatch, capsy
 
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("name", pf.presets.names())
-def test_one_is_shown(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_is_shown(name, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     assert run("presets", name) == 0
     out, err = capsys.readouterr()
@@ -67,7 +64,7 @@ def test_one_is_shown(
     assert all(" " not in line.strip() or len(line.split()) <= 2 for line in long)
 
 
-def test_what_is_shown_for_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_shown_for_the_command_line(capsys):
     run("presets", "whisper")
     assert capsys.readouterr().out.endswith("\nposenc-fast table LENGTH D_MODEL --preset whisper -o OUT\n")
     run("presets", "lingvo_harmonics")
@@ -90,7 +87,7 @@ def test_what_is_shown_for_the_command_line(capsys: pytest.CaptureFixture[str]) 
     ],
     ids=" ".join,
 )
-def test_search(words: list[str], names: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_search(words, names, capsys):
     assert run("presets", "--search", *words) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -101,7 +98,7 @@ def test_search(words: list[str], names: set[str], capsys: pytest.CaptureFixture
         assert (pf.presets.get(name).__doc__ or "").partition("\n")[0] == text
 
 
-def test_search_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_for_programs(monkeypatch, capsys):
     """Whole lines, however narrow the terminal is."""
     monkeypatch.setenv("COLUMNS", "40")
     assert run("presets", "--search", "embedding") == 0
@@ -110,7 +107,7 @@ def test_search_for_programs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
         assert text == (pf.presets.get(name).__doc__ or "").partition("\n")[0]
 
 
-def test_search_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_fits_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
@@ -120,7 +117,7 @@ def test_search_fits_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert any(line.endswith(" …") for line in lines)
 
 
-def test_search_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_for_nothing(capsys):
     assert run("presets", "--search", "whisper", "flux2") == 1
     assert capsys.readouterr() == ("", "no preset mentions 'whisper' and 'flux2'; perhaps whisper, flux2\n")
 
@@ -135,7 +132,7 @@ def test_search_for_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     ],
     ids=["unknown", "misspelt", "learned", "rotary"],
 )
-def test_search_without_a_match_has_advice(words: list[str], advice: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search_without_a_match_has_advice(words, advice, capsys):
     assert run("presets", "--search", *words) == 1
     assert capsys.readouterr().err.startswith(f"no preset mentions {words[0]!r}; {advice}")
 
@@ -161,10 +158,7 @@ def test_search_without_a_match_has_advice(words: list[str], advice: str, capsys
         ),
         ("--preset diffwave", pf.presets.diffwave),
         ("128 --preset diffwave", pf.presets.diffwave),
-        (
-            "--preset lingvo_harmonics --set embedding_dim=8 --set length=40",
-            lambda: pf.presets.lingvo_harmonics(8, 40),
-        ),
+        ("--preset lingvo_harmonics --set embedding_dim=8 --set length=40", lambda: pf.presets.lingvo_harmonics(8, 40)),
         ("--preset esmfold2 --set weights=w.npy --set biases=b.npy", lambda: pf.presets.esmfold2(*LEARNED)),
         # two columns more than it is asked for
         (
@@ -173,7 +167,7 @@ def test_search_without_a_match_has_advice(words: list[str], advice: str, capsys
         ),
     ],
 )
-def test_preset(arguments: str, expected: Any) -> None:
+def test_preset(arguments, expected):
     np.save("w.npy", LEARNED[0])
     np.save("b.npy", LEARNED[1])
     np.save("p.npy", np.linspace(-5, 90, 40))
@@ -188,7 +182,7 @@ def test_preset(arguments: str, expected: Any) -> None:
 LEARNED = (np.array([0.3, -1.5, 2.0]), np.array([0.1, 0.7, 0.25]))
 
 
-def test_formula_has_any_phases() -> None:
+def test_formula_has_any_phases():
     encoding, positions = pf.Encoding([1.0, 0.3, 2.0], [0.25, 0.1, 0.5], [1.0, -2.0, 0.5]), np.arange(50.0)
     np.testing.assert_allclose(formula(encoding, positions), encoding.table(50, dtype=np.float64), rtol=0, atol=1e-13)
 
@@ -213,7 +207,7 @@ def test_formula_has_any_phases() -> None:
     ],
 )
 @pytest.mark.parametrize("command", ["table 4 8", "encode p.npy --d-model 8"])
-def test_bad_preset(command: str, arguments: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_preset(command, arguments, words, capsys):
     np.save("p.npy", np.arange(4))
     assert run(*command.split(), "-o", "o.npy", *arguments.split()) == 2
     err = capsys.readouterr().err
@@ -230,6 +224,6 @@ def test_bad_preset(command: str, arguments: str, words: str, capsys: pytest.Cap
         ("encode p.npy -o o.npy --preset whisper", "'whisper' needs channels: give --d-model"),
     ],
 )
-def test_no_width(arguments: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_width(arguments, words, capsys):
     assert run(*arguments.split()) == 2
     assert words in capsys.readouterr().err

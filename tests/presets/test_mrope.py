@@ -280,10 +280,7 @@ def test_every_model_counts_text(model):
             lambda: positions.mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]),
             "video_grid_thw needs second_per_grid, or fps",
         ),
-        (
-            lambda: positions.mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
-            "without its marks",
-        ),
+        (lambda: positions.mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]), "without its marks"),
         (
             lambda: positions.mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
             "tokens 2 to 2 lie between two images, videos or audios, but these have 2 marks there",
