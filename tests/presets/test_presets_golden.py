@@ -260,7 +260,9 @@ def test_outputs_of_builders_and_helpers(arrays):
     cosines = pf.fourier_features(pf.geometric(8), functions=("cos",)).table(9)
     np.testing.assert_allclose(cosines, arrays["g278"], rtol=0, atol=TOLERANCE["float32"])
     rotations = pf.fourier_features(pf.geometric(8), functions=("cos", "-sin", "sin", "cos"), layout="interleaved")
-    np.testing.assert_allclose(rotations.table(9).reshape(9, 8, 2, 2), arrays["g291"], rtol=0, atol=TOLERANCE["float32"])
+    np.testing.assert_allclose(
+        rotations.table(9).reshape(9, 8, 2, 2), arrays["g291"], rtol=0, atol=TOLERANCE["float32"]
+    )
 
 
 BUILDERS = ("g030", "g278", "g291")
