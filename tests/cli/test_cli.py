@@ -1,11 +1,10 @@
-"""The command line: its arguments, what it prints where, and how it ends."""
+"""The command line: arguments, printed text, signals, and exit statuses."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -18,7 +17,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
-from support.command_line import command, posix, run, safetensors
+from support.command_line import command, error, posix, run, safetensors
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -44,159 +43,137 @@ def test_module_is_a_command():
     assert out.startswith(b"backend ")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["table", "--help"],
-        ["encode", "--help"],
-        ["identify", "--help"],
-        ["presets", "--help"],
-        ["plot", "--help"],
-        ["check", "--help"],
-        ["info", "--help"],
-        ["verify", "--help"],
-        ["bench", "--help"],
-        ["completion", "--help"],
-        ["--version"],
-    ],
-)
-def test_help(arguments, monkeypatch, capsys):
+@pytest.mark.parametrize("name", ["table", "encode", "identify", "presets", "plot", "check", "info", "verify", "bench", "completion"])
+def test_help(name, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
-        run(*arguments)
+        run(name, "--help")
     assert stop.value.code == 0
     out = capsys.readouterr().out
     assert "posenc" in out
-    # what numpy.save does to bfloat16 is nowhere else to be found out
-    assert ("|V2" in out) == (arguments[0] in ("table", "encode", "identify"))
-    if "--help" in arguments:
-        assert max(map(len, out.splitlines())) <= 80
-    else:
-        assert out == f"posenc_fast {pf.__version__}\n"
+    assert max(map(len, out.splitlines())) <= 80
+    # only these pages can say how numpy.save stores bfloat16
+    assert ("|V2" in out) == (name in ("table", "encode", "identify"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("tabel 4 4 -o o.npy", r"not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)"),
-        ("--verison", "no option --verison; is '--version' meant?"),
-        ("table 4 4 -o o.npy --wokers 2", r"--wokers; is '--workers' meant\? \(see posenc-fast table --help\)"),
-        ("table 4 4 -o o.npy --wokers=2", "no option --wokers; is '--workers' meant?"),
-        ("table --wokers 2", "no option --wokers; is '--workers' meant?"),
-        ("table 5 4 --lenght 3", r"no option --lenght; is 'LENGTH' meant\? Give it without a name \(see"),
-        ("table 5 --d-model 3", "no option --d-model; is 'D_MODEL' meant"),
-        ("plot heatmap 8 --lenght 3 -o o.png", "no option --lenght; is '--length' meant?"),
-        ("encode three.npy -o o.npy --periods day week", "separate the cycles by commas: --periods day,week "),
-        ("encode -o o.npy --periods day, 12h 7D three.npy", "by commas: --periods day,12h,7D "),
-        ("encode three.npy --periods=day week -o o.npy", "by commas: --periods day,week "),
-        ("encode three.npy --periods 24 168 -o o.npy", "by commas: --periods 24,168 "),
-        ("plot clocks --periods 1D 7D -o o.png", "by commas: --periods 1D,7D "),
-        ("table 4 4 -o o.npy --sinus", r"no option --sinus \(see posenc-fast table --help\)"),
-        ("table 4 4 4 -o o.npy", "unrecognized arguments: 4"),
-        ("table 4 4 -o o.npy --layout interleavd", "not 'interleavd'; is 'interleaved' meant?"),
-        ("table 4 -o o.npy", "D_MODEL"),
-        ("table four 4 -o o.npy", "four"),
-        ("table -4 4 -o o.npy", "length must be at least 0, not -4"),
-        ("table 4 0 -o o.npy", "d_model must be at least 1"),
-        ("table 4 4 -o o.npy --base -2", "base must be a finite positive number"),
-        ("table 4 4 -o o.npy --start nan", "start"),
-        ("table 4 4 -o o.npy --step 1e", "1e"),
-        ("table 4 4 -o o.npy --start 18446744073709551613", "outside of int64 and uint64"),
-        ("table 4 4 -o o.npy --workers 0", "workers=0 must not be zero"),
-        ("table 4 4 -o o.npy --dtype int8", "int8"),
-        ("table 4 4 -o o.npy --layout diagonal", "diagonal"),
-        ("table 4 4 -o o.npy --functions sin", "--functions"),
-        ("table 4 4 -o o.npy --functions sin tan", "tan"),
-        ("table 4 5 -o o.npy --odd error", "odd"),
-        ("table 4 4 -o o.npy --freq-shift 2", "denominator of zero"),
-        ("table 4 4 -o o.npy --frequencies missing.npy", "missing.npy: No such file"),
-        ("table 4 4 -o o.npy --frequencies three.npy", "frequencies has 3 values"),
-        ("table 4 6 -o o.npy --frequencies three.npy --base 2", "excludes base"),
-        ("table 9 98 -o o.npy --frequencies nan.npy", "frequencies must be finite"),
-        ("table 4 4 -o no/o.npy", "no: there is no such directory"),
-        ("table 4 4 --workers 0", "workers=0 must not be zero"),
-        ("table 4 4 -o o.npy --no-compare", "--no-compare"),
-        ("table 4 4 -o .", "not a regular file"),
-        (f"table 4 4 -o {os.devnull}", "not a regular file .- is standard output"),
-        ("table 99999999999999999 64 -o o.npy", "99999999999999999 rows of d_model=64 .* larger than any file"),
-        ("identify", "TABLE"),
-        ("identify missing.npy", "missing.npy: No such file"),
-        ("identify three.npy", r"table has shape \(3,\), but must have \(rows, columns\)"),
-        ("identify three.npy --start 1e", "1e"),
-        ("identify three.npy --start nan", "start must be a finite number"),
-        ("presets wisper", "no preset 'wisper'; perhaps whisper"),
-        ("presets whisper --search diffusion", "leave one of them out"),
-        ("identify three.npy --key pe", "three.npy has no keys.*leave --key out"),
-        ("table 4 4 -o o.txt", "o.txt must end with .npy, .npz, .csv or .parquet, or --format"),
-        ("table 4 4 -o o", "o must end with"),
-        ("table 4 4 -o o.npy --format txt", "'?npy'?, '?npz'?, '?csv'?, '?parquet'?"),
-        ("encode three.npy --d-model 4 -o o.csv.gz", "o.csv.gz must end with"),
-        ("encode three.npy --d-model 4 -o o.npy --delimiter ;", "three.npy is not text: leave --delimiter out"),
-        ("encode three.npy -o o.npy", "--d-model"),
-        ("encode three.npy --d-model 4 -o o.npy --column 0", "leave --column out"),
-        ("encode three.npy --d-model 4 -o o.npy --workers 0", "workers=0 must not be zero"),
-        ("encode missing.npy --d-model 4 -o o.npy", "missing.npy: No such file"),
-        ("encode missing.csv --d-model 4 -o o.npy", "missing.csv: No such file"),
-        ("encode three.npy --d-model 4 --keep -o o.csv", "three.npy is a .npy file and has no columns: leave --keep"),
-        ("encode three.npy --d-model 4 --keep -o o.npy", "--keep needs .*, and .npy has none: choose .csv or .parquet"),
-        ("encode three.npy --d-model 4 --keep -o - --format npz", "and .npz has none: choose .csv or .parquet"),
-        ("encode . --d-model 4 -o o.npy", "Is a directory|Permission denied"),
-        ("encode three.npy --d-model 4 -o no/o.npy", "no: there is no such directory"),
-    ],
-)
-def test_bad_arguments(arguments, words, inside, capsys):
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        run("--version")
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"posenc_fast {pf.__version__}\n")
+
+
+BAD_ARGUMENTS = r"""
+tabel 4 4 -o o.npy | not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)
+--verison | no option --verison; is '--version' meant?
+table 4 4 -o o.npy --wokers 2 | --wokers; is '--workers' meant\? \(see posenc-fast table --help\)
+table 4 4 -o o.npy --wokers=2 | no option --wokers; is '--workers' meant?
+table --wokers 2 | no option --wokers; is '--workers' meant?
+table 5 4 --lenght 3 | no option --lenght; is 'LENGTH' meant\? Give it without a name \(see
+table 5 --d-model 3 | no option --d-model; is 'D_MODEL' meant
+plot heatmap 8 --lenght 3 -o o.png | no option --lenght; is '--length' meant?
+encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
+encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
+encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
+encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
+plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
+table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
+table 4 4 4 -o o.npy | unrecognized arguments: 4
+table 4 4 -o o.npy --layout interleavd | not 'interleavd'; is 'interleaved' meant?
+table 4 -o o.npy | D_MODEL
+table four 4 -o o.npy | four
+table -4 4 -o o.npy | length must be at least 0, not -4
+table 4 0 -o o.npy | d_model must be at least 1
+table 4 4 -o o.npy --base -2 | base must be a finite positive number
+table 4 4 -o o.npy --start nan | start
+table 4 4 -o o.npy --step 1e | 1e
+table 4 4 -o o.npy --start 18446744073709551613 | outside of int64 and uint64
+table 4 4 -o o.npy --workers 0 | workers=0 must not be zero
+table 4 4 -o o.npy --dtype int8 | int8
+table 4 4 -o o.npy --layout diagonal | diagonal
+table 4 4 -o o.npy --functions sin | --functions
+table 4 4 -o o.npy --functions sin tan | tan
+table 4 5 -o o.npy --odd error | odd
+table 4 4 -o o.npy --freq-shift 2 | denominator of zero
+table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
+table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
+table 4 6 -o o.npy --frequencies three.npy --base 2 | excludes base
+table 9 98 -o o.npy --frequencies nan.npy | frequencies must be finite
+table 4 4 -o no/o.npy | no: there is no such directory
+table 4 4 --workers 0 | workers=0 must not be zero
+table 4 4 -o o.npy --no-compare | --no-compare
+table 4 4 -o . | not a regular file
+table 4 4 -o /dev/null | not a regular file .- is standard output
+table 99999999999999999 64 -o o.npy | 99999999999999999 rows of d_model=64 .* larger than any file
+identify | TABLE
+identify missing.npy | missing.npy: No such file
+identify three.npy | table has shape \(3,\), but must have \(rows, columns\)
+identify three.npy --start 1e | 1e
+identify three.npy --start nan | start must be a finite number
+presets wisper | no preset 'wisper'; perhaps whisper
+presets whisper --search diffusion | leave one of them out
+identify three.npy --key pe | three.npy has no keys.*leave --key out
+table 4 4 -o o.txt | o.txt must end with .npy, .npz, .csv or .parquet, or --format
+table 4 4 -o o | o must end with
+table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
+encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
+encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text: leave --delimiter out
+encode three.npy -o o.npy | --d-model
+encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
+encode three.npy --d-model 4 -o o.npy --workers 0 | workers=0 must not be zero
+encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
+encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file
+encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns: leave --keep
+encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and .npy has none: choose .csv or .parquet
+encode three.npy --d-model 4 --keep -o - --format npz | and .npz has none: choose .csv or .parquet
+encode . --d-model 4 -o o.npy | Is a directory|Permission denied
+encode three.npy --d-model 4 -o no/o.npy | no: there is no such directory
+"""
+
+
+@pytest.mark.parametrize("row", BAD_ARGUMENTS.strip().splitlines())
+def test_bad_arguments(row, capsys):
+    arguments, words = row.replace("/dev/null", os.devnull).split(" | ")
     np.save("three.npy", np.ones(3))
     np.save("nan.npy", np.full(49, np.nan))
-    assert run(*arguments.split()) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err)
-    assert re.search(words, err)
+    assert re.search(words, error(capsys, *arguments.split()))
     assert sorted(os.listdir()) == ["nan.npy", "three.npy"]
 
 
 def test_no_command(monkeypatch, capsys):
-    """The help, as with --help."""
+    """The command without arguments prints the help."""
+    monkeypatch.setenv("COLUMNS", "80")
     assert run() == 0
     printed = capsys.readouterr()
     with pytest.raises(SystemExit):
         run("--help")
     assert printed == capsys.readouterr()
     assert printed.out.startswith("usage: posenc-fast ")
+    assert max(map(len, printed.out.splitlines())) <= 80
 
 
 def test_link_to_a_missing_directory(inside, capsys):
     (inside / "o.npy").symlink_to(inside / "no" / "x.npy")
-    assert run("table", "4", "4", "-o", "o.npy") == 2
-    assert capsys.readouterr().err == f"posenc-fast: error: {inside / 'no'}: there is no such directory\n"
+    assert error(capsys, "table", "4", "4", "-o", "o.npy") == f"{inside / 'no'}: there is no such directory\n"
 
 
 @pytest.mark.parametrize(
-    "words", ["", "Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"]
-)
-def test_out_of_memory(words, monkeypatch, capsys):
-    """In the numbers that were given, not in the shapes of what is within."""
+    ("raised", "words"),
+    [
+        (MemoryError(""), "out of memory: length=4000 and d_model=8\n"),
+        # an error names the sizes that the user gave, instead of those of internal arrays
+        (MemoryError("Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"),
+         "out of memory: Unable to allocate 3 GiB for length=4000 and d_model=8\n"),
+        # warnings as errors
+        (RuntimeWarning("overflow"), "overflow\n"),
+    ],
+    ids=["memory", "bytes", "warning"],
+)  # fmt: skip
+def test_errors_of_the_library(raised, words, monkeypatch, capsys):
+    def table(*arguments, **settings):
+        raise raised
 
-    def full(*arguments, **settings):
-        raise MemoryError(words)
-
-    monkeypatch.setattr(pf.Encoding, "table", full)
-    assert run("table", "4000", "8", "-o", "o.npy") == 2
-    much = "Unable to allocate 3 GiB for " if words else ""
-    expected = f"posenc-fast: error: out of memory: {much}length=4000 and d_model=8\n"
-    assert capsys.readouterr() == ("", expected)
-
-
-def test_warnings_that_are_errors(monkeypatch, capsys):
-    """One line for them, too."""
-
-    def warn(*arguments, **settings):
-        raise RuntimeWarning("overflow")
-
-    monkeypatch.setattr(pf.Encoding, "table", warn)
-    assert run("table", "4", "8", "-o", "o.npy") == 2
-    assert capsys.readouterr() == ("", "posenc-fast: error: overflow\n")
+    monkeypatch.setattr(pf.Encoding, "table", table)
+    assert error(capsys, "table", "4000", "8", "-o", "o.npy") == words
 
 
 def test_bad_environment(capsys):
@@ -223,36 +200,29 @@ def test_completion(shell, capsys):
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["enc"], {"encode"}),
-        (["table", "--la"], {"--layout"}),
-        (["table", "4", "4", "--layout", "inter"], {"interleaved"}),
-        (["table", "4", "4", "--preset", "whi"], {"whisper"}),
-        (["presets", "whi"], {"whisper"}),
-        (["identify", "p"], {"pe.npy"}),
+        ("enc", "encode"),
+        ("table --la", "--layout"),
+        ("table 4 4 --layout inter", "interleaved"),
+        ("table 4 4 --preset whi", "whisper"),
+        ("presets whi", "whisper"),
+        ("identify p", "pe.npy"),
     ],
-    ids=["command", "option", "choice", "preset-option", "preset", "file"],
 )
 def test_completion_in_bash(words, completed, capsys):
     optional("shtab")
     assert run("completion", "bash") == 0
     Path("pe.npy").touch()
-    line = shlex.join(["posenc-fast", *words])
-    script = f"{capsys.readouterr().out}\nCOMP_WORDS=({line}) COMP_CWORD={len(words)}\n_shtab_posenc_fast\necho ${{COMPREPLY[@]}}"
+    line = f"COMP_WORDS=(posenc-fast {words}) COMP_CWORD={len(words.split())}"
+    script = f"{capsys.readouterr().out}\n{line}\n_shtab_posenc_fast\necho ${{COMPREPLY[@]}}"
     shell = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert set(shell.stdout.split()) == completed
+    assert shell.stdout.split() == [completed]
 
 
-def test_completion_of_an_unknown_shell(capsys):
+def test_completion_errors(monkeypatch, capsys):
     optional("shtab")
-    assert run("completion", "bsh") == 2
-    assert "SHELL must be one of 'bash', " in capsys.readouterr().err
-
-
-def test_completion_needs_shtab(monkeypatch, capsys):
+    assert "SHELL must be one of 'bash', " in error(capsys, "completion", "bsh")
     monkeypatch.setitem(sys.modules, "shtab", None)
-    assert run("completion", "bash") == 2
-    expected = "posenc-fast: error: completion needs shtab: pip install shtab\n"
-    assert capsys.readouterr() == ("", expected)
+    assert error(capsys, "completion", "bash") == "completion needs shtab: pip install shtab\n"
 
 
 # ---- how it ends ------------------------------------------------------------------------------------------------------
@@ -268,12 +238,18 @@ def encode_long(inside):
 
 
 def writes_to(process, folder):
-    """Whether a file is open there that has no name, or one that is hidden."""
+    """Return whether the process has an unnamed or a hidden file open in the folder."""
     opened = []
     for each in Path(f"/proc/{process}/fd").glob("*"):
         with contextlib.suppress(OSError):
             opened.append(os.readlink(each))
     return any(name.startswith(f"{folder}/#") for name in opened) or bool(list(folder.glob(".posenc-fast-*")))
+
+
+def wait_until_it_writes(process, folder):
+    deadline = time.monotonic() + 60
+    while not writes_to(process.pid, folder) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 @posix
@@ -286,11 +262,9 @@ def test_signal(arguments, number, existing, inside):
     target.mkdir()
     if existing:
         (target / "o.npy").write_bytes(b"before")
-    # slow enough to be caught in the act
+    # the Python engine is slow enough to be interrupted
     process = command(*arguments(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
-    deadline = time.monotonic() + 60
-    while not writes_to(process.pid, target) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until_it_writes(process, target)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     words = "interrupted" if number == signal.SIGINT else "stopped by SIGTERM"
@@ -302,9 +276,7 @@ def test_signal(arguments, number, existing, inside):
 def test_nothing_stays_of_a_process_that_is_killed(inside):
     (inside / "out").mkdir()
     process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
-    deadline = time.monotonic() + 60
-    while not writes_to(process.pid, inside / "out") and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until_it_writes(process, inside / "out")
     process.kill()
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
@@ -314,7 +286,7 @@ def test_nothing_stays_of_a_process_that_is_killed(inside):
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, reason="SIGTERM is ignored here")
 def test_signal_after_all_is_written(monkeypatch):
-    """Too late to be interrupted: the status is that of a file that is there."""
+    """The signal comes too late: the file is complete, so the status is 0."""
     replace = os.replace
 
     def replacing(*names):
@@ -330,7 +302,7 @@ def test_signal_after_all_is_written(monkeypatch):
 @posix
 @pytest.mark.parametrize("arguments", [["info"], ["nonsense"]])
 def test_signal_at_the_end_of_the_process(arguments, monkeypatch):
-    """The status is settled, and a signal does not take its place while the interpreter goes down."""
+    """Signals are ignored while the interpreter ends, so they do not change the exit status."""
     monkeypatch.setattr(sys, "argv", ["posenc-fast", *arguments])
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -347,14 +319,17 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 @pytest.mark.parametrize(
-    "code", [["-m", "posenc_fast"], ["-mposenc_fast"], ["posenc-fast"], ["-m", "other"], ["-c", SCRIPT]]
-)
-@pytest.mark.parametrize("module", ["numpy", "shtab"])
+    ("code", "module"),
+    [
+        (["-m", "posenc_fast"], "numpy"), (["-mposenc_fast"], "numpy"), (["posenc-fast"], "numpy"),
+        (["-m", "other"], "numpy"), (["-c", SCRIPT], "numpy"), (["-m", "posenc_fast"], "shtab"), (["-m", "other"], "shtab"),
+    ],
+)  # fmt: skip
 def test_signal_during_imports(code, module, inside):
-    """The command ends without a traceback; another program that imports the package has Python's own."""
+    """The command ends without a traceback. Other programs that import the package have Python's traceback."""
     Path("posenc-fast").write_text(SCRIPT)
     Path("path").mkdir()
-    # in place of a module that is imported at the start
+    # replaces a module that is imported at the start
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
     Path(f"path/{module}.py").write_text(interrupt)
     Path("path/other.py").write_text(SCRIPT)
@@ -364,7 +339,7 @@ def test_signal_during_imports(code, module, inside):
     out, err = process.communicate(timeout=60)
     assert out == b""
     if module == "shtab":
-        # by then the command handles signals itself
+        # the command handles signals before it imports shtab
         assert (process.returncode, err) == (130, b"posenc-fast: error: interrupted\n")
     elif code[0] == "-c" or code[-1] == "other":
         assert process.returncode == -signal.SIGINT
@@ -377,7 +352,7 @@ def test_signal_during_imports(code, module, inside):
 def test_signal_while_reading(inside):
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    # more than a pipe holds: once all is written, the process reads
+    # more than the buffer of a pipe: after this write, the process is reading
     process.stdin.write(b"1\n" * 500_000)
     process.stdin.flush()
     process.send_signal(signal.SIGTERM)
@@ -443,7 +418,7 @@ def test_standard_output_is_full(name, unbuffered):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("existing", [True, False])
 def test_no_room_for_the_report(existing, unbuffered):
-    """An error, and so the file stays as it was."""
+    """If the report cannot be printed, the file stays unchanged."""
     if existing:
         Path("o.npy").write_bytes(b"before")
     with open("/dev/full", "wb") as full:
@@ -464,7 +439,7 @@ def test_nobody_reads_the_report():
     assert os.listdir() == ["o.npy"]
 
 
-def test_names_that_the_terminal_has_not():
+def test_names_that_the_terminal_cannot_print():
     process = command("table", "3", "4", "-o", "ö.npy", env={"PYTHONIOENCODING": "ascii"})
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -472,16 +447,18 @@ def test_names_that_the_terminal_has_not():
     assert os.listdir() == ["ö.npy"]
 
 
+CLOSED = """
+import os, sys
+os.close(FILE)
+os.execv(sys.executable, [sys.executable, "-m", "posenc_fast", *sys.argv[1:]])
+"""
+
+
 @posix
 def test_standard_input_is_closed():
-    closed = (
-        "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'posenc_fast', *sys.argv[1:]])"
-    )
-    for more, words in (
-        ([], "give INPUT, a file of positions (- is standard input)"),
-        (["-"], "standard input is closed"),
-    ):
-        process = command("encode", *more, "--d-model", "4", "-o", "o.npy", code=["-c", closed])
+    missing = "give INPUT, a file of positions (- is standard input)"
+    for more, words in (([], missing), (["-"], "standard input is closed")):
+        process = command("encode", *more, "--d-model", "4", "-o", "o.npy", code=["-c", CLOSED.replace("FILE", "0")])
         err = process.communicate(timeout=60)[1].decode()
         assert (process.returncode, err) == (2, f"posenc-fast: error: {words}\n")
 
@@ -489,15 +466,14 @@ def test_standard_input_is_closed():
 @posix
 def test_standard_output_is_closed():
     for arguments, status in ((["info"], 0), (["presets"], 0), (["table", "4", "4", "-o", "-"], 2)):
-        closed = f"import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *{['-m', 'posenc_fast', *arguments]!r}])"
-        process = command(code=["-c", closed])
+        process = command(*arguments, code=["-c", CLOSED.replace("FILE", "1")])
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (status, b"")
         assert err == (b"posenc-fast: error: standard output is closed\n" if status else b"")
 
 
 def test_standard_error_is_closed(monkeypatch, capfdbinary):
-    """What is said of the data does not go among them."""
+    """Messages are not written to standard output, among the data."""
     Path("p.csv").write_text("0\n")
     monkeypatch.setattr(sys, "stderr", None)
     for arguments in (["encode", "p.csv", "--d-model", "2"], ["table", "1", "2"]):
@@ -548,16 +524,14 @@ def test_colours(arguments, words, monkeypatch, capsys):
             environment.setenv(name, value)
             assert run(*arguments) == status
             assert "".join(capsys.readouterr()) == plain
+    # no colours in pipes
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: False)
+    assert run(*arguments) == status
+    assert "\x1b" not in "".join(capsys.readouterr())
 
 
-def test_no_colours_in_a_pipe(monkeypatch, capsys):
-    colourful(monkeypatch)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
-    assert run("presets", "whisper") == 0
-    assert "\x1b" not in capsys.readouterr().out
-
-
-# what a terminal obeys, and how it is printed: the title of the window, backspace, the screen, directions, a lone half
+# control characters that change a terminal: title, backspace, screen, direction of text; and how they are printed
 HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 
@@ -589,7 +563,7 @@ def test_titles_of_columns_are_escaped(capsys):
 
 
 @posix
-def test_names_that_are_no_text_are_escaped(capsys):
+def test_names_with_undecodable_bytes_are_escaped(capsys):
     name = os.fsdecode(b"\x1b[2J\xff.npy")
     assert run("table", "3", "4", "-o", name) == 0
     out = capsys.readouterr().out
