@@ -43,7 +43,9 @@ def test_module_is_a_command():
     assert out.startswith(b"backend ")
 
 
-@pytest.mark.parametrize("name", ["table", "encode", "identify", "presets", "plot", "check", "info", "verify", "bench", "completion"])
+@pytest.mark.parametrize(
+    "name", ["table", "encode", "identify", "presets", "plot", "check", "info", "verify", "bench", "completion"]
+)
 def test_help(name, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
