@@ -17,7 +17,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._cli import csv as _csv
 from posenc_fast._cli import encode as _encode
-from support.command_line import command, run, same
+from support.command_line import command, error, run, same
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
@@ -90,12 +90,6 @@ def test_npy_by_content_and_onto_itself():
     same("p", pf.sinusoidal(4).encode(positions))
 
 
-def truncated():
-    file = io.BytesIO()
-    np.save(file, np.arange(5.0))
-    return file.getvalue()[:-1]
-
-
 def saved(array):
     file = io.BytesIO()
     np.save(file, array)
@@ -114,7 +108,7 @@ def zipped():
         (b"", "cannot be read"),
         (b"1\n2\n", "cannot be read"),
         (b"\x93NUMPY\x01\x00\x10\x00{'descr': 'junk'(\n", "cannot be read"),
-        (truncated(), "cannot be read"),
+        (saved(np.arange(5.0))[:-1], "cannot be read"),
         (zipped(), "cannot be read"),
         (saved(np.array([1, None])), "cannot be read"),
         (saved(np.ones((2, 3))), r"shape \(2, 3\)"),
@@ -130,10 +124,7 @@ def zipped():
 def test_bad_npy(content, words, capsys):
     Path("p.npy").write_bytes(content)
     Path("o.npy").write_bytes(b"before")
-    assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == 2
-    err = capsys.readouterr().err
-    assert re.match("posenc-fast: error: ", err)
-    assert re.search(words, err)
+    assert re.search(words, error(capsys, "encode", "p.npy", "--d-model", "4", "-o", "o.npy"))
     assert sorted(os.listdir()) == ["o.npy", "p.npy"]
     assert Path("o.npy").read_bytes() == b"before"
 
@@ -200,34 +191,13 @@ def test_header_alone():
 
 @pytest.mark.parametrize("text", ["hello", "hello\n\n", "a,hello\n"])
 def test_one_line_is_no_header(text, capsys):
-    """Unless it is said to be one, it may as well be a mistake."""
+    """A single line without a number may be a mistake. It is a header if --column names it."""
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
-    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *column) == 2
-    assert "p.csv has a single line, whose 'hello' is neither a number nor an ISO date" in capsys.readouterr().err
+    words = "p.csv has a single line, whose 'hello' is neither a number nor an ISO date"
+    assert words in error(capsys, "encode", "p.csv", "--d-model", "4", "-o", "o.npy", *column)
     assert os.listdir() == ["p.csv"]
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0
-
-
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("t\n1\n１２\n", "", "line 3: '１２' is neither a number nor an ISO date"),
-        ("t\n0.5\n٣\n", "", "line 3: '٣' is neither a number nor an ISO date"),
-        ("t\n٣.٥\n", "", "line 2: '٣.٥' is neither"),
-        ("１２\n５\n", "", "line 1: '１２' is neither"),
-        ("t\n2026-01-01\n２０２６-０１-０２\n", "", "line 3: '２０２６-０１-０２' is neither"),
-        ("t\n2026-01-0２\n", "--periods day", "line 2: '2026-01-0２' is neither"),
-    ],
-)
-def test_digits_of_other_scripts(text, options, words, capsys):
-    """Digits of other scripts are rejected, although Python's int and float accept them."""
-    Path("p.csv").write_text(text, encoding="utf-8")
-    width = options or "--d-model 4"
-    assert run("encode", "p.csv", *width.split(), "-o", "o.npy") == 2
-    error = capsys.readouterr().err
-    assert words in error, error
-    assert os.listdir() == ["p.csv"]
 
 
 @pytest.mark.parametrize("empty", ["nan", "NaN", '""', '" "', "-nan"])
@@ -355,18 +325,21 @@ def test_many_chunks(column, rng, monkeypatch):
         ("t\n2500-01-01T00:00:00.123456789\n", "", "line 2: .* outside of the years 1678 to 2261"),
         ("t\n2026-01-01\n17\n", "", "line 3: a number, but line 2 has a date"),
         ("t\n17\n2026-01-01\n", "", "line 3: a date, but line 2 has a number"),
+        # digits of other scripts, which Python's int and float accept
+        ("t\n1\n１２\n", "", "line 3: '１２' is neither a number nor an ISO date"),
+        ("t\n٣.٥\n", "", "line 2: '٣.٥' is neither"),
+        ("１２\n５\n", "", "line 1: '１２' is neither"),
+        ("t\n2026-01-01\n２０２６-０１-０２\n", "", "line 3: '２０２６-０１-０２' is neither"),
+        ("t\n2026-01-0２\n", "--periods day", "line 2: '2026-01-0２' is neither"),
         ("t\n\xff\n", "", "UTF-8"),
         ("t\n" + "1" * 200000 + "\n", "", "line 2: field larger than field limit"),
     ],
 )
 def test_bad_csv(text, options, words, capsys):
-    Path("p.csv").write_bytes(text.encode("latin-1"))
+    Path("p.csv").write_text(text, encoding="latin-1" if "\xff" in text else "utf-8")
     Path("o.npy").write_bytes(b"before")
-    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", *options.split()) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err)
-    assert re.search(words, err)
+    width = "" if "--periods" in options else "--d-model 4"
+    assert re.search(words, error(capsys, "encode", "p.csv", "-o", "o.npy", *width.split(), *options.split()))
     assert sorted(os.listdir()) == ["o.npy", "p.csv"]
     assert Path("o.npy").read_bytes() == b"before"
 
@@ -389,41 +362,34 @@ def test_rows_without_end(text, monkeypatch, capsys):
 
 @pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero here")
 def test_a_file_without_end(capsys):
-    assert run("encode", "/dev/zero", "--d-model", "4", "-o", "o.npy") == 2
-    assert "/dev/zero, line 1: a row of CSV must have at most 16777216 characters" in capsys.readouterr().err
+    words = "/dev/zero, line 1: a row of CSV must have at most 16777216 characters"
+    assert words in error(capsys, "encode", "/dev/zero", "--d-model", "4", "-o", "o.npy")
 
 
-def test_bad_cell_in_a_late_chunk(monkeypatch, capsys):
+@pytest.mark.parametrize("cell", ["{}", "2026-01-{:02}"])
+def test_bad_cell_in_a_late_chunk(cell, monkeypatch, capsys):
     monkeypatch.setattr(_csv, "CELLS", 5)
-    cells = [str(i) for i in range(23)]
+    cells = [cell.format(i + 1) for i in range(23)]
     cells[17] = "oops"
-    for text in (
-        "\n".join(cells),
-        "\n".join(f"2026-01-{1 + i:02d}" if c != "oops" else c for i, c in enumerate(cells)),
-    ):
-        Path("p.csv").write_text(f"t\n{text}\n")
-        assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy") == 2
-        assert "line 19: 'oops'" in capsys.readouterr().err
+    Path("p.csv").write_text("\n".join(["t", *cells, ""]))
+    assert "line 19: 'oops'" in error(capsys, "encode", "p.csv", "--d-model", "4", "-o", "o.npy")
 
 
 # ---- encode: other delimiters ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("delimiter", "given"), [(";", ";"), ("\t", "tab"), ("\t", "\\t"), ("\t", "\t"), ("|", "|"), (" ", " "), ("§", "§")]
-)
+@pytest.mark.parametrize(("delimiter", "given"), [*zip(";|§ \t", ";|§ \t", strict=True), ("\t", "tab"), ("\t", "\\t")])
 def test_delimiter(delimiter, given):
-    rows = encoded(
-        f'a{delimiter}"b{delimiter}"\n"1,5"{delimiter}2.5\nx{delimiter}-3\n', "--column", "1", "--delimiter", given
-    )
+    text = 'a;"b;"\n"1,5";2.5\nx;-3\n'.replace(";", delimiter)
+    rows = encoded(text, "--column", "1", "--delimiter", given)
     np.testing.assert_array_equal(rows, pf.sinusoidal(6).encode([2.5, -3.0]))
 
 
 @pytest.mark.parametrize("given", ["", ";;", '"', "\n", "\r", "semicolon"])
 def test_bad_delimiter(given, capsys):
     Path("p.csv").write_text("1\n")
-    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--delimiter", given) == 2
-    assert f"--delimiter must be one character, or tab, not {given!r}" in capsys.readouterr().err
+    err = error(capsys, "encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--delimiter", given)
+    assert f"--delimiter must be one character, or tab, not {given!r}" in err
 
 
 @pytest.mark.parametrize(
@@ -441,6 +407,8 @@ def test_bad_delimiter(given, capsys):
         ("a,b;c,d\n1,x,y\n", ["--column", "0"], None),
         ("a,b;c,d\nx,x,y\n", ["--column", "d"], None),
         ("a\nx;y\n", [], None),
+        # no error
+        ("a;b\n1\n2\n", [], None),
     ],
 )
 def test_hint_at_another_delimiter(text, options, hint, capsys):
@@ -452,11 +420,6 @@ def test_hint_at_another_delimiter(text, options, hint, capsys):
         assert err.endswith(f"; its first line has {hint}: perhaps --delimiter {hint}\n")
     else:
         assert "--delimiter" not in err
-
-
-def test_no_hint_where_all_is_well(capsys):
-    encoded("a;b\n1\n2\n")
-    assert "--delimiter" not in "".join(capsys.readouterr())
 
 
 # ---- encode: gzip ---------------------------------------------------------------------------------------------------
@@ -482,9 +445,8 @@ def test_bad_gzip(damage, rng, capsys):
         at = {"header": 2, "middle": len(packed) // 2, "checksum": -8}[damage]
         packed[at : at + 4] = b"\xff\xff\xff\xff"
     Path("p.csv.gz").write_bytes(packed)
-    assert run("encode", "p.csv.gz", "--d-model", "4", "-o", "o.npy") == 2
     # bytes unpacked before the damage is found may be neither a number nor text
-    assert re.match(r"posenc-fast: error: p\.csv\.gz\b", capsys.readouterr().err)
+    assert re.match(r"p\.csv\.gz\b", error(capsys, "encode", "p.csv.gz", "--d-model", "4", "-o", "o.npy"))
     assert os.listdir() == ["p.csv.gz"]
 
 
@@ -556,8 +518,7 @@ def test_parquet_in_blocks(monkeypatch, rng):
 )
 def test_bad_column_of_parquet(options, words, capsys):
     parquet({"n": [1, 2], "s": ["1", "2"], "b": [True, False], "l": [[1], [2]]})
-    assert run("encode", "p.parquet", "--d-model", "4", "-o", "o.npy", *options.split()) == 2
-    assert re.search(words, capsys.readouterr().err)
+    assert re.search(words, error(capsys, "encode", "p.parquet", "--d-model", "4", "-o", "o.npy", *options.split()))
     assert os.listdir() == ["p.parquet"]
 
 
@@ -569,8 +530,8 @@ def test_bad_parquet(damage, rng, capsys):
     if damage == "page":
         content[1000:1000] = b"\0" * 100
     Path("p.parquet").write_bytes(content)
-    assert run("encode", "p.parquet", "--d-model", "4", "-o", "o.npy") == 2
-    assert "error: p.parquet cannot be read as Parquet: " in capsys.readouterr().err
+    err = error(capsys, "encode", "p.parquet", "--d-model", "4", "-o", "o.npy")
+    assert err.startswith("p.parquet cannot be read as Parquet: ")
     assert os.listdir() == ["p.parquet"]
 
 
@@ -579,8 +540,8 @@ def test_parquet_needs_pyarrow(monkeypatch, capsys):
     np.save("p.npy", np.arange(3))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for arguments in (["encode", "p.parquet", "-o", "o.npy"], ["encode", "p.npy", "-o", "o.parquet"]):
-        assert run(*arguments, "--d-model", "4") == 2
-        assert ".parquet: Parquet needs pyarrow: pip install pyarrow\n" in capsys.readouterr().err
+        words = ".parquet: Parquet needs pyarrow: pip install pyarrow\n"
+        assert error(capsys, *arguments, "--d-model", "4").endswith(words)
 
 
 # ---- standard input -------------------------------------------------------------------------------------------------
@@ -654,16 +615,18 @@ def test_kept_columns_in_parquet(backend):
     np.testing.assert_array_equal(rows, pf.sinusoidal(4).encode([1.5, 2.0, np.nan]))
 
 
-def test_kept_columns_without_a_header(capfdbinary):
-    Path("p.csv").write_text("a,0\nb,1\n")
-    assert run("encode", "p.csv", "--column", "1", "--d-model", "2", "--keep") == 0
-    assert capfdbinary.readouterr().out == b"column0,column1,c0,c1\na,0,0,1\nb,1,0.841470957,0.540302277\n"
-
-
-def test_kept_columns_of_standard_input(monkeypatch, capfdbinary):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,t\n01,0\n02,0\n")))
-    assert run("encode", "--column", "t", "--d-model", "2", "--keep") == 0
-    assert capfdbinary.readouterr().out == b"id,t,c0,c1\n01,0,0,1\n02,0,0,1\n"
+@pytest.mark.parametrize(
+    ("text", "options", "written"),
+    [
+        (b"id,t\n01,0\n02,0\n", "--column t", b"id,t,c0,c1\n01,0,0,1\n02,0,0,1\n"),
+        (b"a,0\nb,1\n", "--column 1", b"column0,column1,c0,c1\na,0,0,1\nb,1,0.841470957,0.540302277\n"),
+    ],
+    ids=["header", "no header"],
+)
+def test_kept_columns_of_standard_input(text, options, written, monkeypatch, capfdbinary):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert run("encode", *options.split(), "--d-model", "2", "--keep") == 0
+    assert capfdbinary.readouterr().out == written
 
 
 @pytest.mark.parametrize("block", [6, 1000])
@@ -705,28 +668,23 @@ def test_kept_columns_of_parquet(block, monkeypatch):
         ("a,t,a\n1,2,3\n", "2 columns 'a'"),
         (
             "a,t\n1,2\n3,4,5\n",
-            "p.csv, line 3: number of cells is 3, but 2 in the first line; --keep needs equally many in each line",
+            "p.csv, line 3: number of cells is 3, but 2 in the first line; --keep needs equally many",
         ),
         ("t,a\n1,2\n3\n", "p.csv, line 3: number of cells is 1, but 2 in the first line"),
     ],
 )
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet", "-"])
-def test_columns_that_cannot_be_kept(out, text, words, capfd):
+def test_columns_that_cannot_be_kept(out, text, words, capsys):
     if out == "o.parquet":
         optional("pyarrow.parquet")
     Path("p.csv").write_text(text)
-    assert run("encode", "p.csv", "--column", "t", "--d-model", "4", "--keep", "-o", out) == 2
-    printed, err = capfd.readouterr()
-    assert printed == ""
-    assert words in err
+    assert words in error(capsys, "encode", "p.csv", "--column", "t", "--d-model", "4", "--keep", "-o", out)
     assert os.listdir() == ["p.csv"]
 
 
-def test_columns_that_csv_has_not(capfd):
+def test_kept_columns_of_lists(capsys):
     parquet({"t": [1, 2], "parts": [[1], [2]]})
-    assert run("encode", "p.parquet", "--column", "t", "--d-model", "4", "--keep") == 2
-    printed, err = capfd.readouterr()
-    assert printed == ""
+    err = error(capsys, "encode", "p.parquet", "--column", "t", "--d-model", "4", "--keep")
     assert re.search("--keep: column 'parts' has list<.*>, which CSV does not support: choose .parquet", err)
 
 
