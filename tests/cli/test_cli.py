@@ -101,6 +101,7 @@ table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
 table 4 6 -o o.npy --frequencies three.npy --base 2 | excludes base
 table 9 98 -o o.npy --frequencies nan.npy | frequencies must be finite
 table 4 4 -o no/o.npy | no: there is no such directory
+table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
 table 4 4 --workers 0 | workers=0 must not be zero
 table 4 4 -o o.npy --no-compare | --no-compare
 table 4 4 -o . | not a regular file
