@@ -1,6 +1,8 @@
-"""No fault missed: each kind, seeded into twenty encodings, is found and named, and where it begins."""
+"""Plant each kind of fault in twenty encodings. `check` names the fault, and where it begins."""
 
 from __future__ import annotations
+
+import itertools
 
 import numpy as np
 import pytest
@@ -10,18 +12,10 @@ from posenc_fast._models.check.frequencies import judge_frequencies
 from posenc_fast._models.check.rotary_tables import judge_rotary_tables
 from posenc_fast._models.check.tables import judge_table
 from support.fuzzing import DTYPES
+from support.own_code import LINEAR, LLAMA3, YARN
 
 HALVES = [name for name in ("bfloat16", "float16") if name in DTYPES]
 every_half = pytest.mark.parametrize("half", HALVES)
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
-LINEAR = {"rope_type": "linear", "factor": 3.0}
 PLAIN = [pf.Rotary(dim, base=base) for dim in (64, 80, 96, 128) for base in (1e4, 1e5, 5e5, 1e6, 1e7)]
 SCALED = [
     pf.Rotary(dim, base=base, scaling=scaling)
@@ -33,7 +27,7 @@ ROTARIES = PLAIN[::2] + SCALED[::2]
 
 
 def seeded(names, some):
-    """Two of the twenty in a quick run."""
+    """Parametrize a test by twenty encodings, of which a quick run has two."""
     return pytest.mark.parametrize(
         names,
         [
@@ -60,11 +54,6 @@ def is_wrong(finding, fault, word=""):
     assert finding.largest_error > 0
 
 
-def test_there_are_twenty_of_each():
-    assert len(PLAIN) == len(SCALED) == len(ROTARIES) == 20
-    assert len(set(PLAIN)) == len(set(SCALED)) == len(set(ROTARIES)) == 20
-
-
 # ---- frequencies ------------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +77,7 @@ def test_rounded_frequencies_without_a_config(rotary, half):
 @every_half
 @seeded("dim", [(str(dim), (dim,)) for dim in range(20, 100, 4)])
 def test_rounded_exponents(dim, half):
-    """base ** (arange / dim), where the quotient has 16 bits."""
+    """The formula is base ** (arange / dim), with the quotient in 16 bits."""
     exponents = np.arange(0, dim, 2) / dim
     values = 1e4 ** -rounded(exponents, half).astype(np.float64)
     rotary = pf.Rotary(dim)
@@ -98,61 +87,63 @@ def test_rounded_exponents(dim, half):
         is_wrong(judge_frequencies("inv_freq", values.astype(np.float32), [rotary]), "rounded", "exponents")
 
 
-@all_of_them
-def test_frequencies_computed_in_bfloat16(rotary):
-    """Every step of the formula in 16 bits."""
-    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
-    powers = (1 / rotary.frequencies).astype(bfloat16)
-    is_wrong(judge_frequencies("inv_freq", (1 / powers.astype(np.float32)).astype(bfloat16), [rotary]), "rounded")
-
-
-def test_the_tower_of_which_0_5994842_became_0_59765625():
+def test_the_first_rounded_frequency_is_named():
     exact = 10000 ** (-np.arange(18) / 18)
     finding = judge_frequencies("visual.rotary_pos_emb.inv_freq", rounded(exact, "bfloat16"), [pf.Rotary(36)])
     is_wrong(finding, "rounded", "0.59765625 instead of 0.599484")
 
 
-@all_of_them
-@pytest.mark.parametrize("other", [2e4, 123456.0])
-def test_frequencies_of_another_base(rotary, other):
-    scaling = rotary._arguments().get("scaling")
-    values = pf.Rotary(rotary.head_dim, base=other, scaling=scaling).frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "base", f"of base {other:g}")
+def changed(rotary, **arguments):
+    return pf.Rotary(rotary.head_dim, **rotary._arguments() | arguments)
 
 
-@scaled
-def test_frequencies_without_their_scaling(rotary):
-    values = pf.Rotary(rotary.head_dim, base=rotary.base).frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "without the config's scaling")
+def rescaled(rotary, base=None, **scaling):
+    """Return the float32 frequencies with another base, or other scaling parameters."""
+    scaling = rotary._arguments().get("scaling", {}) | scaling
+    return changed(rotary, base=base or rotary.base, scaling=scaling or None).frequencies.astype(np.float32)
 
 
-@scaled
-def test_scaling_twice(rotary):
-    unscaled = pf.Rotary(rotary.head_dim, base=rotary.base).frequencies
-    values = (rotary.frequencies**2 / unscaled).astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "twice")
+def without_scaling(rotary, scaling=None):
+    return changed(rotary, scaling=scaling).frequencies.astype(np.float32)
 
 
-@scaled
-def test_another_factor(rotary):
-    scaling = {**rotary._arguments()["scaling"], "factor": 32.0}
-    values = pf.Rotary(rotary.head_dim, base=rotary.base, scaling=scaling).frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "of factor 32")
+def twice_scaled(rotary):
+    unscaled = changed(rotary, scaling=None).frequencies
+    return (rotary.frequencies**2 / unscaled).astype(np.float32)
 
 
-@plain
-def test_a_scaling_that_the_config_has_not(rotary):
-    for scaling in (LINEAR, LLAMA3):
-        values = pf.Rotary(rotary.head_dim, base=rotary.base, scaling=scaling).frequencies.astype(np.float32)
-        is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling")
+def evens_first(rotary):
+    return np.concatenate([rescaled(rotary)[::2], rescaled(rotary)[1::2]])
 
 
-@all_of_them
-def test_frequencies_in_another_order(rotary):
-    values = rotary.frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values[::-1], [rotary]), "layout", "in reverse order")
-    order = np.r_[0 : len(values) : 2, 1 : len(values) : 2]
-    is_wrong(judge_frequencies("inv_freq", values[order], [rotary]), "layout", "in another order")
+def in_bfloat16(rotary):
+    """Return frequencies whose formula ran in 16 bits."""
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    return (1 / (1 / rotary.frequencies).astype(bfloat16).astype(np.float32)).astype(bfloat16)
+
+
+# encodings, frequencies that a program computes from one of them, fault, words of the finding
+# fmt: off
+FREQUENCY_FAULTS = {
+    "computed in bfloat16": (ROTARIES, in_bfloat16, "rounded", ""),
+    "base 20000": (ROTARIES, lambda rotary: rescaled(rotary, base=2e4), "base", "of base 20000"),
+    "base 123456": (ROTARIES, lambda rotary: rescaled(rotary, base=123456.0), "base", "of base 123456"),
+    "unscaled": (SCALED, without_scaling, "scaling", "without the config's scaling"),
+    "scaled twice": (SCALED, twice_scaled, "scaling", "twice"),
+    "factor 32": (SCALED, lambda rotary: rescaled(rotary, factor=32.0), "scaling", "of factor 32"),
+    "linear scaling": (PLAIN, lambda rotary: without_scaling(rotary, LINEAR), "scaling", ""),
+    "llama3 scaling": (PLAIN, lambda rotary: without_scaling(rotary, LLAMA3), "scaling", ""),
+    "reversed": (ROTARIES, lambda rotary: rescaled(rotary)[::-1], "layout", "in reverse order"),
+    "even ones first": (ROTARIES, evens_first, "layout", "in another order"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", FREQUENCY_FAULTS)
+@seeded("i", [(str(i), (i,)) for i in range(20)])
+def test_faults_of_frequencies(i, name):
+    rotaries, faulty, fault, words = FREQUENCY_FAULTS[name]
+    is_wrong(judge_frequencies("inv_freq", faulty(rotaries[i]), [rotaries[i]]), fault, words)
 
 
 @all_of_them
@@ -179,8 +170,8 @@ def test_frequencies_that_nothing_explains(rotary, rng):
 
 @pytest.mark.parametrize("base", [1e4, 5e5])
 @pytest.mark.parametrize("factor", [2.0, 4.0])
-def test_other_exponents_beside_a_linear_scaling(factor, base):
-    """Frequencies without the scaling have two readings, others have none."""
+def test_other_exponents_next_to_a_linear_scaling(factor, base):
+    """Frequencies without the scaling are ambiguous. Other exponents are wrong."""
     rotary = pf.Rotary(64, base=base, scaling={"rope_type": "linear", "factor": factor})
     i = np.arange(32)
     assert judge_frequencies("inv_freq", (base ** (-i / 32)).astype(np.float32), [rotary]).verdict == "unknown"
@@ -192,7 +183,7 @@ def test_other_exponents_beside_a_linear_scaling(factor, base):
         assert finding.verdict == "wrong"
 
 
-# ---- bfloat16 that is stored in float16 ---------------------------------------------------------------------------------
+# ---- bfloat16 stored in float16 ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dim", [32, 64, 512])
@@ -214,13 +205,18 @@ def test_tables_that_went_through_bfloat16(rows, base, dim):
 # ---- tables of cosines and sines --------------------------------------------------------------------------------------
 
 
-def tables(rotary, rows=ROWS, dtype=np.float32, steps="", half=None, layout="half"):
-    """As programs make them, with some steps of the formula in 16 bits."""
-    positions, frequencies = np.arange(rows, dtype=np.float32), rotary.frequencies.astype(np.float32)
+def rounded_angles(frequencies, rows, steps, half):
+    """Return float32 angles, with the named steps of the formula in 16 bits."""
+    positions, frequencies = np.arange(rows, dtype=np.float32), frequencies.astype(np.float32)
     positions = rounded(positions, half) if "positions" in steps else positions
     frequencies = rounded(frequencies, half) if "frequencies" in steps else frequencies
     angles = positions[:, np.newaxis] * frequencies
-    angles = rounded(angles, half) if "angles" in steps else angles
+    return rounded(angles, half) if "angles" in steps else angles
+
+
+def tables(rotary, rows=ROWS, dtype=np.float32, steps="", half=None, layout="half"):
+    """Return cosines and sines as programs compute them."""
+    angles = rounded_angles(rotary.frequencies, rows, steps, half)
     angles = np.tile(angles, 2) if layout == "half" else np.repeat(angles, 2, axis=1)
     factor = np.float32(rotary.attention_factor)
     return (factor * np.cos(angles)).astype(dtype), (factor * np.sin(angles)).astype(dtype)
@@ -237,7 +233,7 @@ def test_rounded_tables(rotary, half, steps, dtype):
     is_wrong(finding, "rounded", f"went through {half}")
     assert "positions" not in steps or half != "bfloat16" or "positions" in finding.says
     if steps == "positions":
-        # integers have eight bits, or eleven, up to these
+        # larger integers need more than eight or eleven bits
         assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
         assert finding.says.endswith(f": positions went through {half}")
     assert finding.radians > 1e-3
@@ -250,11 +246,12 @@ def test_rounded_positions_without_a_config(rotary, half):
     is_wrong(judge_rotary_tables("rope", cos, sin), "rounded", f"positions went through {half}")
 
 
-@all_of_them
-def test_tables_of_another_base(rotary):
-    scaling = rotary._arguments().get("scaling")
-    other = tables(pf.Rotary(rotary.head_dim, base=2e4, scaling=scaling))
-    is_wrong(judge_rotary_tables("rope", *other, None, [rotary]), "base", "of base 20000")
+# encodings, change of one of them or of its tables, fault, words of the finding
+TABLE_FAULTS = {
+    "base 20000": (ROTARIES, lambda rotary: tables(changed(rotary, base=2e4)), "base", "of base 20000"),
+    "cosines for sines": (ROTARIES, lambda rotary: tables(rotary)[::-1], "layout", "each other's place"),
+    "unscaled": (SCALED, lambda rotary: tables(changed(rotary, scaling=None)), "scaling", "without the config's"),
+}
 
 
 @all_of_them
@@ -264,17 +261,11 @@ def test_columns_in_another_order(rotary, dtype):
     is_wrong(judge_rotary_tables("rope", cos, sin, None, [rotary]), "layout", "side by side")
 
 
-@all_of_them
-def test_cosines_for_sines(rotary):
-    cos, sin = tables(rotary)
-    is_wrong(judge_rotary_tables("rope", sin, cos, None, [rotary]), "layout", "are swapped")
-
-
-@scaled
-def test_tables_without_their_scaling(rotary):
-    other = tables(pf.Rotary(rotary.head_dim, base=rotary.base))
-    finding = judge_rotary_tables("rope", *other, None, [rotary])
-    is_wrong(finding, "scaling", "without the config's scaling")
+@pytest.mark.parametrize("name", TABLE_FAULTS)
+@seeded("i", [(str(i), (i,)) for i in range(20)])
+def test_faults_of_tables(i, name):
+    rotaries, faulty, fault, words = TABLE_FAULTS[name]
+    is_wrong(judge_rotary_tables("rope", *faulty(rotaries[i]), None, [rotaries[i]]), fault, words)
 
 
 @seeded("factor", [(str(factor), (factor,)) for factor in np.linspace(1.5, 40, 20).round(1).tolist()])
@@ -311,17 +302,13 @@ ORDERS = {
 
 @all_of_them
 @pytest.mark.parametrize("dtype", [np.float32, *(DTYPES[half] for half in HALVES)], ids=str)
-@pytest.mark.parametrize("one", ORDERS)
-@pytest.mark.parametrize("other", ORDERS)
-def test_cosines_and_sines_in_two_orders(rotary, one, other, dtype):
+def test_cosines_and_sines_in_two_orders(rotary, dtype):
     cos, sin = rotary.tables(ROWS, dtype=np.float64)
-    finding = judge_rotary_tables(
-        "rope", ORDERS[one](cos).astype(dtype), ORDERS[other](sin).astype(dtype), None, [rotary]
-    )
-    if one == other == "halves":
-        assert finding.verdict == "right"
-    else:
-        assert (finding.verdict, finding.fault) == ("wrong", "layout"), finding
+    for one, other in itertools.product(ORDERS, ORDERS):
+        pair = (ORDERS[one](cos).astype(dtype), ORDERS[other](sin).astype(dtype))
+        finding = judge_rotary_tables("rope", *pair, None, [rotary])
+        expected = ("right", None) if one == other == "halves" else ("wrong", "layout")
+        assert (finding.verdict, finding.fault) == expected, (one, other, finding)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, *(DTYPES[half] for half in HALVES)], ids=str)
@@ -349,18 +336,9 @@ every_shape = seeded(("d", "layout", "shift"), [("-".join(map(str, shape)), shap
 
 
 def position_table(d, layout, shift, rows=ROWS, dtype=np.float32, steps="", half=None):
-    frequencies = (1e4 ** (-np.arange(d // 2) / (d // 2 - shift))).astype(np.float32)
-    positions = np.arange(rows, dtype=np.float32)
-    positions = rounded(positions, half) if "positions" in steps else positions
-    frequencies = rounded(frequencies, half) if "frequencies" in steps else frequencies
-    angles = positions[:, np.newaxis] * frequencies
-    angles = rounded(angles, half) if "angles" in steps else angles
+    angles = rounded_angles(1e4 ** (-np.arange(d // 2) / (d // 2 - shift)), rows, steps, half)
     both = np.stack([np.sin(angles), np.cos(angles)], axis=-1 if layout == "interleaved" else 1)
     return both.reshape(rows, d).astype(dtype)
-
-
-def test_there_are_twenty_shapes():
-    assert len(SHAPES) == 20
 
 
 @every_half
@@ -376,28 +354,20 @@ def test_rounded_position_tables(d, layout, shift, half, steps):
 
 @every_half
 @every_shape
-def test_position_tables_made_in_16_bits(d, layout, shift, half):
-    """All steps and the values."""
+def test_position_tables_computed_in_16_bits(d, layout, shift, half):
     table = position_table(d, layout, shift, 1000, DTYPES[half], "positions, frequencies, angles", half)
     is_wrong(judge_table("pe", table), "rounded", half)
 
 
 @every_shape
-def test_single_rows_of_position_tables(d, layout, shift, rng):
-    table = position_table(d, layout, shift)
-    k = int(rng.integers(1, ROWS))
-    table[k] = 0.5
-    finding = judge_table("pe", table)
-    is_wrong(finding, "values", f": {k}")
-    assert finding.first_position == k
-
-
-@every_shape
-def test_single_columns_of_position_tables(d, layout, shift, rng):
-    table = position_table(d, layout, shift)
-    k = int(rng.integers(0, d))
-    table[:, k] = 0.5
-    is_wrong(judge_table("pe", table), "values", f"columns are wrong: {k}")
+def test_single_rows_and_columns_of_position_tables(d, layout, shift, rng):
+    rows, columns = position_table(d, layout, shift), position_table(d, layout, shift)
+    row, column = int(rng.integers(1, ROWS)), int(rng.integers(0, d))
+    rows[row], columns[:, column] = 0.5, 0.5
+    finding = judge_table("pe", rows)
+    is_wrong(finding, "values", f": {row}")
+    assert finding.first_position == row
+    is_wrong(judge_table("pe", columns), "values", f"columns are wrong: {column}")
 
 
 def test_rows_that_are_not_finite():

@@ -19,6 +19,7 @@ import posenc_fast as pf
 from posenc_fast._models.check.report import Finding, Report
 from support.command_line import posix, run, safetensors
 from support.optional import optional
+from support.own_code import LLAMA3
 from support.processes import python
 
 CONFIG = {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "max_position_embeddings": 8192}
@@ -262,14 +263,7 @@ def test_torch_files_and_tensors(tmp_path):
 
 def test_gguf(tmp_path):
     gguf = optional("gguf")
-    scaling = {
-        "rope_type": "llama3",
-        "factor": 8.0,
-        "low_freq_factor": 1.0,
-        "high_freq_factor": 4.0,
-        "original_max_position_embeddings": 8192,
-    }
-    divisors = FREQUENCIES / pf.Rotary(128, base=5e5, scaling=scaling).frequencies
+    divisors = FREQUENCIES / pf.Rotary(128, base=5e5, scaling=LLAMA3).frequencies
     for name, values in (("right", divisors), ("wrong", np.ones_like(divisors))):
         writer = gguf.GGUFWriter(tmp_path / f"{name}.gguf", "llama")
         writer.add_tensor("rope_freqs.weight", values.astype(np.float32))
@@ -277,7 +271,7 @@ def test_gguf(tmp_path):
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        (finding,) = pf.check(tmp_path / f"{name}.gguf", config={**CONFIG, "rope_scaling": scaling}).findings
+        (finding,) = pf.check(tmp_path / f"{name}.gguf", config={**CONFIG, "rope_scaling": LLAMA3}).findings
         assert (finding.verdict, finding.fault) == (name, None if name == "right" else "scaling")
 
 

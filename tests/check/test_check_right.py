@@ -1,4 +1,4 @@
-"""No false alarm: nothing that a source makes, in any type, is called wrong."""
+"""Tensors that sources compute, in any type: `check` calls none of them wrong."""
 
 from __future__ import annotations
 
@@ -16,61 +16,33 @@ from posenc_fast._models.check.tables import judge_table
 from posenc_fast.presets._registry import FACTS
 from support.fuzzing import DTYPES
 from support.optional import optional
+from support.own_code import LLAMA3, YARN
 from support.preset_formulas import WITH_ARGUMENTS
 
 every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 8.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
-LONGROPE = {
-    "rope_type": "longrope",
-    "short_factor": [1.0 + 0.01 * i for i in range(48)],
-    "long_factor": [1.0 + i for i in range(48)],
-}
+# fmt: off
+FACTORS = {"short_factor": [1 + i / 100 for i in range(48)], "long_factor": [1.0 + i for i in range(48)]}
+LONGROPE = {"rope_type": "longrope", **FACTORS}
 CONFIGS = {
     "llama": {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "rope_scaling": LLAMA3},
     "qwen2": {"model_type": "qwen2", "hidden_size": 896, "num_attention_heads": 14, "rope_theta": 1e6},
     "qwen3-yarn": {"model_type": "qwen3", "head_dim": 128, "rope_theta": 1e6, "rope_scaling": YARN},
     "gpt_neox": {"model_type": "gpt_neox", "hidden_size": 6144, "num_attention_heads": 64, "rotary_pct": 0.25},
-    "gemma3": {
-        "model_type": "gemma3_text",
-        "head_dim": 256,
-        "num_hidden_layers": 26,
-        "rope_theta": 1e6,
-        "rope_local_base_freq": 1e4,
-        "rope_scaling": {"rope_type": "linear", "factor": 8.0},
-    },
-    "phi3": {
-        "model_type": "phi3",
-        "head_dim": 96,
-        "max_position_embeddings": 131072,
-        "original_max_position_embeddings": 4096,
-        "rope_scaling": LONGROPE,
-    },
-    "dynamic": {
-        "model_type": "llama",
-        "head_dim": 64,
-        "max_position_embeddings": 2048,
-        "rope_scaling": {"rope_type": "dynamic", "factor": 2.0},
-    },
-    "qwen2_vl": {
-        "model_type": "qwen2_vl",
-        "hidden_size": 8192,
-        "num_attention_heads": 64,
-        "rope_theta": 1e6,
-        "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
-        "vision_config": {"model_type": "qwen2_vl", "embed_dim": 1280, "num_heads": 16},
-    },
+    "gemma3": {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 26, "rope_theta": 1e6,
+               "rope_local_base_freq": 1e4, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    "phi3": {"model_type": "phi3", "head_dim": 96, "max_position_embeddings": 131072,
+             "original_max_position_embeddings": 4096, "rope_scaling": LONGROPE},
+    "dynamic": {"model_type": "llama", "head_dim": 64, "max_position_embeddings": 2048,
+                "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
+    "qwen2_vl": {"model_type": "qwen2_vl", "hidden_size": 8192, "num_attention_heads": 64, "rope_theta": 1e6,
+                 "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]},
+                 "vision_config": {"model_type": "qwen2_vl", "embed_dim": 1280, "num_heads": 16}},
 }
+# fmt: on
 
 
 def float32_frequencies(rotary):
-    """Those that programs compute: powers and quotients in float32."""
+    """Return frequencies as programs compute them, with powers and quotients in float32."""
     exponents = np.arange(0, rotary.rotary_dim, 2, dtype=np.float32) / np.float32(rotary.rotary_dim)
     return np.float32(1) / np.float32(rotary.base) ** exponents
 
@@ -110,7 +82,7 @@ def test_layers_of_several_kinds_each_fit():
     assert [finding.verdict for finding in pf.check(arrays, config=config).findings] == ["right", "right"]
 
 
-def test_a_tower_that_the_config_does_not_describe_is_not_held_against_it():
+def test_towers_without_a_config_are_not_compared_with_the_text_config():
     vision = float32_frequencies(pf.Rotary(128))
     config = CONFIGS["llama"]
     (finding,) = pf.check({"vision_tower.rotary_emb.inv_freq": vision}, config=config).findings
@@ -120,7 +92,7 @@ def test_a_tower_that_the_config_does_not_describe_is_not_held_against_it():
 
 
 def test_powers_of_two_in_16_bits_are_right():
-    """They are the same numbers in any type."""
+    """Powers of two are the same numbers in any type."""
     for dtype in DTYPES.values():
         assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
 
@@ -135,7 +107,7 @@ def test_timestep_frequencies():
 
 @pytest.mark.slow
 def test_every_class_of_transformers():
-    """The buffers of all rotary classes, of default configs, beside those configs; and what we say of these in float32."""
+    """Check the buffers of all rotary classes, and the float32 frequencies of `Rotary`, against the default configs."""
     transformers = optional("transformers")
     from rotary import test_rotary_transformers as classes
 
@@ -197,7 +169,7 @@ def test_positions_that_are_not_consecutive():
     assert judge_rotary_tables("rope", cos, sin, positions, [rotary]).verdict == "right"
 
 
-# presets that weights make, by the shapes of these
+# presets with weights as arguments, and the shapes of the weights
 LEARNED = {
     "geoclip": (32, 2),
     "k_diffusion_fourier": (32,),
@@ -211,7 +183,7 @@ WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 
 
 def encoding_of(name):
-    """The preset at a small width, or of the arguments that its formula is tested with."""
+    """Return the preset at a small width, or with the arguments of the tests of its formula."""
     build = presets.get(name)
     if name in LEARNED:
         return build(np.random.default_rng(0).normal(size=LEARNED[name]))
@@ -225,10 +197,8 @@ def encoding_of(name):
 def table_of(encoding, dtype, precision):
     if encoding.ndim == 1:
         return encoding.table(64, dtype=dtype, precision=precision)
-    sides = [8, 8] if encoding.ndim == 2 else [4] * encoding.ndim
-    return encoding.encode(
-        np.stack(np.indices(sides), axis=-1).reshape(-1, encoding.ndim), dtype=dtype, precision=precision
-    )
+    cells = np.indices([8, 8] if encoding.ndim == 2 else [4] * encoding.ndim).reshape(encoding.ndim, -1).T
+    return encoding.encode(cells, dtype=dtype, precision=precision)
 
 
 def check_preset(name, dtype, precision):
@@ -239,7 +209,8 @@ def check_preset(name, dtype, precision):
         cos, sin = encoding.tables(positions if encoding.ndim > 1 else 64, dtype=dtype, precision=precision)
         where = positions if encoding.ndim > 1 else None
         findings += [judge_rotary_tables(name, cos, sin, where, rotaries) for rotaries in ([], [encoding])]
-        assert [finding.verdict for finding in findings] == ["unknown" if name in LEARNED else "right", "right"]
+        expected = ["unknown" if name in LEARNED else "right", "right"]
+        assert [finding.verdict for finding in findings] == expected, name
         if dtype in (np.float32, np.float64):
             frequencies = encoding.frequencies.astype(dtype)
             findings += [judge_frequencies(name, frequencies, rotaries) for rotaries in ([], [encoding])]
@@ -258,18 +229,18 @@ def test_some_presets(name, dtype):
 
 @pytest.mark.slow
 @every_type
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("names", [presets.names()[i::8] for i in range(8)], ids=range(8))
 @pytest.mark.parametrize("precision", ["exact", "float32"])
-def test_every_preset(name, dtype, precision):
-    check_preset(name, dtype, precision)
+def test_every_preset(names, dtype, precision):
+    for name in names:
+        check_preset(name, dtype, precision)
 
 
 @every_type
 def test_long_table_in_float32_arithmetic(dtype):
-    """Float32 angles of far positions are off by much more than a value's last place."""
-    finding = judge_table(
-        "pe", pf.sinusoidal(64).table(6000, precision="float32", dtype=np.float32).astype(dtype)[None]
-    )
+    """Float32 angles of far positions have errors much larger than a value's last place."""
+    table = pf.sinusoidal(64).table(6000, precision="float32", dtype=np.float32).astype(dtype)
+    finding = judge_table("pe", table[None])
     assert finding.verdict == "right"
     assert finding.largest_error > 1e-6
 

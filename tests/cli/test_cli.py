@@ -1,32 +1,29 @@
-"""The command line: its arguments, what it prints where, and how it ends."""
+"""The command line: arguments, printed text, signals, and exit statuses."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
-from support.command_line import command, posix, run, safetensors
+from support.command_line import command, error, posix, run, safetensors
 from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
 
 
-def test_info(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_info(backend, capsys):
     assert run("info") == 0
     lines = dict(line.split(None, 1) for line in capsys.readouterr().out.replace("isa levels", "levels").splitlines())
     assert lines == {
@@ -39,7 +36,7 @@ def test_info(backend: str, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_module_is_a_command() -> None:
+def test_module_is_a_command():
     process = command("info")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -47,161 +44,142 @@ def test_module_is_a_command() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--help"],
-        ["table", "--help"],
-        ["encode", "--help"],
-        ["identify", "--help"],
-        ["presets", "--help"],
-        ["plot", "--help"],
-        ["check", "--help"],
-        ["info", "--help"],
-        ["verify", "--help"],
-        ["bench", "--help"],
-        ["completion", "--help"],
-        ["--version"],
-    ],
+    "name", ["table", "encode", "identify", "presets", "plot", "check", "info", "verify", "bench", "completion"]
 )
-def test_help(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help(name, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as stop:
-        run(*arguments)
+        run(name, "--help")
     assert stop.value.code == 0
     out = capsys.readouterr().out
     assert "posenc" in out
-    # what numpy.save does to bfloat16 is nowhere else to be found out
-    assert ("|V2" in out) == (arguments[0] in ("table", "encode", "identify"))
-    if "--help" in arguments:
-        assert max(map(len, out.splitlines())) <= 80
-    else:
-        assert out == f"posenc_fast {pf.__version__}\n"
+    assert max(map(len, out.splitlines())) <= 80
+    # only these pages can say how numpy.save stores bfloat16
+    assert ("|V2" in out) == (name in ("table", "encode", "identify"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("tabel 4 4 -o o.npy", r"not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)"),
-        ("--verison", "no option --verison; is '--version' meant?"),
-        ("table 4 4 -o o.npy --wokers 2", r"--wokers; is '--workers' meant\? \(see posenc-fast table --help\)"),
-        ("table 4 4 -o o.npy --wokers=2", "no option --wokers; is '--workers' meant?"),
-        ("table --wokers 2", "no option --wokers; is '--workers' meant?"),
-        ("table 5 4 --lenght 3", r"no option --lenght; is 'LENGTH' meant\? Give it without a name \(see"),
-        ("table 5 --d-model 3", "no option --d-model; is 'D_MODEL' meant"),
-        ("plot heatmap 8 --lenght 3 -o o.png", "no option --lenght; is '--length' meant?"),
-        ("encode three.npy -o o.npy --periods day week", "separate the cycles by commas: --periods day,week "),
-        ("encode -o o.npy --periods day, 12h 7D three.npy", "by commas: --periods day,12h,7D "),
-        ("encode three.npy --periods=day week -o o.npy", "by commas: --periods day,week "),
-        ("encode three.npy --periods 24 168 -o o.npy", "by commas: --periods 24,168 "),
-        ("plot clocks --periods 1D 7D -o o.png", "by commas: --periods 1D,7D "),
-        ("table 4 4 -o o.npy --sinus", r"no option --sinus \(see posenc-fast table --help\)"),
-        ("table 4 4 4 -o o.npy", "unrecognized arguments: 4"),
-        ("table 4 4 -o o.npy --layout interleavd", "not 'interleavd'; is 'interleaved' meant?"),
-        ("table 4 -o o.npy", "D_MODEL"),
-        ("table four 4 -o o.npy", "four"),
-        ("table -4 4 -o o.npy", "length must be at least 0, not -4"),
-        ("table 4 0 -o o.npy", "d_model must be at least 1"),
-        ("table 4 4 -o o.npy --base -2", "base must be a finite positive number"),
-        ("table 4 4 -o o.npy --start nan", "start"),
-        ("table 4 4 -o o.npy --step 1e", "1e"),
-        ("table 4 4 -o o.npy --start 18446744073709551613", "outside of int64 and uint64"),
-        ("table 4 4 -o o.npy --workers 0", "workers=0 must not be zero"),
-        ("table 4 4 -o o.npy --dtype int8", "int8"),
-        ("table 4 4 -o o.npy --layout diagonal", "diagonal"),
-        ("table 4 4 -o o.npy --functions sin", "--functions"),
-        ("table 4 4 -o o.npy --functions sin tan", "tan"),
-        ("table 4 5 -o o.npy --odd error", "odd"),
-        ("table 4 4 -o o.npy --freq-shift 2", "denominator of zero"),
-        ("table 4 4 -o o.npy --frequencies missing.npy", "missing.npy: No such file"),
-        ("table 4 4 -o o.npy --frequencies three.npy", "frequencies has 3 values"),
-        ("table 4 6 -o o.npy --frequencies three.npy --base 2", "pass frequencies, or base"),
-        ("table 9 98 -o o.npy --frequencies nan.npy", "frequencies must be finite"),
-        ("table 4 4 -o no/o.npy", "no: there is no such directory"),
-        ("table 4 4 --workers 0", "workers=0 must not be zero"),
-        ("table 4 4 -o o.npy --no-compare", "--no-compare"),
-        ("table 4 4 -o .", "not a regular file"),
-        (f"table 4 4 -o {os.devnull}", "not a regular file .- is standard output"),
-        ("table 99999999999999999 64 -o o.npy", "99999999999999999 rows of d_model=64 .* larger than any file"),
-        ("identify", "TABLE"),
-        ("identify missing.npy", "missing.npy: No such file"),
-        ("identify three.npy", r"table has shape \(3,\), but must have \(rows, columns\)"),
-        ("identify three.npy --start 1e", "1e"),
-        ("identify three.npy --start nan", "start must be a finite number"),
-        ("presets wisper", "no preset 'wisper'; perhaps whisper"),
-        ("presets whisper --search diffusion", "leave one of them out"),
-        ("identify three.npy --key pe", "three.npy has no keys.*leave --key out"),
-        ("table 4 4 -o o.txt", "o.txt must end with .npy, .npz, .csv or .parquet, or --format"),
-        ("table 4 4 -o o", "o must end with"),
-        ("table 4 4 -o o.npy --format txt", "'?npy'?, '?npz'?, '?csv'?, '?parquet'?"),
-        ("encode three.npy --d-model 4 -o o.csv.gz", "o.csv.gz must end with"),
-        ("encode three.npy --d-model 4 -o o.npy --delimiter ;", "three.npy is not text: leave --delimiter out"),
-        ("encode three.npy -o o.npy", "--d-model"),
-        ("encode three.npy --d-model 4 -o o.npy --column 0", "leave --column out"),
-        ("encode three.npy --d-model 4 -o o.npy --workers 0", "workers=0 must not be zero"),
-        ("encode missing.npy --d-model 4 -o o.npy", "missing.npy: No such file"),
-        ("encode missing.csv --d-model 4 -o o.npy", "missing.csv: No such file"),
-        ("encode three.npy --d-model 4 --keep -o o.csv", "three.npy is a .npy file and has no columns: leave --keep"),
-        ("encode three.npy --d-model 4 --keep -o o.npy", "--keep needs .*, and .npy has none: choose .csv or .parquet"),
-        ("encode three.npy --d-model 4 --keep -o - --format npz", "and .npz has none: choose .csv or .parquet"),
-        ("encode . --d-model 4 -o o.npy", "Is a directory|Permission denied"),
-        ("encode three.npy --d-model 4 -o no/o.npy", "no: there is no such directory"),
-    ],
-)
-def test_bad_arguments(arguments: str, words: str, inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        run("--version")
+    assert (stop.value.code, capsys.readouterr().out) == (0, f"posenc_fast {pf.__version__}\n")
+
+
+BAD_ARGUMENTS = r"""
+tabel 4 4 -o o.npy | not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)
+--verison | no option --verison; is '--version' meant?
+table 4 4 -o o.npy --wokers 2 | --wokers; is '--workers' meant\? \(see posenc-fast table --help\)
+table 4 4 -o o.npy --wokers=2 | no option --wokers; is '--workers' meant?
+table --wokers 2 | no option --wokers; is '--workers' meant?
+table 5 4 --lenght 3 | no option --lenght; is 'LENGTH' meant\? Give it without a name \(see
+table 5 --d-model 3 | no option --d-model; is 'D_MODEL' meant
+plot heatmap 8 --lenght 3 -o o.png | no option --lenght; is '--length' meant?
+encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
+encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
+encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
+encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
+plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
+table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
+table 4 4 4 -o o.npy | unrecognized arguments: 4
+table 4 4 -o o.npy --layout interleavd | not 'interleavd'; is 'interleaved' meant?
+table 4 -o o.npy | D_MODEL
+table four 4 -o o.npy | four
+table -4 4 -o o.npy | length must be at least 0, not -4
+table 4 0 -o o.npy | d_model must be at least 1
+table 4 4 -o o.npy --base -2 | base must be a finite positive number
+table 4 4 -o o.npy --start nan | start
+table 4 4 -o o.npy --step 1e | 1e
+table 4 4 -o o.npy --start 18446744073709551613 | outside of int64 and uint64
+table 4 4 -o o.npy --workers 0 | workers=0 must not be zero
+table 4 4 -o o.npy --dtype int8 | int8
+table 4 4 -o o.npy --layout diagonal | diagonal
+table 4 4 -o o.npy --functions sin | --functions
+table 4 4 -o o.npy --functions sin tan | tan
+table 4 5 -o o.npy --odd error | odd
+table 4 4 -o o.npy --freq-shift 2 | denominator of zero
+table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
+table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
+table 4 6 -o o.npy --frequencies three.npy --base 2 | excludes base
+table 9 98 -o o.npy --frequencies nan.npy | frequencies must be finite
+table 4 4 -o no/o.npy | no: there is no such directory
+table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
+table 4 4 --workers 0 | workers=0 must not be zero
+table 4 4 -o o.npy --no-compare | --no-compare
+table 4 4 -o . | not a regular file
+table 4 4 -o /dev/null | not a regular file .- is standard output
+table 99999999999999999 64 -o o.npy | 99999999999999999 rows of d_model=64 .* larger than any file
+identify | TABLE
+identify missing.npy | missing.npy: No such file
+identify three.npy | table has shape \(3,\), but must have \(rows, columns\)
+identify three.npy --start 1e | 1e
+identify three.npy --start nan | start must be a finite number
+presets wisper | no preset 'wisper'; perhaps whisper
+presets whisper --search diffusion | leave one of them out
+identify three.npy --key pe | three.npy has no keys.*leave --key out
+table 4 4 -o o.txt | o.txt must end with .npy, .npz, .csv or .parquet, or --format
+table 4 4 -o o | o must end with
+table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
+encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
+encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text: leave --delimiter out
+encode three.npy -o o.npy | --d-model
+encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
+encode three.npy --d-model 4 -o o.npy --workers 0 | workers=0 must not be zero
+encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
+encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file
+encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns: leave --keep
+encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and .npy has none: choose .csv or .parquet
+encode three.npy --d-model 4 --keep -o - --format npz | and .npz has none: choose .csv or .parquet
+encode . --d-model 4 -o o.npy | Is a directory|Permission denied
+encode three.npy --d-model 4 -o no/o.npy | no: there is no such directory
+"""
+
+
+@pytest.mark.parametrize("row", BAD_ARGUMENTS.strip().splitlines())
+def test_bad_arguments(row, capsys):
+    arguments, words = row.replace("/dev/null", os.devnull).split(" | ")
     np.save("three.npy", np.ones(3))
     np.save("nan.npy", np.full(49, np.nan))
-    assert run(*arguments.split()) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err)
-    assert re.search(words, err)
+    assert re.search(words, error(capsys, *arguments.split()))
     assert sorted(os.listdir()) == ["nan.npy", "three.npy"]
 
 
-def test_no_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The help, as with --help."""
+def test_no_command(monkeypatch, capsys):
+    """The command without arguments prints the help."""
+    monkeypatch.setenv("COLUMNS", "80")
     assert run() == 0
     printed = capsys.readouterr()
     with pytest.raises(SystemExit):
         run("--help")
     assert printed == capsys.readouterr()
     assert printed.out.startswith("usage: posenc-fast ")
+    assert max(map(len, printed.out.splitlines())) <= 80
 
 
-def test_link_to_a_missing_directory(inside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_link_to_a_missing_directory(inside, capsys):
     (inside / "o.npy").symlink_to(inside / "no" / "x.npy")
-    assert run("table", "4", "4", "-o", "o.npy") == 2
-    assert capsys.readouterr().err == f"posenc-fast: error: {inside / 'no'}: there is no such directory\n"
+    assert error(capsys, "table", "4", "4", "-o", "o.npy") == f"{inside / 'no'}: there is no such directory\n"
 
 
 @pytest.mark.parametrize(
-    "words", ["", "Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"]
-)
-def test_out_of_memory(words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the numbers that were given, not in the shapes of what is within."""
+    ("raised", "words"),
+    [
+        (MemoryError(""), "out of memory: length=4000 and d_model=8\n"),
+        # an error names the sizes that the user gave, instead of those of internal arrays
+        (MemoryError("Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"),
+         "out of memory: Unable to allocate 3 GiB for length=4000 and d_model=8\n"),
+        # warnings as errors
+        (RuntimeWarning("overflow"), "overflow\n"),
+    ],
+    ids=["memory", "bytes", "warning"],
+)  # fmt: skip
+def test_errors_of_the_library(raised, words, monkeypatch, capsys):
+    def table(*arguments, **settings):
+        raise raised
 
-    def full(*arguments: Any, **settings: Any) -> None:
-        raise MemoryError(words)
-
-    monkeypatch.setattr(pf.Encoding, "table", full)
-    assert run("table", "4000", "8", "-o", "o.npy") == 2
-    much = "Unable to allocate 3 GiB for " if words else ""
-    expected = f"posenc-fast: error: out of memory: {much}length=4000 and d_model=8\n"
-    assert capsys.readouterr() == ("", expected)
-
-
-def test_warnings_that_are_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line for them, too."""
-
-    def warn(*arguments: Any, **settings: Any) -> None:
-        raise RuntimeWarning("overflow")
-
-    monkeypatch.setattr(pf.Encoding, "table", warn)
-    assert run("table", "4", "8", "-o", "o.npy") == 2
-    assert capsys.readouterr() == ("", "posenc-fast: error: overflow\n")
+    monkeypatch.setattr(pf.Encoding, "table", table)
+    assert error(capsys, "table", "4000", "8", "-o", "o.npy") == words
 
 
-def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_environment(capsys):
     process = command("info", env={"POSENC_FAST_BACKEND": "fortran"})
     err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 2
@@ -212,7 +190,7 @@ def test_bad_environment(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion(shell, capsys):
     optional("shtab")
     assert run("completion", shell) == 0
     script = capsys.readouterr().out
@@ -225,52 +203,45 @@ def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "completed"),
     [
-        (["enc"], {"encode"}),
-        (["table", "--la"], {"--layout"}),
-        (["table", "4", "4", "--layout", "inter"], {"interleaved"}),
-        (["table", "4", "4", "--preset", "whi"], {"whisper"}),
-        (["presets", "whi"], {"whisper"}),
-        (["identify", "p"], {"pe.npy"}),
+        ("enc", "encode"),
+        ("table --la", "--layout"),
+        ("table 4 4 --layout inter", "interleaved"),
+        ("table 4 4 --preset whi", "whisper"),
+        ("presets whi", "whisper"),
+        ("identify p", "pe.npy"),
     ],
-    ids=["command", "option", "choice", "preset-option", "preset", "file"],
 )
-def test_completion_in_bash(words: list[str], completed: set[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_in_bash(words, completed, capsys):
     optional("shtab")
     assert run("completion", "bash") == 0
     Path("pe.npy").touch()
-    line = shlex.join(["posenc-fast", *words])
-    script = f"{capsys.readouterr().out}\nCOMP_WORDS=({line}) COMP_CWORD={len(words)}\n_shtab_posenc_fast\necho ${{COMPREPLY[@]}}"
+    line = f"COMP_WORDS=(posenc-fast {words}) COMP_CWORD={len(words.split())}"
+    script = f"{capsys.readouterr().out}\n{line}\n_shtab_posenc_fast\necho ${{COMPREPLY[@]}}"
     shell = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert set(shell.stdout.split()) == completed
+    assert shell.stdout.split() == [completed]
 
 
-def test_completion_of_an_unknown_shell(capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_errors(monkeypatch, capsys):
     optional("shtab")
-    assert run("completion", "bsh") == 2
-    assert "SHELL must be one of 'bash', " in capsys.readouterr().err
-
-
-def test_completion_needs_shtab(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "SHELL must be one of 'bash', " in error(capsys, "completion", "bsh")
     monkeypatch.setitem(sys.modules, "shtab", None)
-    assert run("completion", "bash") == 2
-    expected = "posenc-fast: error: completion needs shtab: pip install shtab\n"
-    assert capsys.readouterr() == ("", expected)
+    assert error(capsys, "completion", "bash") == "completion needs shtab: pip install shtab\n"
 
 
 # ---- how it ends ------------------------------------------------------------------------------------------------------
 
 
-def table_long(inside: Path) -> list[str]:
+def table_long(inside):
     return ["table", "150000", "64", "--dtype", "float16"]
 
 
-def encode_long(inside: Path) -> list[str]:
+def encode_long(inside):
     np.save(inside / "p.npy", np.arange(400000.0))
     return ["encode", str(inside / "p.npy"), "--d-model", "64", "--dtype", "float16"]
 
 
-def writes_to(process: int, folder: Path) -> bool:
-    """Whether a file is open there that has no name, or one that is hidden."""
+def writes_to(process, folder):
+    """Return whether the process has an unnamed or a hidden file open in the folder."""
     opened = []
     for each in Path(f"/proc/{process}/fd").glob("*"):
         with contextlib.suppress(OSError):
@@ -278,21 +249,25 @@ def writes_to(process: int, folder: Path) -> bool:
     return any(name.startswith(f"{folder}/#") for name in opened) or bool(list(folder.glob(".posenc-fast-*")))
 
 
+def wait_until_it_writes(process, folder):
+    deadline = time.monotonic() + 60
+    while not writes_to(process.pid, folder) and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("arguments", [table_long, encode_long])
 @pytest.mark.parametrize("existing", [True, False])
-def test_signal(arguments: Callable[[Path], list[str]], number: signal.Signals, existing: bool, inside: Path) -> None:
+def test_signal(arguments, number, existing, inside):
     target = inside / "out"
     target.mkdir()
     if existing:
         (target / "o.npy").write_bytes(b"before")
-    # slow enough to be caught in the act
+    # the Python engine is slow enough to be interrupted
     process = command(*arguments(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
-    deadline = time.monotonic() + 60
-    while not writes_to(process.pid, target) and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until_it_writes(process, target)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     words = "interrupted" if number == signal.SIGINT else "stopped by SIGTERM"
@@ -301,12 +276,10 @@ def test_signal(arguments: Callable[[Path], list[str]], number: signal.Signals, 
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here")
-def test_nothing_stays_of_a_process_that_is_killed(inside: Path) -> None:
+def test_nothing_stays_of_a_process_that_is_killed(inside):
     (inside / "out").mkdir()
     process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
-    deadline = time.monotonic() + 60
-    while not writes_to(process.pid, inside / "out") and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until_it_writes(process, inside / "out")
     process.kill()
     process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
@@ -315,11 +288,11 @@ def test_nothing_stays_of_a_process_that_is_killed(inside: Path) -> None:
 
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, reason="SIGTERM is ignored here")
-def test_signal_after_all_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Too late to be interrupted: the status is that of a file that is there."""
+def test_signal_after_all_is_written(monkeypatch):
+    """The signal comes too late: the file is complete, so the status is 0."""
     replace = os.replace
 
-    def replacing(*names: Any) -> None:
+    def replacing(*names):
         replace(*names)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -331,8 +304,8 @@ def test_signal_after_all_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @posix
 @pytest.mark.parametrize("arguments", [["info"], ["nonsense"]])
-def test_signal_at_the_end_of_the_process(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The status is settled, and a signal does not take its place while the interpreter goes down."""
+def test_signal_at_the_end_of_the_process(arguments, monkeypatch):
+    """Signals are ignored while the interpreter ends, so they do not change the exit status."""
     monkeypatch.setattr(sys, "argv", ["posenc-fast", *arguments])
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
@@ -349,14 +322,17 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 @pytest.mark.parametrize(
-    "code", [["-m", "posenc_fast"], ["-mposenc_fast"], ["posenc-fast"], ["-m", "other"], ["-c", SCRIPT]]
-)
-@pytest.mark.parametrize("module", ["numpy", "shtab"])
-def test_signal_during_imports(code: list[str], module: str, inside: Path) -> None:
-    """The command ends without a traceback; another program that imports the package has Python's own."""
+    ("code", "module"),
+    [
+        (["-m", "posenc_fast"], "numpy"), (["-mposenc_fast"], "numpy"), (["posenc-fast"], "numpy"),
+        (["-m", "other"], "numpy"), (["-c", SCRIPT], "numpy"), (["-m", "posenc_fast"], "shtab"), (["-m", "other"], "shtab"),
+    ],
+)  # fmt: skip
+def test_signal_during_imports(code, module, inside):
+    """The command ends without a traceback. Other programs that import the package have Python's traceback."""
     Path("posenc-fast").write_text(SCRIPT)
     Path("path").mkdir()
-    # in place of a module that is imported at the start
+    # replaces a module that is imported at the start
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
     Path(f"path/{module}.py").write_text(interrupt)
     Path("path/other.py").write_text(SCRIPT)
@@ -366,7 +342,7 @@ def test_signal_during_imports(code: list[str], module: str, inside: Path) -> No
     out, err = process.communicate(timeout=60)
     assert out == b""
     if module == "shtab":
-        # by then the command handles signals itself
+        # the command handles signals before it imports shtab
         assert (process.returncode, err) == (130, b"posenc-fast: error: interrupted\n")
     elif code[0] == "-c" or code[-1] == "other":
         assert process.returncode == -signal.SIGINT
@@ -376,10 +352,10 @@ def test_signal_during_imports(code: list[str], module: str, inside: Path) -> No
 
 
 @posix
-def test_signal_while_reading(inside: Path) -> None:
+def test_signal_while_reading(inside):
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    # more than a pipe holds: once all is written, the process reads
+    # more than the buffer of a pipe: after this write, the process is reading
     process.stdin.write(b"1\n" * 500_000)
     process.stdin.flush()
     process.send_signal(signal.SIGTERM)
@@ -399,7 +375,7 @@ COMMANDS = {
 }
 
 
-def arguments_of(name: str) -> list[str]:
+def arguments_of(name):
     if name == "parquet":
         optional("pyarrow")
     Path("p.csv").write_text("1\n" * 20000)
@@ -408,7 +384,7 @@ def arguments_of(name: str) -> list[str]:
 
 @posix
 @pytest.mark.parametrize(("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("text", "1"), ("npy", "1")])
-def test_nobody_reads_standard_output(name: str, unbuffered: str) -> None:
+def test_nobody_reads_standard_output(name, unbuffered):
     arguments = arguments_of(name)
     read, write = os.pipe()
     os.close(read)
@@ -419,7 +395,7 @@ def test_nobody_reads_standard_output(name: str, unbuffered: str) -> None:
 
 
 @posix
-def test_reader_leaves_in_the_middle() -> None:
+def test_reader_leaves_in_the_middle():
     process = command(*COMMANDS["npy"])
     assert process.stdout is not None
     assert process.stdout.read(6) == b"\x93NUMPY"
@@ -433,7 +409,7 @@ def test_reader_leaves_in_the_middle() -> None:
 @pytest.mark.parametrize(
     ("name", "unbuffered"), [*((name, "") for name in COMMANDS), ("npy", "1"), ("csv", "1"), ("help", "1")]
 )
-def test_standard_output_is_full(name: str, unbuffered: str) -> None:
+def test_standard_output_is_full(name, unbuffered):
     arguments = arguments_of(name)
     with open("/dev/full", "wb") as full:
         process = command(*arguments, stdout=full, env={"PYTHONUNBUFFERED": unbuffered})
@@ -444,8 +420,8 @@ def test_standard_output_is_full(name: str, unbuffered: str) -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("existing", [True, False])
-def test_no_room_for_the_report(existing: bool, unbuffered: str) -> None:
-    """An error, and so the file stays as it was."""
+def test_no_room_for_the_report(existing, unbuffered):
+    """If the report cannot be printed, the file stays unchanged."""
     if existing:
         Path("o.npy").write_bytes(b"before")
     with open("/dev/full", "wb") as full:
@@ -457,7 +433,7 @@ def test_no_room_for_the_report(existing: bool, unbuffered: str) -> None:
 
 
 @posix
-def test_nobody_reads_the_report() -> None:
+def test_nobody_reads_the_report():
     read, write = os.pipe()
     os.close(read)
     process = command("table", "3", "4", "-o", "o.npy", stdout=write)
@@ -466,7 +442,7 @@ def test_nobody_reads_the_report() -> None:
     assert os.listdir() == ["o.npy"]
 
 
-def test_names_that_the_terminal_has_not() -> None:
+def test_names_that_the_terminal_cannot_print():
     process = command("table", "3", "4", "-o", "ö.npy", env={"PYTHONIOENCODING": "ascii"})
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
@@ -474,32 +450,33 @@ def test_names_that_the_terminal_has_not() -> None:
     assert os.listdir() == ["ö.npy"]
 
 
+CLOSED = """
+import os, sys
+os.close(FILE)
+os.execv(sys.executable, [sys.executable, "-m", "posenc_fast", *sys.argv[1:]])
+"""
+
+
 @posix
-def test_standard_input_is_closed() -> None:
-    closed = (
-        "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'posenc_fast', *sys.argv[1:]])"
-    )
-    for more, words in (
-        ([], "give INPUT, a file of positions (- is standard input)"),
-        (["-"], "standard input is closed"),
-    ):
-        process = command("encode", *more, "--d-model", "4", "-o", "o.npy", code=["-c", closed])
+def test_standard_input_is_closed():
+    missing = "give INPUT, a file of positions (- is standard input)"
+    for more, words in (([], missing), (["-"], "standard input is closed")):
+        process = command("encode", *more, "--d-model", "4", "-o", "o.npy", code=["-c", CLOSED.replace("FILE", "0")])
         err = process.communicate(timeout=60)[1].decode()
         assert (process.returncode, err) == (2, f"posenc-fast: error: {words}\n")
 
 
 @posix
-def test_standard_output_is_closed() -> None:
+def test_standard_output_is_closed():
     for arguments, status in ((["info"], 0), (["presets"], 0), (["table", "4", "4", "-o", "-"], 2)):
-        closed = f"import os, sys; os.close(1); os.execv(sys.executable, [sys.executable, *{['-m', 'posenc_fast', *arguments]!r}])"
-        process = command(code=["-c", closed])
+        process = command(*arguments, code=["-c", CLOSED.replace("FILE", "1")])
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (status, b"")
         assert err == (b"posenc-fast: error: standard output is closed\n" if status else b"")
 
 
-def test_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """What is said of the data does not go among them."""
+def test_standard_error_is_closed(monkeypatch, capfdbinary):
+    """Messages are not written to standard output, among the data."""
     Path("p.csv").write_text("0\n")
     monkeypatch.setattr(sys, "stderr", None)
     for arguments in (["encode", "p.csv", "--d-model", "2"], ["table", "1", "2"]):
@@ -510,7 +487,7 @@ def test_standard_error_is_closed(monkeypatch: pytest.MonkeyPatch, capfdbinary: 
     assert capfdbinary.readouterr() == (b"", b"")
 
 
-def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminals_get_no_bytes(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert run("table", "4", "4", "-o", "-", "--format", "npy") == 2
     assert "standard output is a terminal" in capsys.readouterr().err
@@ -518,7 +495,7 @@ def test_terminals_get_no_bytes(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert capsys.readouterr().out == "c0,c1\n0,1\n0.841470957,0.540302277\n"
 
 
-def colourful(monkeypatch: pytest.MonkeyPatch) -> None:
+def colourful(monkeypatch):
     """Make standard output and standard error a terminal that shows colours."""
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
@@ -537,9 +514,7 @@ COLOURED = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), COLOURED.values(), ids=COLOURED)
-def test_colours(
-    arguments: list[str], words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_colours(arguments, words, monkeypatch, capsys):
     np.save("pe.npy", pf.presets.whisper(64).table(40))
     colourful(monkeypatch)
     status = run(*arguments)
@@ -552,28 +527,26 @@ def test_colours(
             environment.setenv(name, value)
             assert run(*arguments) == status
             assert "".join(capsys.readouterr()) == plain
+    # no colours in pipes
+    for stream in (sys.stdout, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: False)
+    assert run(*arguments) == status
+    assert "\x1b" not in "".join(capsys.readouterr())
 
 
-def test_no_colours_in_a_pipe(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    colourful(monkeypatch)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
-    assert run("presets", "whisper") == 0
-    assert "\x1b" not in capsys.readouterr().out
-
-
-# what a terminal obeys, and how it is printed: the title of the window, backspace, the screen, directions, a lone half
+# control characters that change a terminal: title, backspace, screen, direction of text; and how they are printed
 HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 
 
-def harmless(text: str) -> None:
+def harmless(text):
     assert not [each for each in text if not each.isprintable() and each != "\n"]
 
 
 @pytest.mark.parametrize("suffix", ["npz", "safetensors"])
-def test_names_of_arrays_are_escaped(suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_of_arrays_are_escaped(suffix, capsys):
     if suffix == "npz":
-        arrays: Any = {HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))}
+        arrays = {HOSTILE: np.zeros((2, 2)), "b": np.zeros((2, 2))}
         np.savez("o.npz", **arrays)
     else:
         safetensors("o.safetensors", {HOSTILE: ("F32", (2, 2), bytes(16)), "b": ("F32", (2, 2), bytes(16))})
@@ -583,7 +556,7 @@ def test_names_of_arrays_are_escaped(suffix: str, capsys: pytest.CaptureFixture[
     assert f"the keys are {ESCAPED}, b" in err
 
 
-def test_titles_of_columns_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_titles_of_columns_are_escaped(capsys):
     pa, parquet = optional("pyarrow"), optional("pyarrow.parquet")
     fields = [pa.field(HOSTILE, pa.int64()), pa.field("s", pa.struct([(HOSTILE, pa.int64())]))]
     parquet.write_table(pa.table([[1], [{HOSTILE: 1}]], pa.schema(fields)), "p.parquet")
@@ -593,7 +566,7 @@ def test_titles_of_columns_are_escaped(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @posix
-def test_names_that_are_no_text_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_with_undecodable_bytes_are_escaped(capsys):
     name = os.fsdecode(b"\x1b[2J\xff.npy")
     assert run("table", "3", "4", "-o", name) == 0
     out = capsys.readouterr().out

@@ -25,14 +25,14 @@ TIMES = np.array(["2026-03-29T00:17:59.999999", "NaT", "2026-03-29T01:00", "1969
 CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
-def expected(times: object, cycles: list[str], timezone: str | None = None) -> np.ndarray:
+def expected(times, cycles, timezone=None):
     """Sines and cosines of parts of cycles, of one after the other."""
     turn = pf.fourier_features(pf.periodic([1]))
     parts = pf.presets.positions.calendar(times, cycles, timezone=timezone)
     return turn.encode(parts).reshape(len(parts), -1)
 
 
-def written(times: np.ndarray, offset: str = "", hours: int = 0) -> None:
+def written(times, offset="", hours=0):
     """A CSV file of times, as a clock has them that is some hours ahead of UTC."""
     local = [
         "" if np.isnat(each) else f"{each}{offset}" for each in times.astype("M8[us]") + np.timedelta64(hours, "h")
@@ -41,7 +41,7 @@ def written(times: np.ndarray, offset: str = "", hours: int = 0) -> None:
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin", "Australia/Lord_Howe"])
-def test_csv(zone: str | None, backend: str) -> None:
+def test_csv(zone, backend):
     written(TIMES)
     options = ["--periods", "day,week, month,quarter,year", *(["--timezone", zone] if zone else [])]
     assert run("encode", "p.csv", "--column", "time", *options, "-o", "o.npy") == 0
@@ -49,7 +49,7 @@ def test_csv(zone: str | None, backend: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_columns_are_named_by_their_cycles(suffix: str) -> None:
+def test_columns_are_named_by_their_cycles(suffix):
     written(TIMES)
     options = ["--column", "time", "--periods", "day,12h,86400s", "--layout", "concatenated", "--keep"]
     names = ["n", "time", "day_sin", "12h_sin", "86400s_sin", "day_cos", "12h_cos", "86400s_cos"]
@@ -68,7 +68,7 @@ def test_columns_are_named_by_their_cycles(suffix: str) -> None:
     np.testing.assert_array_equal(made[:, [1, 4]], pf.fourier_features(pf.periodic(["12h"])).encode(TIMES))
 
 
-def test_an_offset_is_a_wall_clock_of_its_own() -> None:
+def test_an_offset_is_a_wall_clock_of_its_own():
     written(TIMES, "+05:30", 5)
     assert run("encode", "p.csv", "--column", "time", "--periods", "day,month", "-o", "o.npy") == 0
     same("o.npy", expected(TIMES + np.timedelta64(5, "h"), ["day", "month"]))
@@ -79,7 +79,7 @@ def test_an_offset_is_a_wall_clock_of_its_own() -> None:
     same("o.npy", pf.fourier_features(pf.periodic(["12h"])).encode(TIMES - np.timedelta64(30, "m")))
 
 
-def test_two_clocks_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_clocks_are_not_guessed(capsys):
     written(TIMES, "+02:00", 2)
     arguments = ["encode", "p.csv", "--column", "time", "--periods", "day,12h", "-o", "o.npy"]
     assert run(*arguments) == 2
@@ -92,11 +92,11 @@ def test_two_clocks_are_not_guessed(capsys: pytest.CaptureFixture[str]) -> None:
     same("o.npy", expected_beside(TIMES, None))
 
 
-def expected_beside(times: np.ndarray, zone: str | None) -> np.ndarray:
+def expected_beside(times, zone):
     return np.hstack([expected(times, ["day"], zone), pf.fourier_features(pf.periodic(["12h"])).encode(times)])
 
 
-def test_npy_and_parquet() -> None:
+def test_npy_and_parquet():
     np.save("p.npy", TIMES)
     assert run("encode", "p.npy", "--periods", "year", "--timezone", "Asia/Tokyo", "-o", "o.npy") == 0
     same("o.npy", expected(TIMES, ["year"], "Asia/Tokyo"))
@@ -108,7 +108,7 @@ def test_npy_and_parquet() -> None:
         same("o.npy", expected(TIMES, ["day", "year"], "Asia/Tokyo" if zone else None))
 
 
-def test_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+def test_blocks(monkeypatch, rng):
     """Missing cells, dates of microseconds and of nanoseconds: each block has some of them."""
     times = rng.integers(-(2**60), 2**60, 1000).view("M8[ns]")
     times[::3] = times[::3].astype("M8[us]")
@@ -119,7 +119,7 @@ def test_blocks(monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> No
     same("o.npy", expected(times, ["month", "year"], "America/New_York"))
 
 
-def test_only_missing_cells() -> None:
+def test_only_missing_cells():
     Path("p.csv").write_text("t\nnan\n\nnan\n")
     assert run("encode", "p.csv", "--column", "t", "--periods", "day", "-o", "o.npy") == 0
     same("o.npy", np.full((2, 2), np.nan, np.float32))
@@ -137,9 +137,7 @@ def test_only_missing_cells() -> None:
         ("--periods day,24", "24"),
     ],
 )
-def test_times_need_periods_with_a_unit(
-    kind: str, options: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_times_need_periods_with_a_unit(kind, options, words, capsys):
     file = f"p.{kind}"
     if kind == "csv":
         Path(file).write_text("nan\n2026-01-01\n")
@@ -154,7 +152,7 @@ def test_times_need_periods_with_a_unit(
     assert os.listdir() == [file]
 
 
-def test_numbers_have_lengths_of_their_own() -> None:
+def test_numbers_have_lengths_of_their_own():
     Path("p.csv").write_text("hour\n0\n6\n12\n")
     assert run("encode", "p.csv", "--periods", "24", "-o", "o.npy") == 0
     same("o.npy", np.float32([[0, 1], [1, 0], [0, -1]]))
@@ -179,7 +177,7 @@ def test_numbers_have_lengths_of_their_own() -> None:
     ],
 )
 @pytest.mark.parametrize("out", [["-o", "o.npy"], []], ids=["file", "standard-output"])
-def test_bad_cycles(options: str, words: str, out: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_cycles(options, words, out, capsys):
     Path("p.csv").write_text("n,time,late\n1,2026-01-01,9999-12-31T23:30-01:00\n2,2026-01-02,2026-01-01\n")
     zone = ["--timezone", "UTC"] if "late" in options else []
     assert run("encode", "p.csv", *options.split(), *zone, *out) == 2

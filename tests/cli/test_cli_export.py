@@ -10,11 +10,8 @@ import pytest
 import posenc_fast as pf
 from support.command_line import run
 from support.optional import optional
+from support.own_code import LLAMA3
 
-LLAMA3 = {
-    "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}  # fmt: skip
 CONFIG = {"model_type": "llama", "head_dim": 128, "rope_theta": 5e5, "rope_scaling": LLAMA3, "hidden_size": 4096}
 ROTARY = pf.Rotary(128, base=5e5, scaling=LLAMA3)
 GEMMA = {

@@ -1,4 +1,4 @@
-"""Rotary encodings found again in frequencies, in tables and in turned vectors; and nothing found in anything else."""
+"""Identify Rotary encodings by frequencies, tables or rotated vectors, and reject other data."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from posenc_fast._models.identify import rotary as _identify_rotary
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
 from support.optional import optional
+from support.own_code import LLAMA3, YARN
 
 DTYPES = ["float32", "float16", "bfloat16"]
-# their frequencies are a checkpoint's
+# presets with the frequencies of a checkpoint
 LEARNED = {"lightglue", "mochi"}
 PRESETS = {f"{name} {i}": (name, rotary) for i, (name, rotary) in enumerate(_identify_rotary._defaults())}
 
@@ -24,7 +25,7 @@ def number_type(dtype):
 
 
 def sixteen(name, rotary, rng):
-    """Positions of 16 tokens, as the source counts them."""
+    """Return positions of 16 tokens, as the source of the preset counts them."""
     if name in ("dinov3", "ltx", "ltx2", "ltx2_split"):
         return rng.uniform(-1, 1, (16, rotary.ndim))
     if rotary.ndim == 4:
@@ -48,9 +49,9 @@ def test_tables_of_presets(preset, dtype, rng):
     found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
     assert name in found.presets
     assert found.rotary_dim == rotary.rotary_dim
-    # what is named makes the same tables
-    ours, exact = (one.tables(where, dtype=np.float64) for one in (found.rotary, rotary))
-    np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-6)
+    # the identified Rotary has the same tables
+    identified, exact = (one.tables(where, dtype=np.float64) for one in (found.rotary, rotary))
+    np.testing.assert_allclose(identified, exact, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -69,9 +70,8 @@ def test_vectors_of_presets(preset, dtype, rng):
 def test_frequencies_of_presets(preset, dtype):
     name, rotary = PRESETS[preset]
     assert name in pf.identify_rotary(frequencies=rotary.frequencies.astype(number_type(dtype))).presets
-    assert (
-        name in pf.identify_rotary(frequencies=rotary._angles_of("cos").frequencies.astype(number_type(dtype))).presets
-    )
+    frequencies = rotary._angles_of("cos").frequencies.astype(number_type(dtype))
+    assert name in pf.identify_rotary(frequencies=frequencies).presets
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -113,25 +113,18 @@ def test_padding_is_left_out(rng):
     assert "roformer" in pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x)).presets
 
 
-# ---- what is no preset's --------------------------------------------------------------------------------------------
+# ---- encodings without a preset --------------------------------------------------------------------------------------------
 
 
-LLAMA3 = {
-    "rope_type": "llama3",
-    "factor": 32.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 8192,
-}
-YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+LONG = {**YARN, "original_max_position_embeddings": 32768}
 OTHERS = [
     pf.Rotary(64, base=12345.0),
     pf.Rotary(128, base=3e7),
     pf.Rotary(64, base=25000.0, layout="interleaved_to_half"),
     pf.Rotary(128, base=1e6, scaling={"rope_type": "linear", "factor": 4.0}),
-    pf.Rotary(128, base=5e5, scaling=LLAMA3),
-    pf.Rotary(128, base=1e6, scaling=YARN),
-    pf.Rotary(128, base=1e6, scaling={**YARN, "truncate": False, "attention_factor": 1.0}),
+    pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 32.0}),
+    pf.Rotary(128, base=1e6, scaling=LONG),
+    pf.Rotary(128, base=1e6, scaling={**LONG, "truncate": False, "attention_factor": 1.0}),
     pf.Rotary(256, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.5}),
     pf.Rotary(64, frequencies=pf.geometric(32, base=500.0, first=-1.0)),
     pf.Rotary(96, base=2e6, sections=[8, 20, 20]),
@@ -147,10 +140,8 @@ def test_measured(rotary, rng):
     where = sixteen("", rotary, rng)
     cos, sin = rotary.tables(where)
     x = rng.normal(size=(2, 16, rotary.head_dim)).astype(np.float32)
-    given = [
-        {"cos": cos, "sin": sin, "positions": where},
-        {"x": x, "turned": rotary.apply(x, positions=where), "positions": where},
-    ]
+    rotated = rotary.apply(x, positions=where)
+    given = [{"cos": cos, "sin": sin, "positions": where}, {"x": x, "turned": rotated, "positions": where}]
     if rotary.attention_factor == 1:
         given.append({"frequencies": rotary._angles_of("cos").frequencies.astype(np.float32)})
     for options in given:
@@ -205,8 +196,8 @@ def test_random_data_is_nothing(pairs, dtype, rng):
             assert found.closest is None or found.error > 0
 
 
-def test_what_does_not_turn_is_nothing():
-    """Whole turns are no turns: any frequency of 2 pi times a number would do."""
+def test_vectors_that_are_not_rotated_are_nothing():
+    """Vectors rotated by whole turns are unchanged, so their frequencies are ambiguous."""
     assert not pf.identify_rotary(cos=np.ones((16, 4)), sin=np.zeros((16, 4)))
     assert not pf.identify_rotary(frequencies=np.zeros(4))
     x = np.ones((16, 8))
@@ -273,11 +264,7 @@ def test_text():
         ({"cos": COS}, ValueError, r"without sin, cos must be complex"),
         ({"cos": COS, "sin": SIN[1:]}, ValueError, r"not float64 \(16, 32\) and float64 \(15, 32\)"),
         ({"cos": np.stack([COS, SIN]), "sin": np.stack([SIN, COS])}, ValueError, "differs along its first axis"),
-        (
-            {"cos": COS, "sin": SIN, "positions": [1, 2]},
-            ValueError,
-            r"positions has shape \(2,\), but must have \(16,\)",
-        ),
+        ({"cos": COS, "sin": SIN, "positions": [1, 2]}, ValueError, r"has shape \(2,\), but must have \(16,\)"),
         ({"cos": COS[:1], "sin": SIN[:1]}, ValueError, r"cos has shape \(1, 32\), .* at least two tokens"),
         ({"cos": 1.0, "sin": 0.0}, ValueError, r"cos has shape \(\), .* at least two tokens"),
         ({"cos": COS[:0], "sin": SIN[:0]}, ValueError, "which is empty"),

@@ -156,16 +156,7 @@ LETTERS = {
     "timm_fourier": lambda a: {"n": [a["num_bands"]]},
 }
 # presets without a formula: frequencies of a checkpoint or of another preset, and periods in words
-WITHOUT = {
-    "fone",
-    "galileo_months",
-    "geo_prior",
-    "graphcast",
-    "lightglue",
-    "ltx2_split",
-    "mochi",
-    "satclip_wrap",
-}
+WITHOUT = {"fone", "galileo_months", "geo_prior", "graphcast", "lightglue", "ltx2_split", "mochi", "satclip_wrap"}
 # words that are not letters of a formula
 WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
 

@@ -156,12 +156,8 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
 
 
 def test_a_config_has_ids_and_sizes_of_its_own():
-    config = {
-        "model_type": "qwen3_vl",
-        "image_token_id": 1,
-        "video_token_id": 2,
-        "vision_config": {"spatial_merge_size": 1},
-    }
+    config = {"model_type": "qwen3_vl", "image_token_id": 1, "video_token_id": 2}
+    config["vision_config"] = {"spatial_merge_size": 1}
     # token types as transformers' processors write them
     types = np.array([0, 1, 1, 0], np.int32)
     where, _ = positions.mrope(types, config, image_grid_thw=[[1, 1, 2]])
@@ -191,12 +187,8 @@ def test_out_is_the_result():
 
 def test_tensors_of_torch_are_read():
     torch = optional("torch")
-    where, _ = positions.mrope(
-        torch.from_numpy(PHOTO),
-        "qwen2_vl",
-        image_grid_thw=torch.tensor([[1, 4, 6]]),
-        attention_mask=torch.ones(12).bool(),
-    )
+    options = {"image_grid_thw": torch.tensor([[1, 4, 6]]), "attention_mask": torch.ones(12).bool()}
+    where, _ = positions.mrope(torch.from_numpy(PHOTO), "qwen2_vl", **options)
     np.testing.assert_array_equal(where, photos()[0])
 
 
@@ -224,84 +216,43 @@ def test_every_model_counts_text(model):
     assert deltas.tolist() == [0]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: positions.mrope(PHOTO, "qwen2_lv"), "'qwen2_lv', but must be one of .*; is 'qwen2_vl' meant?"),
-        (lambda: positions.mrope(PHOTO, {}), "model has the type None"),
-        (lambda: positions.mrope(PHOTO, 3), "model must be a model_type or a config, not int"),
-        *(
-            (lambda name=name: positions.mrope(PHOTO, name), f"model '{name}' is unsupported: {reason}")
-            for name, reason in REFUSED.items()
-        ),
-        (lambda: positions.mrope(PHOTO, "qwen2_vl"), "more images than image_grid_thw has grids"),
-        (lambda: photos(video_grid_thw=[[1, 2, 2]]), "video_grid_thw has more grids than tokens have videos"),
-        (
-            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]),
-            "image_grid_thw has more grids than tokens have images",
-        ),
-        (
-            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]),
-            "a run of 6 tokens of images, .* the last grid has 8 tokens, but only 6 are left",
-        ),
-        (lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]), r"image_grid_thw has shape \(3,\)"),
-        (
-            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]),
-            r"has \[1, 4, 1\], but must have at least \[1, 2, 2\]",
-        ),
-        (
-            lambda: positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]),
-            "image_grid_thw must be of integers",
-        ),
-        (
-            lambda: positions.mrope(PHOTO / 2, "qwen2_vl"),
-            "tokens must be token ids of dtype int32 or int64, not float64",
-        ),
-        (lambda: positions.mrope(PHOTO[None, None], "qwen2_vl"), r"tokens has shape \(1, 1, 12\)"),
-        (lambda: photos(attention_mask=np.ones(11)), "attention_mask must be of bool"),
-        (lambda: photos(attention_mask=np.ones(11, bool)), r"attention_mask has shape \(11,\)"),
-        (lambda: photos(attention_mask=np.full(12, 2)), "integers in attention_mask must be 0 or 1"),
-        (lambda: photos(following="last"), "following must be one of 'side', 'largest', not 'last'"),
-        (lambda: photos(start=3), "excludes start=3"),
-        (lambda: positions.mrope([3], image_grid_thw=[[1, 2, 2]]), "image_grid_thw needs model"),
-        (
-            lambda: positions.mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]),
-            "model_type does not determine the rate: give its config",
-        ),
-        (
-            lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1),
-            "second_per_grid excludes fps=1",
-        ),
-        (lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0), "fps must be positive"),
-        (
-            lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]),
-            r"second_per_grid has shape \(2,\), but must be a number, or have one for each of 1 videos",
-        ),
-        (
-            lambda: positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9),
-            "puts the last of 3 frames at .*, but it must be below",
-        ),
-        (
-            lambda: positions.mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]),
-            "video_grid_thw needs second_per_grid, or fps",
-        ),
-        (
-            lambda: positions.mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
-            "without its marks",
-        ),
-        (
-            lambda: positions.mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
-            "tokens 2 to 2 lie between two images, videos or audios, but these have 2 marks there",
-        ),
-        (
-            lambda: positions.mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]),
-            "an image next to audio",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(call, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        call()
+BAD_CALLS = r"""
+mrope(PHOTO, "qwen2_lv") | 'qwen2_lv', but must be one of .*; is 'qwen2_vl' meant?
+mrope(PHOTO, {}) | model has the type None
+mrope(PHOTO, 3) | model must be a model_type or a config, not int
+mrope(PHOTO, "qwen2_vl") | more images than image_grid_thw has grids
+photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than tokens have videos
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than tokens have images
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* the last grid has 8 tokens, but only 6 are left
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]) | image_grid_thw has shape \(3,\)
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has \[1, 4, 1\], but must have at least \[1, 2, 2\]
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]) | image_grid_thw must be of integers
+mrope(PHOTO / 2, "qwen2_vl") | tokens must be token ids of dtype int32 or int64, not float64
+mrope(PHOTO[None, None], "qwen2_vl") | tokens has shape \(1, 1, 12\)
+photos(attention_mask=np.ones(11)) | attention_mask must be of bool
+photos(attention_mask=np.ones(11, bool)) | attention_mask has shape \(11,\)
+photos(attention_mask=np.full(12, 2)) | integers in attention_mask must be 0 or 1
+photos(following="last") | following must be one of 'side', 'largest', not 'last'
+photos(start=3) | excludes start=3
+mrope([3], image_grid_thw=[[1, 2, 2]]) | image_grid_thw needs model
+mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | model_type does not determine the rate: give its config
+mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid excludes fps=1
+mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0) | fps must be positive
+mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]) | shape \(2,\), but must .* one for each of 1 videos
+mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | puts the last of 3 frames at .*, but it must be below
+mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid, or fps
+mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | without its marks
+mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 lie between .* have 2 marks there
+mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image next to audio
+"""
+UNSUPPORTED = [f"mrope(PHOTO, {name!r}) | model '{name}' is unsupported: {reason}" for name, reason in REFUSED.items()]
+
+
+@pytest.mark.parametrize("row", [*BAD_CALLS.strip().splitlines(), *UNSUPPORTED])
+def test_bad_arguments(row):
+    call, words = row.split(" | ")
+    with pytest.raises((ValueError, TypeError), match=words):
+        eval(call, {**globals(), "mrope": positions.mrope})
 
 
 def test_nothing_is_written_before_an_error():

@@ -37,78 +37,58 @@ def divided(by):
     return lambda positions: positions / by
 
 
+# preset and width: keys of its outputs
+PLAIN = """
+tensor2tensor 16: g000 g008 g013 g100 g116 g124
+tensor2tensor 17: g001 g101 g117 g125
+tensor2tensor 2: g002
+tensor2tensor 3: g003
+tensor2tensor_nd 16: g005
+xlm 16: g011 g025 g027 g035 g039
+xlm 17: g012 g026 g036
+annotated_transformer 16: g014 g015 g019 g032 g083 g094 g104 g325 g392
+evans_unpaired 16: g021 g022
+transformer_xl 16: g034 g080 g081 g082 g084 g085 g103 g109 g274 g289
+fairseq 17: g053 g061 g063 g065 g067
+fairseq 16: g052 g060 g062 g064 g066 g068 g069 g102
+musicgen 16: g070 g115
+musicgen 17: g071
+whisper 16: g072 g074 g093 g105 g176
+marian 16: g040 g046 g048 g078
+marian 17: g041 g047 g049 g079
+conformer_relative 16: g088 g108 g111
+pi0 16: g089
+guided_diffusion 16: g090 g136 g170 g383
+sockeye 16: g098
+speechbrain_rotary 16: g113
+praxis_2d 16: g126 g203 g204
+keras_hub 16: g129
+keras_hub 17: g130
+mlx 16: g131
+guided_diffusion 17: g137
+edm 16: g160
+denoising_diffusion_pytorch 16: g163
+denoising_diffusion_pytorch 17: g164
+gligen 8: g171
+simple_vit 16: g173
+simple_vit_3d 20: g177
+timm 16: g183
+tatp22 17: g211
+graphmixer 16: g234
+flaxformer_rotary 16: g240
+x_transformers 16: g287
+keras_blog 64: g297
+enformer_cosine 16: g323
+"""
+PLAIN_ROWS = [(*row.partition(":")[0].split(), row.partition(":")[2]) for row in PLAIN.strip().splitlines()]
 # key: preset, its arguments, and a function of the recorded positions
 PARAMETRISED = {
-    "g000": (presets.tensor2tensor, 16),
-    "g001": (presets.tensor2tensor, 17),
-    "g002": (presets.tensor2tensor, 2),
-    "g003": (presets.tensor2tensor, 3),
-    "g005": (presets.tensor2tensor_nd, 16),
-    "g008": (presets.tensor2tensor, 16),
-    "g011": (presets.xlm, 16),
-    "g012": (presets.xlm, 17),
-    "g013": (presets.tensor2tensor, 16),
-    "g014": (presets.annotated_transformer, 16),
-    "g015": (presets.annotated_transformer, 16),
-    "g019": (presets.annotated_transformer, 16),
-    "g021": (presets.evans_unpaired, 16),
-    "g022": (presets.evans_unpaired, 16),
-    "g025": (presets.xlm, 16),
-    "g026": (presets.xlm, 17),
-    "g027": (presets.xlm, 16),
-    "g032": (presets.annotated_transformer, 16),
-    "g034": (presets.transformer_xl, 16),
-    "g035": (presets.xlm, 16),
-    "g036": (presets.xlm, 17),
-    "g039": (presets.xlm, 16),
-    **{f"g{key:03}": (presets.marian, 16 + key % 2) for key in (40, 41, 46, 47, 48, 49)},
-    **{f"g{key:03}": (presets.fairseq, 16 + key % 2) for key in (52, 53, 60, 61, 62, 63, 64, 65, 66, 67)},
-    "g068": (presets.fairseq, 16),
-    "g069": (presets.fairseq, 16),
-    "g070": (presets.musicgen, 16),
-    "g071": (presets.musicgen, 17),
-    "g072": (presets.whisper, 16),
-    "g074": (presets.whisper, 16),
-    "g078": (presets.marian, 16),
-    "g079": (presets.marian, 17),
-    "g080": (presets.transformer_xl, 16),
-    "g081": (presets.transformer_xl, 16),
-    "g082": (presets.transformer_xl, 16),
-    "g083": (presets.annotated_transformer, 16),
-    "g084": (presets.transformer_xl, 16),
-    "g085": (presets.transformer_xl, 16),
-    "g088": (presets.conformer_relative, 16),
-    "g089": (presets.pi0, 16),
-    "g090": (presets.guided_diffusion, 16),
-    "g093": (presets.whisper, 16),
-    "g094": (presets.annotated_transformer, 16),
-    "g098": (presets.sockeye, 16),
+    **{key: (presets.get(name), int(d)) for name, d, keys in PLAIN_ROWS for key in keys.split()},
     "g099": (presets.sockeye, 16, {"scale_down_positions": True}),
-    "g100": (presets.tensor2tensor, 16),
-    "g101": (presets.tensor2tensor, 17),
-    "g102": (presets.fairseq, 16),
-    "g103": (presets.transformer_xl, 16),
-    "g104": (presets.annotated_transformer, 16),
-    "g105": (presets.whisper, 16),
-    "g108": (presets.conformer_relative, 16),
-    "g109": (presets.transformer_xl, 16),
-    "g111": (presets.conformer_relative, 16),
-    "g113": (presets.speechbrain_rotary, 16),
-    "g115": (presets.musicgen, 16),
-    "g116": (presets.tensor2tensor, 16),
-    "g117": (presets.tensor2tensor, 17),
     "g121": (presets.tensor2tensor, 16, {"min_timescale": 2.0, "max_timescale": 1000.0}),
     "g122": (presets.flaxformer_rotary, 16, {"min_timescale": 2.0}),
-    "g124": (presets.tensor2tensor, 16),
-    "g125": (presets.tensor2tensor, 17),
-    "g126": (presets.praxis_2d, 16),
     "g127": (presets.lingvo_harmonics, 16, {"length": 40}),
-    "g129": (presets.keras_hub, 16),
-    "g130": (presets.keras_hub, 17),
-    "g131": (presets.mlx, 16),
     "g132": (presets.mlx, 16, {"cos_first": True, "scale": 1.0}),
-    "g136": (presets.guided_diffusion, 16),
-    "g137": (presets.guided_diffusion, 17),
     "g140": (presets.guided_diffusion, 17, {"max_period": 100.0}),
     **{
         f"g{key}": (
@@ -120,27 +100,15 @@ PARAMETRISED = {
         for key, shift in zip(range(142, 154), (0, 0, 1, 1, 0.5, 0.5) * 2, strict=True)
         if key not in (144, 145)
     },
-    "g160": (presets.edm, 16),
-    "g163": (presets.denoising_diffusion_pytorch, 16),
-    "g164": (presets.denoising_diffusion_pytorch, 17),
     "g168": (presets.framediff_index, 16, {}, divided(PI)),
-    "g170": (presets.guided_diffusion, 16),
-    "g171": (presets.gligen, 8),
-    "g173": (presets.simple_vit, 16),
     "g174": (presets.mae, 16, {}, swapped),
-    "g176": (presets.whisper, 16),
-    "g177": (presets.simple_vit_3d, 20),
     "g179": (presets.monai, 16, {"spatial_dims": 2}),
-    "g183": (presets.timm, 16),
     "g185": (presets.timm, 16, {"reverse_coord": True}, swapped),
     "g186": (presets.timm, 16, {"reverse_coord": True, "interleave_sin_cos": True}, swapped),
     "g194": (presets.deformable_detr_proposals, 128, {}, divided(TWO_PI)),
-    "g203": (presets.praxis_2d, 16),
-    "g204": (presets.praxis_2d, 16),
     "g205": (presets.mae, 16, {}, swapped),
     "g209": (presets.tatp22, 16, {"ndim": 2}),
     "g210": (presets.tatp22, 16, {"ndim": 3}),
-    "g211": (presets.tatp22, 17),
     "g215": (presets.tatp22, 18, {"ndim": 2}),
     "g216": (presets.tatp22, 18, {"ndim": 3}),
     "g222": (presets.pytorch3d, 5, {"omega_0": 2.0}),
@@ -148,25 +116,15 @@ PARAMETRISED = {
     "g226": (presets.tiny_cuda_nn, 5, {}, divided(PI)),
     "g232": (presets.space2vec_theory, 4, {"max_radius": 1000.0, "min_radius": 10.0}),
     "g233": (presets.pyg, 16, {"granularity": 0.5}, divided(2.0)),
-    "g234": (presets.graphmixer, 16),
     "g235": (presets.depthcharge, 16, {"min_wavelength": 0.1}),
     "g236": (presets.depthcharge, 17, {"min_wavelength": 0.1}),
     "g239": (presets.flaxformer_rotary, 16, {"functions": ("cos", "cos")}),
-    "g240": (presets.flaxformer_rotary, 16),
-    "g274": (presets.transformer_xl, 16),
     "g275": (presets.flaxformer_rotary, 16, {"functions": ("cos", "cos")}),
-    "g287": (presets.x_transformers, 16),
-    "g289": (presets.transformer_xl, 16),
-    "g297": (presets.keras_blog, 64),
-    "g323": (presets.enformer_cosine, 16),
-    "g325": (presets.annotated_transformer, 16),
     "g326": (presets.funnel, 16, {"part": "phi"}),
     "g327": (presets.funnel, 16, {"part": "psi"}),
-    "g383": (presets.guided_diffusion, 16),
     "g387": (presets.wavegrad, 16, {"scale": 1.0}),
     "g388": (presets.wavegrad, 16, {}, divided(5000.0)),
     "g389": (presets.clay, 32, {"gsd": 10.0}, swapped),
-    "g392": (presets.annotated_transformer, 16),
 }
 # the frequencies are recorded as a matrix (axes, k) in turns, and 2 pi in the positions
 WEIGHTS = {
@@ -208,7 +166,7 @@ def test_published_output(entry, arrays):
     )
 
 
-# ---- outputs without recorded positions: the tests compute the positions of the source------------------------------
+# ---- outputs without recorded positions: the tests compute them like the source ----------------------------------------
 
 
 def cells(*lengths):
@@ -301,15 +259,17 @@ def test_outputs_of_builders_and_helpers(arrays):
     np.testing.assert_array_equal(pf.mask_positions(tokens, padding_idx=1), arrays["g030"], strict=True)
     cosines = pf.fourier_features(pf.geometric(8), functions=("cos",)).table(9)
     np.testing.assert_allclose(cosines, arrays["g278"], rtol=0, atol=TOLERANCE["float32"])
-    turning = pf.fourier_features(pf.geometric(8), functions=("cos", "-sin", "sin", "cos"), layout="interleaved")
-    np.testing.assert_allclose(turning.table(9).reshape(9, 8, 2, 2), arrays["g291"], rtol=0, atol=TOLERANCE["float32"])
+    rotations = pf.fourier_features(pf.geometric(8), functions=("cos", "-sin", "sin", "cos"), layout="interleaved")
+    np.testing.assert_allclose(
+        rotations.table(9).reshape(9, 8, 2, 2), arrays["g291"], rtol=0, atol=TOLERANCE["float32"]
+    )
 
 
 BUILDERS = ("g030", "g278", "g291")
 FREQUENCIES = "frequencies, or a factor, of a scaled rotary embedding: no encoding"
-ROTATED = "vectors turned by a rotary embedding"
+ROTATED = "vectors rotated by a rotary embedding"
 ROTARY = "the table of a rotary embedding whose frequencies are scaled or spread over axes: no family of encodings"
-UNKNOWN = "the random numbers that went in are not recorded"
+UNKNOWN = "the random input is not recorded"
 # recorded outputs without a preset, with the reason
 BEYOND = {
     **dict.fromkeys(("g165", "g217", "g221", "g224", "g228"), UNKNOWN),

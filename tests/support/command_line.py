@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,15 @@ def command(*arguments: str, code: Sequence[str] = ("-m", "posenc_fast"), **more
     environment = {**os.environ, "PYTHONPATH": path, **more.pop("env", {})}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
     return subprocess.Popen([sys.executable, "-W", "error", *code, *arguments], env=environment, **pipes)
+
+
+def error(capsys, *arguments):
+    """Run a command that must fail without other output, and return its error, which must be one line."""
+    assert run(*arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(r"posenc-fast: error: [^\n]+\n", err), err
+    return err.removeprefix("posenc-fast: error: ")
 
 
 def same(file: str, expected: np.ndarray[Any, Any]) -> None:
