@@ -117,7 +117,7 @@ def test_the_tower_of_which_0_5994842_became_0_59765625():
 def test_frequencies_of_another_base(rotary, other):
     scaling = rotary._arguments().get("scaling")
     values = pf.Rotary(rotary.head_dim, base=other, scaling=scaling).frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "base", f"of base {other:g}")
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "base", f"base {other:g}")
 
 
 @scaled
@@ -137,7 +137,7 @@ def test_scaling_twice(rotary):
 def test_another_factor(rotary):
     scaling = {**rotary._arguments()["scaling"], "factor": 32.0}
     values = pf.Rotary(rotary.head_dim, base=rotary.base, scaling=scaling).frequencies.astype(np.float32)
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "of factor 32")
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "scaling", "factor 32")
 
 
 @plain
@@ -254,7 +254,7 @@ def test_rounded_positions_without_a_config(rotary, half):
 def test_tables_of_another_base(rotary):
     scaling = rotary._arguments().get("scaling")
     other = tables(pf.Rotary(rotary.head_dim, base=2e4, scaling=scaling))
-    is_wrong(judge_rotary_tables("rope", *other, None, [rotary]), "base", "of base 20000")
+    is_wrong(judge_rotary_tables("rope", *other, None, [rotary]), "base", "base 20000")
 
 
 @all_of_them
