@@ -48,7 +48,7 @@ def assert_right(source: Any, expected: Any = None, *, config: Any = None) -> No
     ... except AssertionError as error:
     ...     print(str(error).partition(";")[0])
     <lambda>
-    wrong    <lambda>: computed cosines and sines: start: of base 10000: row p has the values of position p + 1
+    wrong    <lambda>: computed cosines and sines: start: compared with base 10000: row p has the values of position p + 1
     """
     report = check(source, expected, config=config)
     verdicts = {finding.verdict for finding in report.findings}

@@ -15,8 +15,8 @@ from .._core.numbers.exact import log
 from .._core.numbers.names import meant
 from .._core.rotary.pairs import MOST_VALUES, in_turn
 
-# llama_model_rope_type of llama.cpp: NORMAL interleaved pairs; NEOX pairs half of the rotated width apart, and the same
-# with contiguous or interleaved sections of axes
+# architectures by their llama_model_rope_type in llama.cpp. The two values of a pair are adjacent in NORMAL, and half of
+# the rotated width apart in NEOX. Two more types are like NEOX, with contiguous or interleaved sections of axes.
 _NORMAL = """
     llama llada llama4 deci baichuan internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2
     deepseek2-ocr deepseek32 plm chatglm granite granitemoe granitehybrid chameleon bailingmoe neo-bert smollm3 arcee

@@ -175,7 +175,7 @@ def _some(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield each width with one encoding. Orders alternate, because the loops that rotate rows are the same for both."""
+    """Yield each width with one encoding. Column orders alternate, because both use the same loops."""
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 

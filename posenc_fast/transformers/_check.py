@@ -262,7 +262,7 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
     if judged.complete and judged.fault is None:
         yield Finding(name, kind, "right", None, f"those of {expected}", *numbers)
     elif judged.complete:
-        says = f"of {expected}: {judged.reason}"
+        says = f"compared with {expected}: {judged.reason}"
         yield Finding(name, kind, "wrong", judged.fault, says, *numbers, judged.first_position)
     else:
         says = f"not those of {expected}, and no known cause explains the difference"

@@ -126,11 +126,11 @@ def in_bfloat16(rotary):
 # fmt: off
 FREQUENCY_FAULTS = {
     "computed in bfloat16": (ROTARIES, in_bfloat16, "rounded", ""),
-    "base 20000": (ROTARIES, lambda rotary: rescaled(rotary, base=2e4), "base", "of base 20000"),
-    "base 123456": (ROTARIES, lambda rotary: rescaled(rotary, base=123456.0), "base", "of base 123456"),
+    "base 20000": (ROTARIES, lambda rotary: rescaled(rotary, base=2e4), "base", "base 20000"),
+    "base 123456": (ROTARIES, lambda rotary: rescaled(rotary, base=123456.0), "base", "base 123456"),
     "unscaled": (SCALED, without_scaling, "scaling", "without the config's scaling"),
     "scaled twice": (SCALED, twice_scaled, "scaling", "twice"),
-    "factor 32": (SCALED, lambda rotary: rescaled(rotary, factor=32.0), "scaling", "of factor 32"),
+    "factor 32": (SCALED, lambda rotary: rescaled(rotary, factor=32.0), "scaling", "factor 32"),
     "linear scaling": (PLAIN, lambda rotary: without_scaling(rotary, LINEAR), "scaling", ""),
     "llama3 scaling": (PLAIN, lambda rotary: without_scaling(rotary, LLAMA3), "scaling", ""),
     "reversed": (ROTARIES, lambda rotary: rescaled(rotary)[::-1], "layout", "in reverse order"),
@@ -248,8 +248,8 @@ def test_rounded_positions_without_a_config(rotary, half):
 
 # encodings, change of one of them or of its tables, fault, words of the finding
 TABLE_FAULTS = {
-    "base 20000": (ROTARIES, lambda rotary: tables(changed(rotary, base=2e4)), "base", "of base 20000"),
-    "cosines for sines": (ROTARIES, lambda rotary: tables(rotary)[::-1], "layout", "each other's place"),
+    "base 20000": (ROTARIES, lambda rotary: tables(changed(rotary, base=2e4)), "base", "base 20000"),
+    "cosines for sines": (ROTARIES, lambda rotary: tables(rotary)[::-1], "layout", "are swapped"),
     "unscaled": (SCALED, lambda rotary: tables(changed(rotary, scaling=None)), "scaling", "without the config's"),
 }
 

@@ -104,7 +104,7 @@ def test_config_of_its_own(tmp_path, capsys):
     assert run("check", folder) == 0
     (tmp_path / "other.json").write_text(json.dumps({**CONFIG, "rope_theta": 1e4}))
     assert run("check", folder, "--config", str(tmp_path / "other.json")) == 1
-    assert "base: of base 500000, where the config has 10000" in capsys.readouterr().out
+    assert "base: base 500000, but the config has 10000" in capsys.readouterr().out
 
 
 def test_nothing_to_check(tmp_path, capsys):

@@ -25,7 +25,7 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# encodings that a tensor may have by the config, or the name of the part of the config that leaves them open
+# encodings that the config allows for a tensor; if there are none, the name of the part that does not determine them
 _ByConfig = tuple[tuple[Rotary, ...], str]
 _NOTHING: _ByConfig = ((), "")
 
@@ -70,9 +70,9 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     positions multiply their errors. Without a config, frequencies and tables of any known encoding are right.
     Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
 
-    Functions are called at about a hundred positions up to a million, as arrays of NumPy, or of torch or jax if these
-    are imported. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in files is never
-    executed.
+    Functions are called at about a hundred positions from 0 to 1000000. Positions are arrays of NumPy, or of torch or
+    jax if these are imported. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in
+    files is never executed.
 
     A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
     key that the model does not read, or a value that cannot be read. It is unknown if the model is unknown or has no
@@ -88,7 +88,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     ...     return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(-1, 64)
     >>> finding, = pf.check(rows, pf.sinusoidal(64)).findings
     >>> finding.fault, finding.says.partition(";")[0]
-    ('exponent', 'of sinusoidal(64): the exponent is i/64 instead of 2i/64')
+    ('exponent', 'compared with sinusoidal(64): the exponent is i/64 instead of 2i/64')
     >>> frequencies = pf.Rotary(128, base=500000.0).frequencies
     >>> report = pf.check({"rotary_emb.inv_freq": frequencies.astype(np.float32), "pe": pf.positional_encoding(50, 64)})
     >>> report.ok, [finding.verdict for finding in report.findings]

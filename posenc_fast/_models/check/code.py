@@ -362,7 +362,7 @@ def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Findi
             runner.name, finding.is_, "unknown", None, f"it returns different values at each call{call_clause}"
         )
     if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
-        reason = f"{finding.says}, where the config has {longest:g} positions"
+        reason = f"{finding.says}, but the config has {longest:g} positions"
         finding = replace(finding, verdict="wrong", fault="length", says=reason)
     if finding.verdict == "right":
         more = _by_short_tables(runner, wanted) if way.counts else _by_real_positions(runner, wanted)

@@ -481,7 +481,7 @@ def _length(sample: Sample, waves: Waves) -> str:
     ways: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),
-        "repeat after {:g} rows, with the other sign before them": lambda p, n: np.mod(p + n, 2 * n) - n,
+        "repeat after {:g} rows, with the opposite sign before them": lambda p, n: np.mod(p + n, 2 * n) - n,
     }
     for words, way in ways.items():
         for begin in range(0, len(counts), _CHUNK):

@@ -272,7 +272,7 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
     for base in _bases(numbers, slack):
         if abs(base / own - 1) < 1e-9:
             continue
-        reason = f"of base {base:g}, where the config has {own:g}"
+        reason = f"base {base:g}, but the config has {own:g}"
         if n == rotary.rotary_dim // 2:
             other = _with(rotary, base=base)
             if other is not None:
@@ -335,13 +335,13 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
         if scaling is not None and "factor" in scaling and abs(factor / scaling["factor"] - 1) > 1e-5:
             other = _with(rotary, scaling={**scaling, "factor": factor})
             if other is not None and other.frequencies.shape == exact.shape:
-                reason = f"of factor {factor:g} in {rope_type!r}, where the config has {scaling['factor']:g}"
+                reason = f"factor {factor:g} in {rope_type!r}, but the config has {scaling['factor']:g}"
                 if abs(factor / scaling["factor"] ** 2 - 1) < 1e-5:
                     reason = f"the config's factor {scaling['factor']:g} applied twice"
                 yield Variant("scaling", reason, other.frequencies, other.attention_factor)
         if rope_type != "linear":
             own = "no scaling" if scaling is None else _shown(scaling)
-            reason = f"divided by {factor:g} as in linear scaling, where the config has {own}"
+            reason = f"divided by {factor:g} as in linear scaling, but the config has {own}"
             yield Variant("scaling", reason, unscaled / factor)
 
 
@@ -381,7 +381,7 @@ def _identified(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Vari
             own = rotary._arguments().get("scaling")
             if answer.scaling is None and own is None:
                 return
-            reason = f"with {measured}, where the config has {'no scaling' if own is None else _shown(own)}"
+            reason = f"with {measured}, but the config has {'no scaling' if own is None else _shown(own)}"
             if answer.rotary.frequencies.shape == exact.shape:
                 yield Variant("scaling", reason, answer.rotary.frequencies)
 

@@ -49,7 +49,7 @@ def numbers_in(value: Any, name: str) -> Array:
         try:
             value = np.asarray(value, np.float64)
         except (TypeError, ValueError):
-            raise Unusable(f"it returned {shape_of(value)}, and not an array of numbers") from None
+            raise Unusable(f"it returned {shape_of(value)} instead of an array of numbers") from None
     if getattr(getattr(value, "dtype", None), "kind", "f") in "iub":
         value = np.asarray(value, np.float64)
     elif "int" in str(value.dtype) and not isinstance(value, np.ndarray):
@@ -151,7 +151,7 @@ def _finding(name: str, kind: str, outcome: Outcome, words: str, call_clause: st
     numbers = outcome.largest_error, outcome.radians
     if outcome.fault is None:
         return Finding(name, kind, "right", None, f"those of {words}{call_clause}", *numbers)
-    reason = f"of {words}: {outcome.reason}{call_clause}"
+    reason = f"compared with {words}: {outcome.reason}{call_clause}"
     return Finding(name, kind, "wrong", outcome.fault, reason, *numbers, outcome.first_position)
 
 
@@ -314,7 +314,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
     if expected is None:
         return _unexpected_rotation(name, rotation, call_clause)
     after = tuple(one.astype(np.float64) for one in rotation.after)
-    words, dim, own = f"of {described(expected)}: ", expected.rotary_dim, expected.layout
+    words, dim, own = f"compared with {described(expected)}: ", expected.rotary_dim, expected.layout
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())

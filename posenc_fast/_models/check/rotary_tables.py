@@ -165,7 +165,7 @@ def _with_config(
     blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(positions), _ROWS))
     lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
     if len(lost):
-        reason = f"of {described(rotary)}: {len(lost)} rows have values that are not finite"
+        reason = f"compared with {described(rotary)}: {len(lost)} rows have values that are not finite"
         position = float(positions[lost[0]].flat[0])
         return Finding(name, _KIND, "wrong", "values", reason, np.inf, first_position=position)
     judged: list[tuple[Tables, Rotary, Judgement]] = []
@@ -183,7 +183,7 @@ def _with_config(
                     return _finding(name, "wrong", variant.fault, variant.reason, judgement)
             elif judgement.fault == fault:
                 return _finding(
-                    name, "wrong", judgement.fault, f"of {described(rotary)}: {judgement.reason}", judgement
+                    name, "wrong", judgement.fault, f"compared with {described(rotary)}: {judgement.reason}", judgement
                 )
     tables, rotary, judgement = min(judged, key=lambda one: one[2].largest_error)
     if _turns(tables, form) and not judgement.gross:
@@ -251,7 +251,7 @@ def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) ->
     if factor != 1:
         variants.append(Variant("scaling", f"without the attention factor {factor:g}", exact, 1.0))
         variants.append(Variant("scaling", f"the attention factor {factor:g} applied twice", exact, factor**2))
-    variants.append(Variant("scaling", f"attention factor {size:.4g}, where the config has {factor:g}", exact, size))
+    variants.append(Variant("scaling", f"attention factor {size:.4g}, but the config has {factor:g}", exact, size))
     measured = frequencies_in(Sample(None, z, positions[some], form.kind, None, None))
     if measured is not None:
         numbers = measured.frequencies[:, 0]
@@ -298,7 +298,7 @@ def _apart(
             if each[0] is None or each[1] is None:
                 continue
             (cosines, one), (sines, other) = each[0], each[1]
-            words = f"of {described(rotary)}"
+            words = f"compared with {described(rotary)}"
             if cosines is not sines:
                 reason = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
                 return Finding(name, _KIND, "wrong", "layout", reason)
@@ -378,12 +378,14 @@ def _without_config(name: str, orders: list[Tables], positions: Floats, form: Fo
         judged.append((words, judgement))
     for words, judgement in judged:
         if judgement.fault is not None:
-            return _finding(name, "wrong", judgement.fault, f"of {words}: {judgement.reason}", judgement)
+            return _finding(name, "wrong", judgement.fault, f"compared with {words}: {judgement.reason}", judgement)
     # if all rows are wrong, no base can be measured: try the three most common
     for base in ROTARY_BASES[:3]:
         rotary = Rotary(2 * tables.pairs, base=base)
         if positions.shape[1] == 1:
             judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)
             if judgement.fault == "rounded":
-                return _finding(name, "wrong", "rounded", f"of {described(rotary)}: {judgement.reason}", judgement)
+                return _finding(
+                    name, "wrong", "rounded", f"compared with {described(rotary)}: {judgement.reason}", judgement
+                )
     return Finding(name, _KIND, "unknown", None, "cosines and sines of unknown frequencies")

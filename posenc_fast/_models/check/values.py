@@ -41,7 +41,7 @@ def through(form: Format, values: npt.ArrayLike) -> Floats:
 
 
 def dtype_for(form: Format) -> type[np.floating[Any]]:
-    """Return the type in which `identify` gets values of a format: it determines the allowed differences.
+    """Return the dtype for passing values of a format to `identify`, which derives its tolerance from the dtype.
 
     `identify` recognizes bfloat16 values in float32 by their bits.
     """

@@ -151,7 +151,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
 
 
 def _check_flat(part: Part) -> None:
-    """Raise an error for parameters of all layers that transformers does not read completely."""
+    """Raise an error if all layers share rotary parameters that transformers would not read completely."""
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):
         raise ValueError(f"{where} must have separate parameters for each of {groups}; or rename it to rope_scaling")

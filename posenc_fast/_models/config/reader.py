@@ -32,7 +32,7 @@ SECTIONED = ("mrope_section", "mrope_interleaved")
 # old names of rope types, with the current names; a config may contain both
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
 TELECHAT = "telechat3-yarn"
-# pairs of keys; the second value is the larger
+# pairs of keys, the larger value second
 ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
 # keys ignored when alpha is set
 BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embeddings", "beta_fast", "beta_slow",

@@ -24,10 +24,11 @@ def few_digits(estimate: float, digits: Sequence[int] = DIGITS) -> list[float]:
 def bases_near(
     estimates: Sequence[float], slack: float, known: Sequence[float], digits: Sequence[int] = DIGITS
 ) -> list[float]:
-    """Return known bases whose logarithms differ by less than slack from an estimate's, then the rounded estimates.
+    """Return known bases near an estimate, then the rounded estimates.
 
     Each caller estimates bases in its own way, because the data differ: some pairs may be scaled, only the ends may be
-    known, or the errors may differ. slack: error of the estimates.
+    known, or the errors may differ. slack: largest difference between the logarithms of a known base
+    and of an estimate.
     """
     near = [base for base in known if any(abs(math.log(base / estimate)) < slack for estimate in estimates)]
     rounded = zip(*(few_digits(estimate, digits) for estimate in estimates), strict=True)

@@ -92,7 +92,7 @@ def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
 
 
 def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
-    """Yield shapes with this number of points and sides from 2 on, first those with similar last two sides."""
+    """Yield shapes with this number of points and sides of at least 2. Similar last two sides come first."""
     sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
     divisors = sorted({*sides, *(points // n for n in sides)})
     if ndim == 2:

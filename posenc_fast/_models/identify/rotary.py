@@ -82,7 +82,7 @@ class RotaryIdentification(Shown):
     def _rows(self) -> dict[str, str]:
         if self.rotary is None:
             return {}
-        direction = {1: "forwards", -1: "backwards", 0: "not all pairs in one"}[self.direction]
+        direction = {1: "forwards", -1: "backwards", 0: "differs between pairs"}[self.direction]
         return {
             "presets": ", ".join(self.presets) or "none",
             "rotary": repr(self.rotary),
