@@ -125,7 +125,7 @@ def add() -> Task:
         ]
     return Task(
         "x · √d + encoding, 32 × 512 × 768",
-        "PyTorch's tutorial, its table ready",
+        "PyTorch's tutorial, precomputed table",
         lambda: x * scale + ready[: shape[1]],
         lambda: module(x),
         true,
@@ -187,7 +187,7 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
         with mpmath.workprec(exact.PRECISION):
             value = first * cosine - second * sine if c < half else second * cosine + first * sine
         true.append(((0, head, p, c), value))
-    return Task(name, "transformers, its tables ready", theirs, ours, true)
+    return Task(name, "transformers, precomputed tables", theirs, ours, true)
 
 
 TASKS: dict[str, Callable[[], Task]] = {

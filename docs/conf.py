@@ -1,4 +1,4 @@
-"""Documentation: ``sphinx-build -W docs docs/_build``."""
+"""Configure Sphinx: ``sphinx-build -W docs docs/_build`` builds the documentation."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"posenc_fast {version}"
 html_copy_source = False
 html_show_sourcelink = False
-# a picture for links to the site, too, which need whole addresses
+# picture for links to the site; such links need full addresses
 html_static_path = ["_static", "front-errors.png"]
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_favicon = "_static/favicon.svg"
@@ -56,7 +56,7 @@ html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 html_css_files = ["posenc.css"]
 html_js_files = ["lists.js"]
 html_math_renderer = "mathml"
-# `name` in a docstring is a link, where there is an object of this name
+# `name` in a docstring is a link if an object has this name
 default_role = "py:obj"
 html_theme_options = {
     "logo": {"text": "posenc_fast"},
@@ -70,7 +70,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-# pages that are read across their whole width
+# pages that use the full width
 html_sidebars = {page: [] for page in ("index", "start", "presets", "rotary-models", "play", "changes")}
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
@@ -82,12 +82,12 @@ autosummary_generate = True
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 napoleon_google_docstring = False
-# parameters that share a description keep it together
+# keep parameters together that share a description
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
 
-# nodes that have no Markdown are left out of the pages as Markdown: of sphinx-design, napoleon and sphinx-gallery
+# omit nodes of sphinx-design, napoleon and sphinx-gallery from the Markdown pages, because they have no Markdown form
 llms_txt_suppress_unknown_node_warnings = ["PassthroughTextElement", "abbreviation", "caption", "imgsgnode"]
 
 sphinx_gallery_conf = {
@@ -104,7 +104,7 @@ sphinx_gallery_conf = {
 
 
 def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """In the notes of a preset the frequency becomes a formula, as in the list of all."""
+    """Show the frequency in the notes of a preset as a formula, as on the page of presets."""
     module, _, preset = name.rpartition(".")
     if module != "posenc_fast.presets" or preset not in presets.names():
         return
@@ -119,19 +119,19 @@ def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, l
 
 
 def neighbours(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Leave out the links to the pages before and after where these are of objects, wider than half a phone."""
+    """Omit the links to the previous and the next page on API pages, because their names are too long for a phone."""
     if page.startswith(("generated/", "gallery/", "api")):
         context["theme_show_prev_next"] = False
         context["prev"] = context["next"] = None
 
 
 def linked(node: nodes.Node) -> bool:
-    """Whether a node is within a link or a title."""
+    """Return whether a node is within a link or a title."""
     return isinstance(node, (nodes.reference, nodes.title)) or (node.parent is not None and linked(node.parent))
 
 
 def link_names(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Make links of names in code: `identify`, `pf.Rotary.from_config(..)`, `posenc_fast.torch.table`."""
+    """Turn names in code into links: `identify`, `pf.Rotary.from_config(..)`, `posenc_fast.torch.table`."""
     objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
     for literal in list(doctree.findall(nodes.literal)):
         name = re.sub(r"^(?:pf|posenc_fast)\.", "", re.sub(r"\(.*", "", literal.astext(), flags=re.DOTALL))
@@ -142,7 +142,7 @@ def link_names(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Give a page what search engines and links to it show: its first paragraph, and a picture."""
+    """Add the description and picture of a page for search engines and links: its first paragraph and a picture."""
     first = next((node.astext() for node in doctree.findall(nodes.paragraph)), "") if doctree is not None else ""
     text = textwrap.shorten(first or SUMMARY, 200, placeholder=" ..")
     title = context.get("title", project)
@@ -163,5 +163,5 @@ def setup(app: Sphinx) -> None:
     app.connect("html-page-context", describe)
     app.connect("html-page-context", neighbours)
     app.connect("doctree-resolved", link_names)
-    # before napoleon takes the sections apart
+    # runs before napoleon splits the sections
     app.connect("autodoc-process-docstring", typeset_notes, priority=400)

@@ -21,16 +21,16 @@ FUNCTIONS = {
     "sqrt": r"\sqrt{{{}}}",
     "ceil": r"\lceil {} \rceil",
 }
-# in Python; "@" stands between factors side by side
+# Python operators; "@" marks a product without a sign
 SPELLINGS = {"^": "**", "=": "==", "..": "<<"}
 
 
 class NoFormulaError(Exception):
-    """A run of tokens that is something else."""
+    """The tokens are not a formula."""
 
 
 def typeset(text: str, arguments: Collection[str] = ()) -> str:
-    """Return the text with its formulas between dollar signs; ``arguments`` are names that may stand for numbers."""
+    """Return the text with dollar signs around its formulas. ``arguments``: names that may be numbers."""
     tokens = list(TOKEN.finditer(text))
     parts, written, first = [], 0, 0
     while first < len(tokens):
@@ -45,7 +45,7 @@ def typeset(text: str, arguments: Collection[str] = ()) -> str:
 
 
 def formula(tokens: Sequence[str], arguments: frozenset[str]) -> str:
-    """Return a run of tokens as a formula, as code, or nothing where it is no more than words or a number."""
+    """Return tokens as a formula or as code, or nothing if they are only words or a number."""
     if len(tokens) == 1 and re.fullmatch(FLAG, tokens[0]):
         return f"`{tokens[0]}`"
     try:
@@ -59,7 +59,7 @@ def formula(tokens: Sequence[str], arguments: frozenset[str]) -> str:
 
 
 def in_python(tokens: Sequence[str]) -> str:
-    """Return the expression that Python reads as the formula."""
+    """Return the formula as a Python expression."""
     words = []
     for token, following in pairwise([*tokens, ""]):
         mantissa, _, exponent = token.partition("e") if re.fullmatch(NUMBER, token) else (token, "", "")
@@ -75,7 +75,7 @@ def tree_names(tree: ast.AST) -> set[str]:
 
 
 def strength(tree: ast.AST) -> int:
-    """Return how strongly the parts of a formula hang together: those that hang less than asked for get brackets."""
+    """Return the precedence of a formula. Parts of lower precedence need brackets."""
     match tree:
         case ast.Compare() | ast.BinOp(op=ast.LShift()):
             return 0
@@ -89,7 +89,7 @@ def strength(tree: ast.AST) -> int:
 
 
 def latex(tree: ast.AST, known: frozenset[str], small: bool = False, least: int = 0) -> str:
-    """Return the formula as LaTeX; ``small`` is for exponents, where fractions stay in the line."""
+    """Return the formula as LaTeX. ``small``: for exponents, whose fractions stay in the line."""
     if strength(tree) < least:
         inner = latex(tree, known, small)
         return f"({inner})" if small else rf"\left({inner}\right)"
@@ -127,7 +127,7 @@ def latex(tree: ast.AST, known: frozenset[str], small: bool = False, least: int 
         case ast.Compare(left, [ast.Eq()], [right]):
             return f"{part(left)} = {part(right)}"
         case ast.Call(ast.Name(name), [_, *_] as inside, []) if name in FUNCTIONS:
-            # whatever has a name is a number there
+            # every name is a number there
             known |= tree_names(tree)
             return FUNCTIONS[name].format(", ".join(part(each, small=small or name != "sqrt") for each in inside))
     raise NoFormulaError

@@ -18,26 +18,26 @@ from pathlib import Path
 from textwrap import fill
 
 HERE = Path(__file__).parent
-# a block, and what it prints in one of text beneath
+# a block, and the text block below it with its output
 BLOCK = re.compile(r"^(```(python|sh)\n(.*?)^```\n)(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
-# pages whose blocks are files, which their commands build and run
+# pages whose blocks are files, which the commands of the page build and run
 OWN_WAY = {"howto-c"}
 END = "-- end of a block --"
 WIDTH = 88
 
 
 def python_program(page: str) -> str:
-    """Return the blocks of Python as one program that says where each ends; a program of its own does not run."""
+    """Return the Python blocks as one program that marks the end of each. Blocks with a main guard do not run."""
     blocks = (code for _, language, code, _ in BLOCK.findall(page) if language == "python")
     return "\n".join(f"{'' if '__main__' in code else code}\nprint({END!r})" for code in blocks)
 
 
 def shell_program(page: str) -> str:
-    """Return the blocks of a shell as one, which names each command of a block that has several before it runs."""
+    """Return the shell blocks as one script. If a block has several commands, the script prints each before it runs."""
     lines = ["set -e"]
     for _, language, code, _ in BLOCK.findall(page):
         if language == "sh":
-            # to install packages is the reader's
+            # skip commands that install packages
             commands = [] if "pip install" in code else code.splitlines()
             for command in commands:
                 if len(commands) > 1:
@@ -49,7 +49,7 @@ def shell_program(page: str) -> str:
 
 
 def run_shell(program: str, folder: Path) -> str:
-    """Return what lines in a shell print, of which all must succeed, in a folder; posenc-fast is this checkout's."""
+    """Run lines in a shell in a folder, with this checkout's posenc-fast, and return the output. All must succeed."""
     command = folder / "bin" / "posenc-fast"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', encoding="utf-8")
@@ -77,7 +77,7 @@ def run_shell(program: str, folder: Path) -> str:
 
 
 def outputs(printed: str) -> Iterable[str]:
-    """Yield what each block printed, without spaces at the end of lines, and in lines that fit."""
+    """Yield the output of each block, with long lines wrapped and without trailing spaces."""
     for part in printed.split(f"{END}\n")[:-1]:
         lines = [line.rstrip() for line in part.splitlines()]
         if any(line.startswith("$ ") for line in lines) and all(line.startswith("$ ") for line in lines):
@@ -87,7 +87,7 @@ def outputs(printed: str) -> Iterable[str]:
 
 
 def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
-    """Return a page with outputs beneath its blocks."""
+    """Return a page with these outputs below its blocks."""
     languages = {"python": iter(python), "sh": iter(shell)}
 
     def beneath(block: re.Match[str]) -> str:
@@ -98,7 +98,7 @@ def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
 
 
 def made_anew(page: str) -> str:
-    """Return a page with what its blocks print now."""
+    """Return a page with the present outputs of its blocks."""
     from threadpoolctl import threadpool_limits
 
     printed = io.StringIO()

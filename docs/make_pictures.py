@@ -150,7 +150,7 @@ def timesteps() -> Figure:
 
 
 def layouts() -> Figure:
-    """Draw where the columns of eight lie in each order, and what makes a pair."""
+    """Draw the place of each of eight columns in each order, and mark the pairs."""
     figure = Figure(figsize=(9, 2.3), layout="constrained")
     ax = figure.subplots()
     interleaved = [(function, i) for i in range(4) for function in ("sin", "cos")]
@@ -175,7 +175,7 @@ def layouts() -> Figure:
 
 
 def digits() -> Figure:
-    """Draw binary digits of positions beside waves of the same periods."""
+    """Draw binary digits of positions, with waves of the same periods."""
     figure = Figure(figsize=(8, 4), layout="constrained")
     waves = pf.fourier_features(pf.periodic([2, 4, 8, 16]), functions=("sin",))
     between = np.linspace(0, 32, 641)
@@ -192,7 +192,7 @@ def digits() -> Figure:
 
 
 def turned() -> Figure:
-    """Draw a pair of a query and of a key, turned at two places that are equally far apart."""
+    """Draw a pair of a query and of a key, rotated at two pairs of positions with the same distance."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     rotary = pf.Rotary(2, frequencies=[0.25])
     query, key = np.array([[1.0, 0.0]]), np.array([[0.8 * np.cos(1.1), 0.8 * np.sin(1.1)]])
@@ -228,13 +228,13 @@ def turned() -> Figure:
 
 
 def show(ax: Any, rows: Any, title: str) -> Any:
-    """Draw rows that no function of `plot` makes, in its colours."""
+    """Draw a table of rows in the colours of `plot`."""
     ax.set(title=title, xlabel="column")
     return ax.imshow(rows, aspect="auto", cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
 
 
 def variance() -> Figure:
-    """Draw the rows of sharp positions beside those of positions that spread more and more."""
+    """Draw rows of certain positions, and rows of positions with a growing variance."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     encoding = pf.sinusoidal(64)
     variances = np.arange(100.0)
@@ -251,7 +251,7 @@ def variance() -> Figure:
 
 
 def far() -> Figure:
-    """Draw rows of positions that float32 cannot tell apart."""
+    """Draw rows of positions that float32 cannot distinguish."""
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     ax = figure.subplots()
     shown = show(ax, pf.sinusoidal(64).table(100, start=2**60 + 500_000_000), "rows[500_000_000:500_000_100]")
@@ -261,7 +261,7 @@ def far() -> Figure:
 
 
 def sums() -> Figure:
-    """Draw how far x * sqrt(d) + pe is off in bfloat16, rounded at each step and rounded once."""
+    """Draw errors of x * sqrt(d) + pe in bfloat16, rounded at each step and rounded once."""
     from ml_dtypes import bfloat16
 
     width, length = 512, 1000
@@ -286,7 +286,7 @@ def sums() -> Figure:
 
 
 def slopes() -> Figure:
-    """Draw columns over the position, and their derivatives by jax."""
+    """Draw columns against the position, and their derivatives by jax."""
     import jax
 
     from posenc_fast import jax as pfj
@@ -327,7 +327,7 @@ def faulty() -> Figure:
     return figure
 
 
-# each with its resolution
+# function and resolution of each picture
 PICTURES = {
     "front-table": (front_table, 100),
     "front-errors": (front_errors, 100),

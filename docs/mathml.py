@@ -1,4 +1,4 @@
-"""Formulas as MathML, made while the documentation is built: no script and no network when it is read."""
+"""Convert formulas to MathML when the documentation is built, so that readers need no script and no network."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
-# a function as the converter writes it, and a thin space
+# a function in the output of the converter, and a thin space
 _FUNCTION = r"<mi[^>]*>[a-z]{2,}</mi>\s*<mo>&ApplyFunction;</mo>"
 _SPACE = '<mspace width="0.17em"></mspace>'
 
 
 def spaced(formula: str) -> str:
-    """Return MathML with a space between a function and its argument, unless in brackets, and after a factor before it."""
+    """Return MathML with spaces around functions, but not before arguments in brackets."""
     formula = re.sub(rf"(</m(?:i|n|sub|sup|subsup|frac|row)>\s*)({_FUNCTION})", rf"\1{_SPACE}\2", formula)
     return re.sub(rf"({_FUNCTION})(?!\s*<mo)", rf"\1{_SPACE}", formula)
 

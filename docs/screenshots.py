@@ -1,9 +1,9 @@
-"""Look at the built pages in a browser: pictures of them at two widths, and a check that each page has room at both.
+"""Take pictures of the built pages in a browser at two widths, and check that each page fits at both widths.
 
     python docs/screenshots.py HTML [--out DIR] [--pages index presets ..]
 
-HTML is the directory that sphinx-build wrote, DIR where the pictures go. A page may have a query: ``presets?q=whisper``.
-It needs Chromium, and the network for nothing.
+HTML is the directory that sphinx-build wrote. The pictures go to DIR. A page may have a query: ``presets?q=whisper``.
+The program needs Chromium, but no network.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FLAGS = [
     "--hide-scrollbars",
     "--virtual-time-budget=8000",
 ]
-# a browser's window has a least width, a frame has none
+# the window of a browser has a minimum width, but a frame has none
 FRAME = """<!doctype html><title>frame</title><body style="margin:0"><iframe style="border:0"></iframe><pre></pre><script>
 const asked = new URLSearchParams(location.search), width = +asked.get("width");
 const frame = document.querySelector("iframe"), result = document.querySelector("pre");
@@ -65,7 +65,7 @@ frame.src = "/" + name + ".html" + (query ? "?" + query : "");
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     def page(self) -> str | None:
-        """Return the page of a path that is no file's."""
+        """Return the page of a path that is not a file."""
         return FRAME if self.path.startswith("/frame?") else None
 
     def do_GET(self) -> None:
@@ -79,11 +79,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(page.encode())
 
     def log_message(self, *args: object) -> None:
-        """Not a word for each file."""
+        """Print nothing for each file."""
 
 
 def chromium() -> str:
-    """Return the path of Chromium, or end the program where there is none."""
+    """Return the path of Chromium, or end the program if it is not installed."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
         raise SystemExit("there is no Chromium")
@@ -91,7 +91,7 @@ def chromium() -> str:
 
 
 def serve(folder: Path, handler: type[http.server.SimpleHTTPRequestHandler]) -> str:
-    """Return the address at which the files of a folder are served until the program ends."""
+    """Serve the files of a folder until the program ends, and return the address."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return f"http://127.0.0.1:{server.server_port}"
@@ -132,7 +132,7 @@ def main() -> int:
                 browse(browser, address, size, f"--screenshot={name}")
                 print(f"wrote {name}", flush=True)
     every = sorted(str(path.relative_to(arguments.html).with_suffix("")) for path in arguments.html.rglob("*.html"))
-    # the pages of single objects are alike
+    # one API page is enough, because all of them look the same
     every = [page for page in every if not page.startswith(("_", "generated/posenc_fast.presets."))]
     wrong = 0
     for page in every if arguments.check is None else arguments.check:

@@ -1,8 +1,8 @@
-"""Type words into the lists of presets and of rotary models in a browser, and compare what stays with the package's own search.
+"""Type words into the lists of presets and RoPE models in a browser, and compare the results with the package's search.
 
     python docs/try_lists.py HTML
 
-HTML is the directory that sphinx-build wrote. It needs Chromium, and the network for nothing.
+HTML is the directory that sphinx-build wrote. The program needs Chromium, but no network.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from screenshots import Handler, chromium, printed, serve
 
 import posenc_fast as pf
 
-# types as a hand does, and reads what is seen then
+# types words like a user, and reads the visible entries
 DRIVER = """<!doctype html><title>driver</title><iframe style="width:420px;height:900px"></iframe><pre></pre><script>
 const frame = document.querySelector("iframe"), words = WORDS, seen = [];
 frame.onload = () => {
@@ -58,7 +58,7 @@ def main() -> None:
     browser, address = chromium(), serve(arguments.html, Driver)
 
     def seen_on(page: str, words: list[str]) -> dict[str, dict[str, Any]]:
-        """Return what is seen after each of some words was typed, the empty one first and last."""
+        """Return the visible entries after each typed word. The first and last word are empty."""
         asked[page] = ["", *words, ""]
         first, *each, last = printed(browser, f"{address}/driver-{page}")
         assert first == last, "words that were taken back leave something"
@@ -73,7 +73,7 @@ def main() -> None:
     nothing = "xyzzy"
     words = ["sdxl", "SDXL", "stable diffusion", "weather", "molecules", "tabular", "whisper", "gpt-j", nothing]
     presets = seen_on("presets", words)
-    # entries beside them say what is no preset, and why
+    # other entries describe encodings that are not presets
     assert set(presets[""]["titles"]) > set(pf.presets.names())
     for word in words:
         found = set(pf.presets.search(word))

@@ -21,7 +21,7 @@ import posenc_fast as pf
 
 # Chromium's sine and cosine, and its powers, are rounded in doubles; the angle is below 256
 TOLERANCE = 1e-11
-# moves the sliders as a hand does, one after another, and reads what the page shows then
+# moves the sliders like a user, one after another, and reads the page after each step
 DRIVER = """<!doctype html><title>driver</title><iframe style="width:1000px;height:900px"></iframe><pre></pre><script>
 const frame = document.querySelector("iframe"), steps = STEPS, seen = [];
 frame.onload = () => {
@@ -60,7 +60,7 @@ frame.src = "/play.html" + location.search;
 
 
 def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Compare the numbers, lines and colours of the page with exact values; fail at the first that is wrong."""
+    """Compare the numbers, lines and colours of the page with exact values, and fail at the first wrong one."""
     width, rows, position, key = (expected[name] for name in ("width", "rows", "position", "key"))
     base = float(f"{10 ** expected['base']:.1e}")
     outputs = seen["outputs"]
@@ -86,7 +86,7 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     columns = [np.arange(count), 2 * np.pi / frequencies, position * frequencies, row[:, 0], row[:, 1]]
     np.testing.assert_allclose(shown, np.stack(columns, axis=1), rtol=TOLERANCE, atol=TOLERANCE)
 
-    # dot products, and lines: a one is 90 units high
+    # dot products and lines; a value of 1 is 90 units high
     similarity = encoding.similarity(np.arange(rows) - position) / (width / 2)
     np.testing.assert_allclose(outputs["similarity"], similarity[key], atol=TOLERANCE)
     across = np.linspace(30, 590, rows)
@@ -101,7 +101,7 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     np.testing.assert_allclose(outputs["product"], product, atol=TOLERANCE)
     assert outputs["distance"] == position - key
 
-    # the colour of each value, but for the marked row
+    # the colour of each value, except in the marked row
     assert all(each == int(each) >= 1 for each in seen["cells"]), "a value is no whole number of pixels"
     pixels = np.reshape(seen["pixels"], (rows, width, 3))
     ends = np.where(table[..., np.newaxis] < 0, [33, 102, 172], [178, 24, 43])
@@ -121,7 +121,7 @@ def main() -> None:
     }  # fmt: skip
     steps: list[dict[str, Any]] = [
         {"position": 63},
-        # the sliders of positions and pairs follow
+        # the ranges of the sliders for positions and pairs change too
         {"rows": 8, "width": 4},
         {"layout": "concatenated", "width": 128, "rows": 256, "position": 255, "key": 0, "pair": 63},
         {"base": 1},
@@ -153,7 +153,7 @@ def main() -> None:
         for name, most in (("position", now["rows"] - 1), ("key", now["rows"] - 1), ("pair", now["width"] // 2 - 1)):
             now[name] = min(now[name], most)
         check(page, now)
-    # the address of the last step shows the same again
+    # the address of the last step shows the same page again
     assert seen[-1]["address"] == f"?{urlencode({name: now[name] for name in start})}", (seen[-1]["address"], now)
     check(seen_at(seen[-1]["address"])[0], now)
     print(f"{len(seen) + 1} settings of the page are right")

@@ -1,5 +1,5 @@
-/* A client of posenc_fast.h, in C99 and in C++11: an extension module with one function for each of the interface. Its
- * arguments are addresses and lengths of arrays. It raises errors as ValueError with their text. */
+/* A client of posenc_fast.h, in C99 and in C++11. The extension module has one function for each function of the
+ * interface. Arguments are addresses and lengths of arrays. Errors become ValueErrors with their text. */
 #include <posenc_fast.h>
 
 static const posenc_fast_api *pf;

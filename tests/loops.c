@@ -1,6 +1,6 @@
-/* The compiled loops without Python: prints a hash of the results of each level of the CPU.
+/* Run the compiled loops without Python, and print hashes of the results of each level that the CPU supports.
  *
- * For systems without Python. The same program, compiled for this machine, prints the expected hashes.
+ * This program tests systems without Python. The same program, compiled for this machine, prints the expected hashes.
  */
 #include "cpu.h"
 #include "entry.h"

@@ -1,4 +1,4 @@
-/* What Python's headers must know of a system that no Python is here for: enough to compile and run the loops. */
+/* Settings for Python's headers on systems without Python. They suffice to compile and run the loops. */
 #define SIZEOF_SHORT __SIZEOF_SHORT__
 #define SIZEOF_INT __SIZEOF_INT__
 #define SIZEOF_LONG_LONG __SIZEOF_LONG_LONG__
@@ -7,7 +7,7 @@
 #define SIZEOF_FLOAT __SIZEOF_FLOAT__
 #define HAVE_STDDEF_H 1
 #define HAVE_WCHAR_H 1
-/* Python sets these for Apple itself */
+/* on Apple's systems, Python's headers set these */
 #if !defined(__APPLE__)
 #define SIZEOF_SIZE_T __SIZEOF_SIZE_T__
 #define SIZEOF_LONG __SIZEOF_LONG__

@@ -3,8 +3,8 @@ Columns are sinusoids
 =====================
 
 Each column of an encoding is a sine or a cosine of the position. The first columns repeat within a few positions and
-distinguish neighbours. The last columns change slowly and distinguish the beginning of a text from its end. Dots are
-the positions of tokens. The curves show ``encode`` between them.
+distinguish neighbouring positions. The last columns change slowly and distinguish the beginning of a text from its end.
+The dots are the values at the positions of tokens. The curves show ``encode`` at the positions in between.
 """
 
 import matplotlib.pyplot as plt

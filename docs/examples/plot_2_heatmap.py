@@ -18,8 +18,8 @@ plot.heatmap(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# A sine has most of its values twice in a turn, but the angle only once. This picture has one column for each
-# frequency, and shows the angle in cyclic colours. An angle of zero is light.
+# Within a turn, a sine has most of its values twice, but each angle occurs only once. This picture shows the angle of
+# each frequency, in cyclic colours. An angle of zero is light.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.angles(encoding, 100, ax=ax)
@@ -27,7 +27,7 @@ plt.show()
 
 # %%
 # Other libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn either
-# order. Trained weights only fit the order that they were trained with.
+# order. Trained weights are only right for the order in training.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.heatmap("whisper", 100, ax=ax)

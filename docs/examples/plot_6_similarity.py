@@ -2,10 +2,10 @@
 Similarity of positions
 =======================
 
-The dot product of two rows depends only on the distance of their positions. The picture shows it divided by the dot
-product of a row with itself. It falls off equally on both sides, but not to zero, since the slow columns are nearly
-equal everywhere. Far from the origin the picture is the same if the encoding is accurate there. If it was computed with
-float32 angles, the picture shows noise.
+The dot product of two rows depends only on the distance of their positions. The picture shows this product,
+divided by the dot product of a row with itself. The curve falls equally on both sides. It does not fall to zero, because
+the slow columns are nearly equal everywhere. At large positions, the picture is the same if the encoding is accurate. If
+the encoding was computed with float32 angles, the picture shows noise.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ plot.similarity(encoding, 500, ax=ax)
 plt.show()
 
 # %%
-# At position 1000000000 the picture is the same. The usual program, with angles in float32, gives another one:
+# At position 1000000000 the picture is the same. The usual program, with angles in float32, gives noise:
 
 positions = np.float32(10**9 + np.arange(-100, 101))
 usual = np.concatenate(
@@ -36,8 +36,8 @@ plt.show()
 # %%
 # Patches of an image
 # -------------------
-# A patch has a row and a column, each with half of the encoding's columns. Patches in the same row or column share one
-# half, so the picture shows a cross. The nearest patches are similar in both halves.
+# Half of the encoding's columns depend on the row of a patch, the other half on its column in the image. Patches in the
+# same row or column share one half, so the picture shows a cross. The nearest patches are similar in both halves.
 
 _, ax = plt.subplots(figsize=(5.5, 4.2), layout="constrained")
 plot.grid("mae", (14, 14), (4, 9), ax=ax)

@@ -2,13 +2,14 @@
 Examples from tutorials
 =======================
 
-This page recomputes examples of the paper's encoding that tutorials show, each in a few lines and with a picture. The
+This page computes examples from tutorials about the paper's encoding, each in a few lines and with a picture. The
 numbers are rounded once from the exact formula. If a tutorial shows other numbers, its arithmetic is less accurate.
 
 Four positions, four columns, base 100
 --------------------------------------
 
-Small enough to check by hand: the frequencies are 1 and 1/10, and each row is sin p, cos p, sin p/10, cos p/10.
+You can check this table by hand. The frequencies are 1 and 1/10. The row of position p is sin(p), cos(p), sin(p/10),
+cos(p/10).
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +37,7 @@ plot.heatmap(pf.sinusoidal(512), 100, ax=ax)
 plt.show()
 
 # %%
-# The same with 128 positions, and sines before cosines, as in tensor2tensor:
+# The next picture has 128 positions, and sines before cosines, as in tensor2tensor:
 
 _, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
 plot.heatmap(pf.sinusoidal(512, layout="concatenated"), 128, ax=ax)
@@ -61,8 +62,8 @@ plot.heatmap("evans_unpaired", 40, d_model=32, ax=axes[1])
 plt.show()
 
 # %%
-# A pair with a common frequency can be rotated, so one matrix shifts the paper's table. For the other table, there is
-# none:
+# If the two columns of a pair have the same frequency, a rotation shifts them. So one matrix shifts the paper's table.
+# No matrix shifts the other table:
 
 matrix = paper.transition_matrix(1)
 assert np.allclose(paper.table(10) @ matrix, paper.table(10, start=1), atol=1e-6)
@@ -75,15 +76,15 @@ except ValueError as error:
 # Which positions are nearest? 50 positions, 512 columns
 # ------------------------------------------------------
 # In this table, sines come before cosines, and the last wavelength is exactly 10000 times the first (``freq_shift=1``).
-# The row nearest to each row is a neighbour, by dot products and by squared differences, since all rows have the same
-# norm.
+# The most similar row to each row is a neighbour, by dot products and by squared differences. Both measures agree,
+# because all rows have the same norm.
 
 encoding = pf.sinusoidal(512, freq_shift=1, layout="concatenated")
 table = encoding.table(50, dtype=np.float64)
 products = table @ table.T
 distances = ((table[:, np.newaxis] - table) ** 2).sum(axis=-1)
 
-# not a row itself; the neighbours on both sides are equally near
+# exclude the row itself; the neighbours on both sides are equally near
 others = ~np.eye(50, dtype=bool)
 by_product = np.where(others, products, -np.inf).argmax(axis=1)
 by_distance = np.where(others, distances, np.inf).argmin(axis=1)
@@ -99,14 +100,14 @@ for ax, values, title in zip(axes, (products, distances), ("dot product", "sum o
 plt.show()
 
 # %%
-# Both depend only on the distance, so one curve shows them all:
+# Both measures depend only on the distance of two positions, so one curve shows all of them:
 
 _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 plot.similarity(encoding, 25, span=25, ax=ax)
 plt.show()
 
 # %%
-# Ten positions back, and how exact that is
+# Ten positions back, and the error
 # -----------------------------------------
 # The matrix of the shift by −10 maps rows 10 to 49 to rows 0 to 39. In float64 only rounding errors remain. A matrix
 # that is fitted to this table by least squares, as in tutorials, is right only for these rows.

@@ -3,7 +3,7 @@ Rotary encoding (RoPE)
 ======================
 
 RoPE rotates pairs of values of each query and key. The picture has a column for each pair of a head and a row for each
-token. The colour is the angle. An angle of zero is light, half a turn dark.
+token. The colour is the angle. An angle of zero is light, and half a turn is dark.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +26,8 @@ plt.show()
 # %%
 # Effect of the base
 # ------------------
-# A query and a key with equal values are less aligned, the larger their distance. With a larger base, alignment falls
-# off more slowly. So models for long texts have larger bases.
+# For a query and a key with equal values, the picture shows the mean cosine over all pairs. The cosine falls with the
+# distance of the two tokens. With a larger base, it falls more slowly. So models for long texts have larger bases.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for base in (10_000, 500_000, 10_000_000):
@@ -38,8 +38,8 @@ plt.show()
 # Effect of a scaling
 # -------------------
 # To read texts eight times as long as in training, a model may rotate pairs more slowly. `linear` slows all pairs
-# equally, which blurs neighbouring tokens. `llama3` and `yarn` do not change the fast pairs, slow the slow ones, and
-# differ in between.
+# equally, so neighbouring tokens are harder to distinguish. `llama3` and `yarn` do not change the fast pairs, and slow
+# the slow pairs. The two scalings differ for the pairs in between.
 
 trained = {"factor": 8.0, "original_max_position_embeddings": 8192}
 scalings = {

@@ -3,7 +3,7 @@ Errors against position
 =======================
 
 Programs that compute angles in float32 round the product of position and frequency. The rounding error grows with the
-position. At a million it reaches the second decimal, and beyond a hundred million the fast columns are noise.
+position. At a million, the error reaches the second decimal. Beyond a hundred million, the fast columns are noise.
 posenc_fast rounds each value once, at any position.
 """
 
@@ -19,8 +19,8 @@ plot.errors(encoding, ax=ax)
 plt.show()
 
 # %%
-# You can draw any function of positions for comparison. Here it is the formula in float64. Near a hundred million, its
-# error reaches the rounding error of float32 values.
+# You can draw any function of positions for comparison. The next picture shows the formula in float64. Near
+# position 10⁸, its error reaches the rounding error of float32 values.
 
 
 def in_float64(positions):

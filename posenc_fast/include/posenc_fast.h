@@ -1,14 +1,14 @@
-/* posenc_fast for compiled programs: encodings and rotations without the GIL and without Python, with the bits of
- * Python's calls. C99 and C++11; needs Python's limited API and nothing else. docs/howto-c.md has whole programs.
+/* Compute encodings and rotations in compiled programs, without the GIL, with the same bits as in Python. This header
+ * works with C99 and C++11, and needs only Python's limited API. docs/howto-c.md shows complete programs.
  *
  *     with the GIL, once:   const posenc_fast_api *pf = posenc_fast_import();
  *     for an Encoding:      PyObject *capsule = PyObject_CallMethod(encoding, "__posenc_encoding__", NULL);
  *                           const posenc_fast_encoding *e = posenc_fast_encoding_of(capsule);
  *     on any thread:        pf->table(e, 0, rows, POSENC_FAST_FLOAT32, out, row_bytes, scratch, pf->scratch(e));
  *
- * The functions of posenc_fast_api may be called from any thread, at the same time too. They allocate nothing and keep
- * nothing. What they return is 0 or a POSENC_FAST_ERROR_.., and then nothing has been written. All strides are bytes
- * and may be negative; the values of a row lie side by side, at addresses and strides that are multiples of their size.
+ * Several threads may call the functions of posenc_fast_api at the same time. The functions allocate no memory and keep
+ * no pointers. They return 0 or a POSENC_FAST_ERROR_..; after an error, nothing has been written. Strides are in bytes
+ * and may be negative. The values of a row are contiguous. Addresses and strides are multiples of the size of a value.
  */
 #ifndef POSENC_FAST_H
 #define POSENC_FAST_H
@@ -21,11 +21,11 @@
 extern "C" {
 #endif
 
-/* Another major version means another struct; a minor one adds functions to its end, and so is larger. */
+/* A new major version changes the struct. A new minor version adds functions at its end, so the struct is larger. */
 #define POSENC_FAST_API_MAJOR 1
 #define POSENC_FAST_API_MINOR 0
 
-/* values; the two of 16 bits are uint16_t that hold their bits */
+/* types of values; the two 16-bit types are stored as uint16_t */
 enum { POSENC_FAST_FLOAT64, POSENC_FAST_FLOAT32, POSENC_FAST_FLOAT16, POSENC_FAST_BFLOAT16 };
 
 enum {
@@ -41,57 +41,58 @@ enum {
     POSENC_FAST_ERROR_BEYOND
 };
 
-/* of an Encoding and of a Rotary: valid as long as the capsule lives that it came from */
+/* an Encoding and a Rotary, valid as long as their capsules exist */
 typedef struct posenc_fast_encoding posenc_fast_encoding;
 typedef struct posenc_fast_rotary posenc_fast_rotary;
 
 typedef struct {
-    uint32_t major, minor; /* of the package that runs */
-    size_t size;           /* of its posenc_fast_api */
+    uint32_t major, minor; /* version of the installed package's interface */
+    size_t size;           /* size of its posenc_fast_api */
 
-    /* text of an error, in English, never NULL */
+    /* return the text of an error, in English, never NULL */
     const char *(*error_text)(int error);
 
     /* ---- encodings -------------------------------------------------------------------------------------------- */
 
-    /* columns of a row; axes of a position */
+    /* number of columns of a row, and of axes of a position */
     ptrdiff_t (*columns)(const posenc_fast_encoding *);
     ptrdiff_t (*axes)(const posenc_fast_encoding *);
-    /* bytes of scratch that is enough for every call with this encoding; it need not be aligned */
+    /* bytes of scratch that every call with this encoding needs; any alignment */
     size_t (*scratch)(const posenc_fast_encoding *);
     /* Encoding.table(rows, start=start): out (rows, columns) */
     int (*table)(const posenc_fast_encoding *, int64_t start, ptrdiff_t rows, int type, void *out, ptrdiff_t out_row,
                  void *scratch, size_t scratch_size);
-    /* Encoding.encode(positions): positions (rows, axes), one after the other */
+    /* Encoding.encode(positions): positions (rows, axes), contiguous */
     int (*encode)(const posenc_fast_encoding *, const double *positions, ptrdiff_t rows, int type, void *out,
                   ptrdiff_t out_row, void *scratch, size_t scratch_size);
     int (*encode_int64)(const posenc_fast_encoding *, const int64_t *positions, ptrdiff_t rows, int type, void *out,
                         ptrdiff_t out_row, void *scratch, size_t scratch_size);
-    /* Encoding.add_to(x, start=start, x_scale=x_scale): x and out (batches, rows, columns), the same memory or apart */
+    /* Encoding.add_to(x, start=start, x_scale=x_scale): x and out (batches, rows, columns), the same memory or
+       separate memory */
     int (*add)(const posenc_fast_encoding *, int64_t start, double x_scale, ptrdiff_t batches, ptrdiff_t rows, int type,
                const void *x, ptrdiff_t x_batch, ptrdiff_t x_row, void *out, ptrdiff_t out_batch, ptrdiff_t out_row,
                void *scratch, size_t scratch_size);
 
-    /* ---- rotations: angles once, then x of every layer, of queries and of keys --------------------------------- */
+    /* ---- rotations: compute angles once, then rotate queries and keys of each layer ------------------------------ */
 
     ptrdiff_t (*head_dim)(const posenc_fast_rotary *);
-    /* bytes of the angles of one token, by which x of a type turns: cosines, then sines; 0 if there is no such type */
+    /* bytes of the angles of one token for x of a type: cosines, then sines; 0 for an unknown type */
     ptrdiff_t (*angles_row)(const posenc_fast_rotary *, int type);
-    /* bytes of scratch for calls with up to so many tokens */
+    /* bytes of scratch for calls with at most this number of tokens */
     size_t (*rotary_scratch)(const posenc_fast_rotary *, ptrdiff_t tokens);
-    /* angles (tokens, angles_row) of start, start + 1, ..; and of any positions */
+    /* compute angles (tokens, angles_row) of the positions start, start + 1, .., or of any positions */
     int (*angles)(const posenc_fast_rotary *, int64_t start, ptrdiff_t tokens, int type, void *angles, void *scratch,
                   size_t scratch_size);
     int (*angles_at)(const posenc_fast_rotary *, const int64_t *positions, ptrdiff_t tokens, int type, void *angles,
                      void *scratch, size_t scratch_size);
-    /* Rotary.apply(x, start=start, out=out): x and out (batches, heads, tokens, head_dim), whose first three lengths are
-       shape, the same memory or apart; angles as the two functions above make them for this type */
+    /* Rotary.apply(x, start=start, out=out): x and out (batches, heads, tokens, head_dim), the same memory or separate
+       memory. shape: the first three lengths. angles: from one of the two functions above, for this type */
     int (*rotate)(const posenc_fast_rotary *, const void *angles, int type, const ptrdiff_t shape[3], const void *x,
                   const ptrdiff_t x_strides[3], void *out, const ptrdiff_t out_strides[3], void *scratch,
                   size_t scratch_size);
 } posenc_fast_api;
 
-/* ---- with the GIL: NULL, and an error set, where something is missing ---------------------------------------------- */
+/* ---- functions that need the GIL: they return NULL and set an exception if something is missing ------------------ */
 
 #define POSENC_FAST_API_CAPSULE "posenc_fast._kernel._C_API"
 #define POSENC_FAST_ENCODING_CAPSULE "posenc_fast_encoding"
@@ -109,8 +110,8 @@ static inline const posenc_fast_api *posenc_fast_import(void)
         if (PyErr_ExceptionMatches(PyExc_ImportError)) {
             PyErr_Fetch(&type, &reason, &traceback);
             PyErr_Format(PyExc_ImportError,
-                         "posenc_fast has no C interface here, because its compiled kernel is unavailable: %S. Install "
-                         "posenc_fast again where there is a C compiler",
+                         "the C interface of posenc_fast needs its compiled kernel, which is unavailable: %S. "
+                         "Install posenc_fast again with a C compiler",
                          reason ? reason : type);
             Py_XDECREF(type);
             Py_XDECREF(reason);
@@ -122,7 +123,7 @@ static inline const posenc_fast_api *posenc_fast_import(void)
     capsule = PyObject_GetAttrString(kernel, "_C_API");
     if (capsule != NULL) {
         api = (const posenc_fast_api *)PyCapsule_GetPointer(capsule, POSENC_FAST_API_CAPSULE);
-        Py_DECREF(capsule); /* the module keeps it, and it the struct */
+        Py_DECREF(capsule); /* the module keeps the capsule, and the capsule keeps the struct */
     }
     if (api == NULL) {
         PyErr_Clear();
@@ -143,8 +144,8 @@ static inline const posenc_fast_api *posenc_fast_import(void)
     return api;
 }
 
-/* The value of a capsule, which must outlive it: that of encoding.__posenc_encoding__() or rotary.__posenc_rotary__(),
-   methods that raise the errors of their values. NULL, with the error that there is already, of a capsule that is NULL. */
+/* Return the pointer in a capsule of encoding.__posenc_encoding__() or rotary.__posenc_rotary__(). Keep the capsule as
+   long as you use the pointer. If the capsule is NULL, return NULL; the exception of the method stays set. */
 static inline const posenc_fast_encoding *posenc_fast_encoding_of(PyObject *capsule)
 {
     return capsule ? (const posenc_fast_encoding *)PyCapsule_GetPointer(capsule, POSENC_FAST_ENCODING_CAPSULE) : NULL;

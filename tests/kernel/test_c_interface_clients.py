@@ -180,7 +180,7 @@ def test_package_without_a_kernel(client):
         warnings.simplefilter("ignore")
         import c_client
     """
-    assert_fails(run(client, code), "its compiled kernel is unavailable: .*None in sys.modules")
+    assert_fails(run(client, code), "needs its compiled kernel, which is unavailable: .*None in sys.modules")
 
 
 def test_no_package(client):
