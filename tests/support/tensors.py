@@ -1,4 +1,4 @@
-"""Tensors that several tests of torch need; torch is imported where one is made."""
+"""Tensors for several tests of torch. torch is imported on first use."""
 
 from __future__ import annotations
 
