@@ -1,4 +1,4 @@
-"""Choice of the engine, twins of the engines, threads and forks, and what the compiled module may and must contain."""
+"""Choice of the engine, equal signatures of the engines, threads and forks, and instructions in the compiled module."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import python as numpy_engine
 from posenc_fast._core.numbers.formats import FORMATS
 from support.engines import ENGINES
+from support.processes import python
 
 needs_other_level = pytest.mark.skipif(
     "neon" in pf.isa_levels() or not pf.isa_levels(), reason="neon is no other level here"
@@ -33,28 +34,13 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has
 HIDE_KERNEL = "import sys; sys.modules['posenc_fast._kernel'] = None\n"
 
 
-def python(code, *flags, **environment):
-    """Run code, or a file, in an interpreter of its own, with no choice of a backend but the given one."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_FAST") and k != "PYTHONWARNINGS"}
-    # the package of this run, however it was found
-    path = os.pathsep.join([str(Path(pf.__file__).parents[1]), clean.get("PYTHONPATH", "")])
-    return subprocess.run(
-        [sys.executable, *flags, *([code] if isinstance(code, Path) else ["-c", code])],
-        env=clean | {"PYTHONPATH": path} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-# ---- which one --------------------------------------------------------------------------------------------------
+# ---- choice -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(
     os.environ.get("POSENC_FAST_REQUIRE_EXT", "0") in ("", "0"), reason="POSENC_FAST_REQUIRE_EXT is not set"
 )
-def test_the_required_kernel_is_there():
+def test_the_required_kernel_is_built():
     assert pf.isa_levels(), _backend.reason
     result = python("import posenc_fast as pf; print(pf.backend())")
     assert (result.stdout.strip(), result.stderr) == ("cython", "")
@@ -123,7 +109,7 @@ def test_tasks_do_not_affect_each_other():
     ],
     ids=["unknown", "none", "level-of-python", "unknown-level", "level-that-is-no-name", "level-of-another-machine"],
 )
-def test_choice_that_cannot_be_had(choice, error, message):
+def test_unavailable_choices(choice, error, message):
     outside = pf.backend()
     with pytest.raises(error, match=message), pf.use_backend(*choice):
         pass
@@ -161,13 +147,13 @@ def test_isa_variable(isa, name):
     ],
     ids=["unknown", "capitals", "unknown-level", "level-of-python"],
 )
-def test_variable_that_cannot_be_had(environment, because):
+def test_unavailable_choices_of_variables(environment, because):
     result = python(SHOW, **environment)
     assert result.returncode == 1
     assert re.search(f"Error: {because}", result.stderr), result.stderr
 
 
-def test_block_overrules_the_environment():
+def test_block_overrides_the_environment():
     code = "import posenc_fast as pf\nwith pf.use_backend('python'): print(pf.backend())"
     assert python(code, POSENC_FAST_BACKEND="rust").stdout.strip() == "python"
 
@@ -183,10 +169,9 @@ for _ in range(3):
 print(pf.backend(), pf.isa(), pf.isa_levels())
 np.save({str(tmp_path / "table.npy")!r}, table)
 """
-    result = python(code, "-W", "always")
+    result = python(code, flags=["-W", "always"])
     assert result.stdout.strip() == "python None ()", result.stderr
     assert result.stderr.count("RuntimeWarning") == 1
-    # what, and why
     assert "pure Python" in result.stderr
     assert "posenc_fast._kernel" in result.stderr
     np.testing.assert_allclose(
@@ -197,7 +182,7 @@ np.save({str(tmp_path / "table.npy")!r}, table)
 @needs_kernel
 def test_a_level_that_was_not_built_warns():
     missing = "import posenc_fast._kernel as k; k.LEVELS, k.MISSED = k.LEVELS[:1], ('avx9',)\n"
-    result = python(missing + SHOW, "-W", "always")
+    result = python(missing + SHOW, flags=["-W", "always"])
     assert result.stdout.strip() == f"cython {pf.isa_levels()[0]}"
     assert result.stderr.count("RuntimeWarning") == 1
     assert "avx9" in result.stderr
@@ -233,7 +218,7 @@ def test_missing_kernel_cannot_be_forced(environment):
     assert re.search(f"RuntimeError: {variable}.*cython.*posenc_fast._kernel", result.stderr), result.stderr
 
 
-def test_missing_kernel_cannot_be_had_in_a_block():
+def test_missing_kernel_cannot_be_chosen_in_a_block():
     code = (
         "import posenc_fast as pf\ntry:\n    pf.use_backend('cython').__enter__()\nexcept RuntimeError as e: print(e)"
     )
@@ -244,7 +229,7 @@ def test_missing_kernel_cannot_be_had_in_a_block():
 
 
 def parameters(function):
-    """Names and defaults; annotations are not part of compiled code."""
+    """Return names and defaults of parameters. Compiled functions have no annotations."""
     return [(p.name, p.default) for p in inspect.signature(function).parameters.values()]
 
 
@@ -260,7 +245,7 @@ def test_engines_have_the_same_methods(name):
 
 
 @needs_kernel
-def test_engines_call_the_formats_alike():
+def test_engines_use_the_same_numbers_of_formats():
     assert {each.name: each.kind for each in FORMATS} == _backend.kernel.KINDS
 
 
@@ -269,7 +254,7 @@ def test_engines_call_the_formats_alike():
 def test_engines_have_the_same_functions(name):
     ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
     assert parameters(ours) == parameters(theirs)
-    # from 3.13 on Python takes the indentation off
+    # Python 3.13 removes the indentation
     assert inspect.getdoc(ours) == inspect.getdoc(theirs)
 
 
@@ -283,7 +268,7 @@ def test_stub_describes_the_same_classes(name):
 
 
 @needs_kernel
-def test_engines_take_the_same_arguments_by_name():
+def test_engines_have_the_same_argument_names():
     tenth = {"frequencies": np.array([[[0.1]], [[0.0]]]), "largest": np.array([0.1])}
     columns = {"source": np.array([0, 1], np.int32), "amplitude": np.ones(2), "runs": np.array([0, 2], np.int32)}
     rows = []
@@ -380,7 +365,7 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
             encoding.encode(np.arange(4200) / 2, workers=2)
 
 
-def test_chosen_engine_holds_in_worker_threads(monkeypatch):
+def test_worker_threads_use_the_chosen_engine(monkeypatch):
     seen, both = set(), threading.Barrier(2)
     real = numpy_engine.Plan._encode
 
@@ -405,14 +390,14 @@ FILES = ("loops", "rotations", "grids")
 
 @pytest.fixture(scope="module")
 def code():
-    """The instructions of each level in the built module, disassembled."""
+    """Return the disassembled instructions of the built module, by file and level."""
     if not {"avx2", "avx512"} <= set(pf.isa_levels()):
         pytest.skip("this build or machine does not have all x86-64 levels")
     if shutil.which("objdump") is None:
         pytest.skip("objdump is not installed")
     command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    # the one exported function of a file and level stands behind the loops that it hands out
+    # the exported function of a file and level follows its loops
     parts = re.split(rf"<posenc_({'|'.join(FILES)})_(\w+)>:", listing)
     return {(file, isa): part for part, file, isa in zip(parts[0::3], parts[1::3], parts[2::3], strict=False)}
 
@@ -423,22 +408,22 @@ def count(code, instruction, register):
 
 @pytest.mark.parametrize(("isa", "register"), [("avx2", "ymm"), ("avx512", "zmm")])
 def test_loops_are_vector_code(code, isa, register):
-    # about a third of what gcc 12 makes; loops that are not vectorised would leave next to none
+    # about a third of the number with gcc 12. Without vectorization, there would be almost none
     assert count(code["loops", isa], r"vfn?m\w+pd", register) > 50
     assert count(code["loops", isa], r"v\w+p[ds]", register) > 300
     assert count(code["rotations", isa], r"v(mul|add|sub)pd", register) > 150
-    # 16-bit types, which are turned in floats
+    # 16-bit types are rotated in floats
     assert count(code["rotations", isa], r"v(mul|add|sub)ps", register) > 100
     assert count(code["rotations", isa], "vpminuw", register) > 0
-    # products and sums that are written out stay so
+    # separate products and sums are not contracted to FMA
     assert not re.search(r"\tvfn?m", code["rotations", isa])
     assert count(code["rotations", isa], r"vcvt\w+", register) > 12
-    # one loop that writes through the cache, one that writes past it
+    # one loop writes through the cache, another writes past it
     assert count(code["grids", isa], r"vp?or\w*", register) >= 2
     assert count(code["grids", isa], r"vmovntdq", register) > 0
 
 
-def test_levels_keep_to_their_registers(code):
+def test_levels_use_only_their_registers(code):
     assert set(code) == {(file, isa) for file in FILES for isa in ("baseline", "avx2", "avx512")}
     for file in FILES:
         assert not re.search("%[yz]mm", code[file, "baseline"])

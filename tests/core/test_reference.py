@@ -1,4 +1,4 @@
-"""The definition in `posenc_fast/reference.py`: its digits, and what every engine makes of it."""
+"""The definition in `posenc_fast/reference.py`: its digits, and the results of all engines compared with it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_both_quarters_make_one(angle):
 
 
 def assert_rounded(got, exact, dtype):
-    """Half a unit in the last place, and what the promise leaves beside it."""
+    """Assert that results are within half a unit in the last place (float64: one) + 2^-50."""
     for value, true in zip(np.ravel(got), exact, strict=True):
         unit = Decimal(float(np.spacing(np.abs(dtype(float(true))))))
         allowed = unit * (1 if dtype is np.float64 else Decimal("0.5"))
@@ -72,5 +72,5 @@ def test_rotation(layout, backend):
     got = rotary.apply(x[np.newaxis], start=100)[0]
     for value, true in zip(got.tolist(), exact, strict=True):
         assert abs(Decimal(value) - true) <= Decimal(2) ** -51 * Decimal(float(np.abs(x).max()))
-    # what is not turned stays
+    # values behind rotary_dim are unchanged
     assert exact[6:] == [Decimal(value) for value in x[6:].tolist()]

@@ -180,7 +180,7 @@ def test_rotary(dtype, layout, general, rng):
 
 
 def overlapping(x):
-    """Rows that overlap in memory."""
+    """Return rows that overlap in memory."""
     return np.lib.stride_tricks.as_strided(x, (2, 1, 5, 4), (8, 8, 32, 8))
 
 

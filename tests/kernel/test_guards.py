@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not pf.isa_levels(), reason="
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
-    """A kernel with guards: the kernel of this build, or one that is built for this test."""
+    """Return a kernel with guards: the kernel of this build, or a new one."""
     if _backend.kernel.DEBUG:
         return _backend.kernel
     checkout()
@@ -34,12 +34,10 @@ def kernel(tmp_path_factory):
         pytest.skip("Cython is not installed")
     folder = tmp_path_factory.mktemp("debug")
     for name in ("src", "setup.py", "pyproject.toml", "README.md", "LICENSE", "posenc_fast"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(
-            ROOT / name,
-            folder / name,
-            **({"ignore": shutil.ignore_patterns("*.so")} if copy is shutil.copytree else {}),
-        )
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.so"))
+        else:
+            shutil.copy(ROOT / name, folder / name)
     environment = os.environ | {"POSENC_FAST_DEBUG": "1", "POSENC_FAST_REQUIRE_EXT": "1"}
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
     built = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
@@ -92,7 +90,7 @@ def test_right_arguments_pass(engine):
 
 
 def calls(engine):
-    """Calls with one wrong argument each, and the name that the message must contain."""
+    """Return calls with one wrong argument each, and the name that the error must contain."""
     plan = fresh()._plans.plan(engine, "real")[0]
     lattice, _ = fresh()._plans.lattice(engine, False)
     ints = np.zeros(3, np.int64), np.zeros(3, np.int32)
@@ -131,10 +129,7 @@ def calls(engine):
         "rotate angles": (lambda: kernel.rotate(0, angles[:, :2].copy(), x, x, 1, 0), "x"),
         "rotate out": (lambda: kernel.rotate(0, angles, x, x[..., :5], 1, 0), "out"),
         "rotate type of angles": (lambda: kernel.rotate(0, angles.astype("f4"), x, x, 1, 0), "angles"),
-        "rotate_memory rows": (
-            lambda: kernel.rotate_memory(0, angles, (1, 1, 4, 6), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1), 2, 1, 0),
-            "angles",
-        ),
+        "rotate_memory rows": (lambda: kernel.rotate_memory(0, angles, (1, 1, 4, 6), *at_nothing, 2, 1, 0), "angles"),
         "rotate_rows level": (lambda: kernel.rotate_rows(9, angles, x[0], 2, None, KINDS, np.empty, 6, 0), "level"),
         "calls tokens": (lambda: compiled.rotate_memory(0, (1, 1, 99, 6), *at_nothing, 2, 1, 0), "shape"),
         "calls axis": (lambda: compiled.rotate_memory(0, (1, 1, 1, 6), *at_nothing, 3, 1, 0), "axis"),

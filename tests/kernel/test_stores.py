@@ -75,7 +75,7 @@ def test_sums_go_past_the_cache_unless_in_place():
 
 
 @linux
-def test_of_rows_of_any_positions_sums_and_float64_alone_go_past_the_cache():
+def test_rows_of_any_positions_go_past_the_cache_in_sums_and_float64():
     assert "longer to compute" in answer(written(1 << 15, 256), each=True)
     wide = written(1 << 14, 256, np.float64)
     assert answer(wide, kind=FLOAT64, each=True) == "past the cache"
@@ -120,7 +120,7 @@ def seen(monkeypatch):
 
 
 @linux
-def test_tables_are_written_so(seen):
+def test_stores_of_tables(seen):
     encoding, stores = seen
     out = written(100, 256)
     encoding.table(100, out=out, workers=-1)
@@ -133,7 +133,7 @@ def test_tables_are_written_so(seen):
     assert all("cleared" in each for each in stores)
 
 
-def test_sums_are_written_so(seen):
+def test_stores_of_sums(seen):
     encoding, stores = seen
     x = np.zeros((2, 100, 256), np.float32)
     total = encoding.add_to(x, workers=-1)
@@ -147,7 +147,7 @@ def test_sums_are_written_so(seen):
 
 
 @linux
-def test_rows_of_any_positions_are_written_so(seen):
+def test_stores_of_rows_of_any_positions(seen):
     encoding, stores = seen
     out = written(100, 256, np.float64)
     positions = np.random.default_rng(0).uniform(0, 1e6, 100)
@@ -179,7 +179,7 @@ class Merging:
 
 
 @linux
-def test_grids_are_written_so(monkeypatch):
+def test_stores_of_grids(monkeypatch):
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
     encoding = pf.join([pf.sinusoidal(128), pf.sinusoidal(128)])
     mixed = pf.join([pf.fourier_features(np.ones((64, 2))), pf.sinusoidal(128)], axes=[(0, 1), 1])

@@ -88,7 +88,7 @@ def blocks_done(workers, fail):
     [(1, 8000, 1), (64, 0, 1), (64, 999, 1), (64, 1000, 2), (64, 8000, 16), (4, 8000, 4)],
     ids=["one", "nothing", "small", "worth-a-second", "each-a-share", "all"],
 )
-def test_as_many_workers_as_are_useful(workers, size, useful):
+def test_number_of_useful_workers(workers, size, useful):
     assert _threads.useful(workers, size, worth=1000) == useful
 
 
@@ -148,15 +148,15 @@ def test_interrupt_while_threads_are_started(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
-def test_interrupt_that_another_thread_hears():
+def test_interrupt_that_another_thread_receives():
     """The system may deliver a signal to any thread, and the thread that waits for the others must notice."""
 
-    def hear(i):
+    def send(i):
         time.sleep(5e-3)
         if i == 20:
             signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 
-    done, error = blocks_done(2, hear)
+    done, error = blocks_done(2, send)
     assert type(error) is KeyboardInterrupt
     assert len(done) < 500
 
@@ -270,7 +270,7 @@ def test_end_of_the_interpreter_while_a_thread_computes():
 
 @pytest.mark.skipif(not FREE_THREADED, reason="needs a free-threaded build")
 @needs_kernel
-def test_free_threaded_stays_free_threaded():
+def test_the_kernel_does_not_enable_the_gil():
     """The kernel declares that it is safe without the GIL. Otherwise its import would enable the GIL."""
     code = "import sys, numpy; import posenc_fast as pf; pf.positional_encoding(2, 2); print(sys._is_gil_enabled())"
     result = python(code)
@@ -393,7 +393,7 @@ else:
 
 
 @pytest.mark.parametrize("first", ["import numpy", "import posenc_fast"], ids=["after-numpy", "after-the-package"])
-def test_interpreter_in_an_interpreter(first):
+def test_subinterpreter(first):
     """It works, or numpy or the kernel raises an error with a reason. The first interpreter continues as before."""
     pytest.importorskip("_testcapi")
     code = f"""if True:
@@ -474,7 +474,7 @@ def test_out_of_memory_of_matrix_products():
 
 @needs_linux
 @needs_kernel
-def test_work_space_of_the_kernel_may_be_refused():
+def test_memory_errors_of_the_work_space():
     """The address space grows a little with each call, so that one allocation after another fails."""
     code = """if True:
     import resource, types

@@ -1,1 +1,1 @@
-"""What several test modules use: exact values, interpreters of their own, optional packages, random calls."""
+"""Helpers of several test modules: exact values, new interpreters, optional packages, random calls."""

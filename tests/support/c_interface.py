@@ -1,4 +1,4 @@
-"""A client of the C interface without a compiler: the functions of ``posenc_fast.h`` by ctypes, which lets go of the GIL."""
+"""A client of the C interface without a compiler: ctypes calls the functions of ``posenc_fast.h`` without the GIL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _int, _int64, _length, _size, _double = (
     ctypes.c_size_t,
     ctypes.c_double,
 )
-# also of constants: addresses are integers here
+# pointers to constants, too, because addresses are integers here
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
 # fmt: off
@@ -55,21 +55,21 @@ class Api(ctypes.Structure):
 
 
 def pointer_of(capsule: object, name: str) -> int:
-    """The address in a capsule of that name."""
+    """Return the address in a capsule of this name."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     return int(get(capsule, name.encode()))
 
 
 def api() -> Api:
-    """The functions of the kernel."""
+    """Return the functions of the kernel."""
     from posenc_fast import _kernel
 
     return Api.from_address(pointer_of(_kernel._C_API, "posenc_fast._kernel._C_API"))
 
 
 class Handle(NamedTuple):
-    """A pointer of the interface, and the capsule that keeps it."""
+    """A pointer of the interface, and the capsule that keeps its memory."""
 
     pointer: int
     capsule: object
@@ -94,7 +94,7 @@ def address(array: np.ndarray) -> int:
 
 
 def scratch_of(size: int) -> np.ndarray:
-    """Scratch of that size, at an odd address."""
+    """Return scratch memory of this size, at an odd address."""
     return np.empty(size + 1, np.uint8)[1:]
 
 
@@ -118,7 +118,7 @@ def encode(encoding: Handle, positions: np.ndarray, out: np.ndarray) -> np.ndarr
 
 
 def add(encoding: Handle, start: int, scale: float, x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """x and out: (batches, rows, columns)."""
+    """Write scale * x + encoding to out. x and out: (batches, rows, columns)."""
     c, scratch = api(), scratch_of(api().scratch(encoding.pointer))
     places = (address(x), *x.strides[:2], address(out), *out.strides[:2])
     what = encoding.pointer, start, scale, *x.shape[:2], type_of(x)
@@ -127,7 +127,7 @@ def add(encoding: Handle, start: int, scale: float, x: np.ndarray, out: np.ndarr
 
 
 def rotate(rotary: Handle, start: int | np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """x and out: (batches, heads, tokens, head_dim); start: the first position, or those of all tokens."""
+    """Rotate x into out, (batches, heads, tokens, head_dim). start: first position, or the positions of all tokens."""
     c, scratch = api(), scratch_of(api().rotary_scratch(rotary.pointer, x.shape[2]))
     angles = np.empty(x.shape[2] * c.angles_row(rotary.pointer, type_of(x)), np.uint8)
     rest = x.shape[2], type_of(x), address(angles), address(scratch), len(scratch)

@@ -1,4 +1,4 @@
-"""The checkout around the tests: its README, documentation and tools are not there where a wheel is tested."""
+"""The checkout around the tests. A test of a wheel has no README, documentation and tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def checkout(*, whole_file: bool = False) -> Path:
-    """The root of the checkout; skips the test, or the whole file, where there is none."""
+    """Return the root of the checkout. Skip the test, or the whole file, if there is none."""
     if not (ROOT / "setup.py").is_file():
         pytest.skip("this is no checkout", allow_module_level=whole_file)
     return ROOT

@@ -1,4 +1,4 @@
-"""The command line, in this process and in one of its own."""
+"""Run the command line in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(*arguments: str) -> int:
 
 
 def command(*arguments: str, code: Sequence[str] = ("-m", "posenc_fast"), **more: Any) -> subprocess.Popen[bytes]:
-    """The same in a process of its own, where warnings are errors too."""
+    """Start the command line in a new process, with warnings as errors."""
     path = os.pathsep.join([str(Path(pf.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, **more.pop("env", {})}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
@@ -46,7 +46,7 @@ def same(file: str, expected: np.ndarray[Any, Any]) -> None:
 
 
 def safetensors(file: str, arrays: Mapping[str, tuple[str, Sequence[int], bytes]]) -> None:
-    """Write a file of arrays, each with its type, its shape and its bytes, as the format says."""
+    """Write a safetensors file of arrays, each given by type, shape and bytes."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     begin = 0
     for name, (kind, shape, data) in arrays.items():

@@ -1,4 +1,4 @@
-"""The oracle: exact values from mpmath at 300 bits, schedules written out anew, and distances in ulps."""
+"""Exact values from mpmath at 300 bits, an own implementation of schedules, and distances in ulps."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LOCK = threading.RLock()
 
 @contextlib.contextmanager
 def _working(bits):
-    """So many bits, which mpmath has for all threads at once: one after the other."""
+    """Set mpmath's working precision, under a lock, because it is global to all threads."""
     with _LOCK, mpmath.workprec(bits):
         yield
 
 
 def schedule(d, base=10000.0, freq_shift=0.0, first=1.0):
-    """Frequencies of ``sinusoidal(d, ...)`` as mpmath numbers, for each pair of columns; good for any float64."""
+    """Return the frequencies of ``sinusoidal(d, ...)`` as mpmath numbers, one for each pair of columns."""
     with _working(PRECISION + 1024):
         denominator = mpmath.mpf(d) / 2 - mpmath.mpf(freq_shift)
         count = -(-d // 2)
@@ -32,14 +32,14 @@ def schedule(d, base=10000.0, freq_shift=0.0, first=1.0):
 
 
 def number(value):
-    """An int, float or Fraction as an exact mpmath number (to 1200 bits)."""
+    """Return an int, float or Fraction as an mpmath number, exact to 1200 bits."""
     value = Fraction(value)
     with _working(1200):
         return mpmath.mpf(value.numerator) / value.denominator
 
 
 def sincos(position, frequency):
-    """sin and cos of position * frequency, to at least 200 bits also where the angle is huge."""
+    """Return sin and cos of position * frequency, to at least 200 bits, also for huge angles."""
     position = number(position)
     size = max(0, int(mpmath.mag(position)) + int(mpmath.mag(frequency))) if position and frequency else 0
     with _working(PRECISION + size):
@@ -47,10 +47,10 @@ def sincos(position, frequency):
 
 
 def fixed_point(positions, frequency):
-    """sin and cos of float or integer positions times one frequency, as long doubles, to 2^-60: for millions of samples.
+    """Return sin and cos of positions times one frequency as long doubles, to 2^-60, fast enough for millions of samples.
 
-    Turns are an integer multiple of 2^-1024; positions are integers times a power of two. Their product is exact, and
-    so is what is left of it after whole quarter turns; only that goes through a long double.
+    Turns are an integer multiple of 2^-1024, and positions are integers times a power of two. Their product is exact, and
+    so is the rest after whole quarter turns are subtracted. Only this rest is rounded to a long double.
     """
     bits, kept = 1024, 192
     with _working(PRECISION + bits):
@@ -63,7 +63,7 @@ def fixed_point(positions, frequency):
         shift = bits - kept - 2 + denominator.bit_length() - 1
         scaled = ratios.get(shift)
         if scaled is None:
-            # cut once for each binary exponent, to 192 bits more than the position has
+            # shortened once for each binary exponent, to 192 bits more than the position has
             scaled = ratios[shift] = turns >> (shift - 64)
         angle = (numerator * scaled) >> 64
         quadrant, rest = divmod(angle + half, one)
@@ -78,21 +78,21 @@ def fixed_point(positions, frequency):
 
 
 def half_ulp(value, type_name):
-    """Half a unit in the last place of an exact value, as an mpmath number."""
+    """Return half a unit in the last place of an exact value, as an mpmath number."""
     bits, least = TYPES[type_name]
     exponent = int(mpmath.mag(value)) - bits if value else least
     return mpmath.ldexp(1, max(exponent, least) - 1)
 
 
 def excess(got, exact, type_name, ulps=0.5):
-    """How far beyond ``ulps`` units in the last place a result is, as a float (negative: within)."""
+    """Return by how much the error of a result exceeds ``ulps`` units in the last place. Negative: within the bound."""
     with _working(PRECISION):
         error = abs(mpmath.mpf(float(got)) - exact)
         return float(error - 2 * ulps * half_ulp(exact, type_name))
 
 
 def report(rows):
-    """The worst offenders, in decimal and hex: rows of (excess, bound, position, column, got, exact)."""
+    """Return text about the largest errors, in decimal and hex: rows of (excess, bound, position, column, got, exact)."""
     rows = sorted(rows, key=lambda row: row[1] - row[0])[:5]
     return "\n".join(
         f"beyond by {e:.3e}, allowed {b:.3e}: position {p!r}, column {c}: got {float(g)!r} = {float(g).hex()}, "
@@ -102,15 +102,15 @@ def report(rows):
 
 
 def some_columns(rng, d, n=6):
-    """The first and last of d columns, and some others."""
+    """Return the first and last of d columns, and some others."""
     return sorted({0, d - 1, *rng.integers(0, d, n).tolist()})
 
 
 def assert_within(got, positions, columns, frequencies, type_name, *, call, scale=0, x=None):
-    """Whether results keep the bounds, tightened where measurements allow.
+    """Assert that results keep the bounds, which are tighter than promised where measurements allow it.
 
-    Promised are half an ulp + 2^-50 (measured: no more than half an ulp, but 2^-50.7 where a sum with x cancels), and for
-    float64 one ulp + 2^-60 (measured: 0.5001 ulps, and 2^-68 where a sum cancels). In encode, 2^-50 and 2^-60 are times
+    The promise is half an ulp + 2^-50 (measured: half an ulp, and 2^-50.7 if a sum with x cancels). For float64, it is
+    one ulp + 2^-60 (measured: 0.5001 ulps, and 2^-68 if a sum cancels). In encode, 2^-50 and 2^-60 are times
     min(1, a); in add_to, times max(1, scale * x).
     """
     failures = []
@@ -125,7 +125,7 @@ def assert_within(got, positions, columns, frequencies, type_name, *, call, scal
             slack *= angle if call == "encode" else 1
             ulps = 0.51 if type_name == "float64" else 0.5
             if type_name == "float64" and abs(number(position) * frequency) > 2**31:
-                # absolute, beyond 2^31
+                # the bound is absolute beyond 2^31
                 ulps, slack = 0.0, 2.0**-50 * max(1.0, float(abs(value)))
             if x is not None:
                 slack *= max(1.0, abs(scale * float(x[c])))

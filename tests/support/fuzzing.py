@@ -1,6 +1,6 @@
-"""Random calls, as hypothesis draws them: every array lies against forbidden pages (guarded.py), in any memory layout.
+"""Random calls drawn by hypothesis. Arrays have any memory layout, and end at pages without access (guarded.py).
 
-`test_fuzz.py` runs them with the suite, ``fuzz/harness.py`` for as long as one likes.
+`test_fuzz.py` runs some of them with the suite. ``fuzz/harness.py`` runs them for any time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with contextlib.suppress(ImportError):
 
     LARGEST["bfloat16"], DTYPES["bfloat16"] = 2.0**127 * (2 - 2.0**-7), np.dtype(ml_dtypes.bfloat16)
 FUNCTIONS = ("sin", "cos", "-sin", "-cos")
-# widths about which the kernel changes its way
+# widths at which the kernel changes its loops
 EDGES = [63, 64, 65, 127, 128, 129, 130, 255, 256, 257, 512]
 OUT, X, POSITIONS = guarded.Arena(1 << 18), guarded.Arena(1 << 18), guarded.Arena(1 << 16)
 
@@ -47,7 +47,7 @@ SPECIAL = [
     2**64 - 1,
 ]
 SPECIAL += [1e17, -1e40, 1.7e308, float("inf"), float("-inf"), float("nan")]
-# subnormal in one of the small types, some of them beside the middle of two of its numbers
+# numbers that are subnormal in a type of at most 32 bits, some of them near the middle of two of its numbers
 SMALL = [
     3 * 2.0**-25,
     2.0**-14 - 2.0**-30,
@@ -72,7 +72,7 @@ phases = st.one_of(st.sampled_from([0.0, 0.25, -0.5, 0.75, 4.25]), st.floats(-4,
 
 @st.composite
 def encodings(draw, axes=None):
-    """Any encoding, of one axis or of the given number of axes."""
+    """Draw any encoding, of one axis or of the given number of axes."""
     if axes is not None:
         rows = draw(st.lists(st.lists(frequencies, min_size=axes, max_size=axes), min_size=1, max_size=12))
         if draw(st.booleans()):
@@ -96,7 +96,7 @@ def encodings(draw, axes=None):
                 odd=draw(st.sampled_from(["crop", "zero"])),
                 scale=draw(amplitudes),
             )
-        except ValueError:  # a denominator of zero, or frequencies beyond float64
+        except ValueError:  # the denominator is zero, or a frequency exceeds float64
             assume(False)
     count = draw(widths) if draw(st.booleans()) else draw(st.integers(1, 6))
     some = draw(st.lists(frequencies, min_size=1, max_size=6))
@@ -112,7 +112,7 @@ def encodings(draw, axes=None):
 
 @st.composite
 def strides_of(draw, shape, itemsize, *, close=True):
-    """Strides in bytes: any order of the dimensions, either direction, gaps; rows close together if ``close``."""
+    """Draw strides in bytes: any order of dimensions, both directions, gaps. close: values of a row are adjacent."""
     steps = [0] * len(shape)
     inner = itemsize if close else itemsize * draw(st.sampled_from([1, 1, 2, 3, -1]))
     steps[-1] = inner
@@ -125,7 +125,7 @@ def strides_of(draw, shape, itemsize, *, close=True):
 
 
 def lay(draw, arena, shape, dtype, *, close=True):
-    """An array in an arena."""
+    """Place an array of drawn strides in an arena."""
     strides = draw(strides_of(shape, dtype.itemsize, close=close)) if shape else ()
     distance = draw(st.sampled_from([0, 0, dtype.itemsize, 1, 3, 64]))
     try:
@@ -135,7 +135,7 @@ def lay(draw, arena, shape, dtype, *, close=True):
 
 
 def positions_of(draw, shape):
-    """Positions of any type in any memory."""
+    """Draw positions of any type in any memory layout."""
     dtype = np.dtype(draw(st.sampled_from(POSITION_TYPES)))
     array = lay(draw, POSITIONS, shape, dtype, close=False)
     some = draw(st.lists(st.one_of(st.sampled_from(SPECIAL), st.floats(-1e6, 1e6), st.integers(-99, 99)), min_size=1))
@@ -154,7 +154,7 @@ def positions_of(draw, shape):
 
 
 def seconds(positions):
-    """Positions as float64: times in seconds."""
+    """Return positions as float64, times in seconds."""
     if positions.dtype.kind in "mM":
         counts = positions.astype(positions.dtype.newbyteorder("=")).view(np.int64).astype(np.float64)
         number = np.datetime_data(positions.dtype)
@@ -169,34 +169,34 @@ def ulp(values, name):
 
 
 def angles_of(encoding, positions):
-    """Largest |position * frequency| of each row, for positions (..., axes)."""
+    """Return the largest |position * frequency| of each row, for positions (..., axes)."""
     frequencies = encoding.frequencies.reshape(encoding.d_model, encoding.ndim)
     with np.errstate(all="ignore"):
         return (np.abs(positions.astype(np.float64)) @ np.abs(frequencies).T).max(axis=-1)
 
 
 def assert_close(got, expected, name, magnitude, angles):
-    """Both within the promised bounds of the exact value: one ulp for a rounding, two for float64, and a little."""
+    """Assert that two results differ by at most the sum of both error bounds."""
     a, b = got.astype(np.float64), expected.astype(np.float64)
-    # beyond that nothing is promised but a number, which may be too large for the type
+    # for larger angles, only a number is promised, which may exceed the type
     number = np.isfinite(a) | (np.isinf(a) & (magnitude > LARGEST[name]))
     a = np.where((angles > 2.0**53)[..., np.newaxis] & number, b, a)
     with np.errstate(all="ignore"):
         largest = np.fmax(np.abs(a), np.abs(b))
         allowed = (2 if name == "float64" else 1) * ulp(np.where(np.isfinite(largest), largest, 0), name)
         good = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed + 2.0**-48 * magnitude)
-        # the one may round to infinity where the other rounds to the largest number
+        # one may round to infinity, and the other to the largest number
         good |= np.isinf(a - b) & (np.fmin(np.abs(a), np.abs(b)) == LARGEST[name]) & (np.sign(a) == np.sign(b))
     assert good.all(), (a[~good][:5], b[~good][:5])
 
 
 def bits(array):
-    """Its bytes, with one NaN for all: which of two NaNs a sum keeps is the processor's choice."""
+    """Return the bytes of an array with all NaNs replaced by one, because processors keep different NaNs in sums."""
     return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
 
 
 def assert_rounded_once(got, wide, name, magnitude, angles):
-    """Half a unit in the last place, and a little, from what the call gives in float64: subnormals included."""
+    """Assert that got is the float64 result rounded once, also if it is subnormal."""
     a, b = got.astype(np.float64), wide
     with np.errstate(all="ignore"):
         allowed = ulp(np.where(np.isfinite(b), b, 0), name) / 2 + 2.0**-48 * magnitude
@@ -206,9 +206,9 @@ def assert_rounded_once(got, wide, name, magnitude, angles):
 
 
 def check(call, name, out, magnitude, angles, wide=None):
-    """call(out=...) writes to all of out and nothing else, what it returns without out; so does the other engine.
+    """Assert that call(out=..) writes the result of call() to out and nothing else, and that both engines agree.
 
-    wide: the same call for float64, where there is one.
+    wide: the same call for float64, if it exists.
     """
     fresh = call()
     assert fresh.dtype == DTYPES[name]
@@ -222,7 +222,7 @@ def check(call, name, out, magnitude, angles, wide=None):
 
 
 class Blocks:
-    """Blocks of a few values, so that small arrays take threads; streaming stores wherever they are possible."""
+    """Context with blocks of a few values, so that small arrays use threads, and with stores past the cache."""
 
     def __init__(self, draw):
         self.values = {}
@@ -230,7 +230,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # the other rows, too, which the loops could write so, were it worth it
+        # store past the cache also where the kernel would not, because it is slower
         self.all_past = draw(st.booleans())
 
     def __enter__(self):
@@ -285,7 +285,7 @@ def one_table(data):
     with Blocks(draw):
         try:
             encoding.table(rows, dtype=DTYPES[name], **options)
-        except ValueError:  # positions beyond 64 bits
+        except ValueError:  # positions exceed 64 bits
             assume(False)
         positions = float(options["start"]) + float(options["step"]) * np.arange(rows)[:, np.newaxis]
         check(
@@ -398,7 +398,7 @@ def one_grid(data):
         try:
             pf.grid(given, encoding)
         except (TypeError, ValueError) as error:
-            # axes of times and of numbers, or of types too far apart, in one column
+            # a column cannot mix axes of times and numbers, or of types without a common type
             if not re.search(r"cannot be added up|integers beyond 2\*\*53", str(error)):
                 raise
             assume(False)
@@ -453,14 +453,13 @@ def one_rotate(data):
 
 
 def one_c_call(data):
-    """Any arguments of a function of the C interface whose memory is there: the bits of Python's call, or an error and
-    nothing written."""
+    """A function of the C interface returns the bits of Python's call, or an error with nothing written."""
     draw = data.draw
     encoding, name = draw(encodings()), draw(names)
     dtype, function = DTYPES[name], draw(st.sampled_from(["table", "encode", "encode_int64", "add"]))
     size, width = dtype.itemsize, encoding.d_model * dtype.itemsize
     wrong = draw(st.sampled_from(["nothing", "nothing", "nothing", "rows", "stride", "place", "scratch"]))
-    # beyond the address space, or within the arena
+    # too large for the address space, or small enough for the arena
     rows = draw(st.sampled_from([-1, 2**62, 2**63 - 1]) if wrong == "rows" else st.integers(0, 9))
     if wrong == "stride":
         stride = draw(st.sampled_from([0, 1, width - size, width + 1, 2**62]))

@@ -1,4 +1,4 @@
-"""Random edits of what `check` and `from_gguf` read. No edit that matters may pass as right."""
+"""Random edits of files that `check` and `from_gguf` read. Edits with an effect must be found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.5, "high_freq_factor": 5.0,
           "original_max_position_embeddings": 2048}  # fmt: skip
-# no value is the one of the model's class
+# all values differ from the defaults of the model's class
 # fmt: off
 CONFIGS = [
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5},
@@ -32,7 +32,7 @@ CONFIGS = [
     {"model_type": "qwen3", "head_dim": 96, "rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}},
 ]
 # fmt: on
-# what an edit may leave as it is
+# an edit of these keys has no effect
 WITHOUT_EFFECT = {("rope_parameters", "rope_type")}
 
 
@@ -44,7 +44,7 @@ def frequencies_of(config):
 
 
 def misspelt(word, draw):
-    """A word with a letter left out, doubled, replaced, or exchanged with the next."""
+    """Return a word with one letter omitted, doubled, replaced, or exchanged with the next."""
     i = draw.randrange(len(word) - 1)
     one, two = word[i], word[i + 1]
     changes = (two, one * 2 + two, draw.choice("abcxyz_0") + two, two + one)
@@ -52,7 +52,7 @@ def misspelt(word, draw):
 
 
 def edited(config, draw):
-    """A config with one key that matters left out, misspelt, or of another value or type."""
+    """Return a config with one key omitted or misspelt, or with another value or type."""
     result = copy.deepcopy(config)
     places = [(key,) for key in result]
     places += [(key, inner) for key, value in result.items() if isinstance(value, dict) for inner in value]
@@ -91,7 +91,7 @@ def one_config(draw):
 
 
 def one_cut(draw):
-    """Some of the frequencies of a config, but not all."""
+    """Cut off some of the frequencies of a config."""
     base = draw.choice([1e4, 1e5, 5e5, 1e6, 1.5e5, float(draw.randrange(100, 10**7))])
     config = {"model_type": "llama", "head_dim": 2 * draw.randrange(4, 65), "rope_theta": base}
     scaling = draw.choice([None, YARN, LLAMA3, {"rope_type": "linear", "factor": 4.0}])
@@ -110,7 +110,7 @@ def one_cut(draw):
 
 
 def is_read(path):
-    """Whether `check` reads all headers and all arrays of a file."""
+    """Return whether `check` reads all headers and all arrays of a file."""
     try:
         with open_archive(path) as archive:
             for name in archive.names:
@@ -126,7 +126,7 @@ def is_read(path):
 
 
 def valid_header(draw):
-    """Entries of a header, and the number of bytes behind it."""
+    """Draw the entries of a header, and the number of bytes after it."""
     entries, begin = {"__metadata__": {"format": "pt"}}, 0
     for i in range(draw.randrange(1, 4)):
         kind, size = draw.choice([("F32", 4), ("F16", 2), ("BF16", 2), ("I64", 8), ("BOOL", 1), ("F8_E4M3", 1)])
@@ -143,7 +143,7 @@ def file_of(entries, size):
 
 
 def edited_header(entries, draw):
-    """The text of a header with one edit: of a value, of a key, or of a letter."""
+    """Return the text of a header with one edit of a value, a key or a letter."""
     name = draw.choice(list(entries)[1:])
     entry = entries[name]
     odd = [-1, 0, 1, 2, 7, 2**63, 2**64, 1e3, 1.5, False, None, "4", [], {}, "F32", "F64", "F4", "X", "\ud800"]
@@ -179,7 +179,7 @@ def edited_header(entries, draw):
 
 
 def one_header(draw):
-    """What the package safetensors refuses is refused."""
+    """Headers that the package safetensors rejects are errors."""
     import safetensors
 
     entries, size = valid_header(draw)
@@ -196,12 +196,12 @@ def one_header(draw):
 
 
 def one_archive(draw):
-    """An .npz with some bytes of its headers changed has the same arrays, or is refused."""
+    """An .npz file with changed bytes in its headers has the same arrays, or is an error."""
     arrays = {f"layers.{i}.inv_freq": frequencies_of(CONFIGS[0]) for i in range(draw.randrange(1, 3))}
     file = io.BytesIO()
     np.savez(file, **arrays)
     data = bytearray(file.getvalue())
-    # not the numbers themselves, which have a checksum
+    # only headers: the numbers have a checksum
     headers = [i for i in range(len(data)) if i < 200 or i > len(data) - 300]
     for i in draw.sample(headers, draw.randrange(1, 4)):
         data[i] = draw.randrange(256)
@@ -233,7 +233,7 @@ GGUF = {
 
 
 def edit_gguf_key(draw):
-    """A misspelt key is an error that names the key; it is never left out."""
+    """A misspelt key is an error that names the key."""
     key = draw.choice(list(GGUF))
     other = misspelt(key, draw)
     if other in GGUF:
@@ -261,7 +261,7 @@ CASES = {name: _case(edit) for name, edit in EDITS.items()}
 
 
 def run(name, count, seed):
-    """Draw so many edits."""
+    """Check this number of random edits."""
     draw = random.Random(seed)
     for _ in range(count):
         EDITS[name](draw)

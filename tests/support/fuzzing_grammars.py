@@ -1,4 +1,4 @@
-"""What is written can be read, as hypothesis draws it: cells of CSV files, recipes, configs, and numbers of any type."""
+"""Round trips of values drawn by hypothesis: cells of CSV files, recipes, configs, and numbers of any type."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ columns = st.one_of(
     st.lists(times, min_size=1, max_size=9),
 )  # fmt: skip
 FREQUENCIES = np.array([1.0, 0.01])
-# no number or date begins so, and no missing value, infinity or byte order mark is among them
+# no number, date, missing value, infinity or byte order mark begins with these letters
 odd_cells = st.text("ghjkqwxz!?#*~", min_size=1, max_size=9)
 
 
 def text_of(draw, rows, delimiter):
-    """A file's text, as Python's writer of CSV writes it."""
+    """Return the text that Python's csv module writes for the rows."""
     file = io.StringIO()
     csv.writer(
         file,
@@ -47,11 +47,11 @@ def text_of(draw, rows, delimiter):
 
 
 def encoded(text, delimiter, *options):
-    """Exit status of `encode` for a file of that text, what it says of errors, and the rows, or None."""
+    """Return the exit status of `encode` for a file of this text, its error text, and the rows or None."""
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
         source, target = Path(folder, "in.csv"), Path(folder, "out.npy")
         source.write_text(text, encoding="utf-8", newline="")
-        # times need frequencies that are given one by one, or periods
+        # for times, the command needs given frequencies or periods
         np.save(Path(folder, "frequencies.npy"), FREQUENCIES)
         options = (*options, "--frequencies", str(Path(folder, "frequencies.npy")))
         arguments = ["encode", str(source), "--d-model", "4", "--dtype", "float64", "-o", str(target), *options]
@@ -62,7 +62,7 @@ def encoded(text, delimiter, *options):
 
 
 def one_column(data):
-    """What a writer writes is read as the positions that it stands for; the kind of a column is that of its first cell."""
+    """A written column is read as the same positions. Its first cell decides between numbers and times."""
     values = data.draw(columns)
     delimiter = data.draw(st.sampled_from([",", ";", "\t", "|"]))
     cells = [value.isoformat() if isinstance(value, datetime) else repr(value) for value in values]
@@ -74,7 +74,7 @@ def one_column(data):
 
 
 def one_odd_cell(data):
-    """One cell that is none is one error, of one line that has the cell, and no file."""
+    """An invalid cell is an error of one line that contains the cell. No file is written."""
     values = data.draw(st.lists(st.integers(-99, 99), min_size=2, max_size=9))
     place, odd = data.draw(st.integers(1, len(values) - 1)), data.draw(odd_cells)
     rows = [[odd if i == place else value] for i, value in enumerate(values)]
@@ -119,7 +119,7 @@ schedules = st.one_of(
 
 
 def one_recipe(data):
-    """A recipe rebuilds what it is of; so does a repr that is not shortened, and a pickle."""
+    """A recipe, a complete repr and a pickle rebuild the value."""
     names = {**{name: getattr(pf, name) for name in pf.__all__}, "Fraction": Fraction}
     value = data.draw(st.one_of(fuzzing.encodings(), rotaries(), schedules.map(pf.fourier_features)))
     again = eval(value.recipe, names)
@@ -139,7 +139,7 @@ UNRELATED = st.dictionaries(st.text("bcdfgklmnsuvwxyz", min_size=3, max_size=8),
 
 
 def one_config(data):
-    """Neither the order of its keys, nor keys that speak of something else, nor an integer for a float change a Rotary."""
+    """The order of keys, unrelated keys, and integers in place of floats do not change the Rotary of a config."""
     draw = data.draw
 
     def written(config):
@@ -158,7 +158,7 @@ TYPES = ["i1", "u1", "<i2", ">i2", "<i4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f
 
 
 def one_type(data):
-    """Numbers of any type have the rows of the same numbers as fractions: bits and all up to 2**53, else to an ulp."""
+    """Numbers of any type have the rows of equal fractions: the same bits up to 2**53, else to one ulp."""
     kind = np.dtype(data.draw(st.sampled_from(TYPES)))
     if kind.kind == "f":
         values = np.array(data.draw(st.lists(st.floats(-6e4, 6e4), min_size=1, max_size=6))).astype(kind)

@@ -1,4 +1,4 @@
-"""Arguments and files of any kind, as hypothesis draws them: a result, or an error that says what is wrong."""
+"""Arguments and files of any kind, drawn by hypothesis: each gives a result or an error with a reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Number(float):
 
 
 class Unwilling:
-    """Fails whatever is asked of it."""
+    """Raises an error for every operation."""
 
     def __getattr__(self, name):
         raise ValueError("unwilling")
@@ -42,7 +42,7 @@ class Unwilling:
 
 
 # fmt: off
-# no number here is a size that could be had, but for small ones
+# numbers are small, or too large for the size of an array
 JUNK = [
     None, True, False, 0, 1, -1, 3, 2.5, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 1j, 2**62, 2**64, -(2**63) - 1,
     10**400, Fraction(1, 3), Decimal("NaN"), "", "1", "sin", "float16", "bfloat16", "python", b"1", Text("float32"),
@@ -57,7 +57,7 @@ JUNK = [
     np.array([1, 2, 3], "f2"), np.array([1, 2, 3], "i1"), np.ones((3, 4), np.float32, order="F"),
 ]
 ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
-# waves of weeks and years: between a number and a date there are few of them to search, of seconds there are billions
+# slow waves, so that `locate` has few wavelengths to search between a small number and a date
 LONG = pf.fourier_features([1e-5, 1e-7])
 GOOD = {
     "d_model": 4, "length": 3, "count": 2, "first": 1.0, "last": 2.0, "frequencies": [1.0, 0.5], "encodings": [ONE, ONE],
@@ -65,7 +65,7 @@ GOOD = {
 }
 # fmt: on
 
-# each callable with its required and its optional parameters
+# functions, with their required and optional parameters
 FUNCTIONS = [
     (pf.sinusoidal, "d_model", "base freq_shift first frequencies layout functions odd scale"),
     (pf.positional_encoding, "length d_model", "start step base layout dtype out workers"),
@@ -88,7 +88,7 @@ FUNCTIONS += [(encoding.locate, "encoded", "low high") for encoding in (LONG, TW
 
 
 def one_argument_list(data):
-    """Whatever the arguments are: a result, or a TypeError or ValueError, and nothing written before it."""
+    """Random arguments give a result, or a TypeError or ValueError with nothing written."""
     call, required, optional = data.draw(st.sampled_from(FUNCTIONS))
     names = required.split() + optional.split()
     bad = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from(JUNK), min_size=1, max_size=3))
@@ -115,7 +115,7 @@ TOKENS = [
 
 
 def header(descr, order, shape, version, rest):
-    """The beginning of a .npy file."""
+    """Return the beginning of a .npy file."""
     text = f"{{'descr': {descr!r}, 'fortran_order': {order}, 'shape': {shape}, }}".encode()
     return b"\x93NUMPY" + version + len(text).to_bytes(2, "little") + text + rest
 
@@ -136,7 +136,7 @@ contents = st.one_of(lines, packed, headers, st.binary(max_size=60).map(b"PAR1".
 
 
 def one_file(data):
-    """The command line makes a file or says in one line why not, and leaves nothing else behind."""
+    """The command line writes a file, or an error of one line, and leaves no other file."""
     content = data.draw(contents)
     options = data.draw(
         st.lists(
@@ -186,7 +186,7 @@ spans = st.one_of(
 
 
 def value_of(position):
-    """The exact number that is meant, or None."""
+    """Return the exact number of a value, or None."""
     if position is None or position is np.ma.masked:
         return None
     if isinstance(position, (np.datetime64, np.timedelta64)):
@@ -208,7 +208,7 @@ def value_of(position):
 
 
 def packed(draw, given):
-    """The same positions in another container."""
+    """Return the same positions in another container."""
     forms = ["list", "tuple", "nested", "objects", "masked"]
     with contextlib.suppress(ImportError):
         import pandas as pd
@@ -229,7 +229,7 @@ def packed(draw, given):
         present = [p for p in given if p is not None]
         if min(present, default=0) < 0 and max(present, default=0) >= 2**63:
             return pd.Series(objects, dtype=object)
-        # pandas itself would round them on the way from a list
+        # pandas would round them when it reads the list
         whole = np.array([p or 0 for p in given], np.int64 if max(present, default=0) < 2**63 else np.uint64)
         return pd.arrays.IntegerArray(whole, np.array([p is None for p in given]))
     if form == "stamps":
@@ -238,7 +238,7 @@ def packed(draw, given):
 
 
 def one_kind_of_positions(data):
-    """Every position in every container is encoded as the exact number that it is, and alike by every call."""
+    """Positions in every container are encoded exactly, and all calls agree."""
     draw = data.draw
     encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
     if draw(st.booleans()):

@@ -1,5 +1,7 @@
-"""Memory between two pages that cannot be touched, filled with a pattern: a read or write beyond it ends the process,
-and a write beside an array in it shows."""
+"""Memory between two pages without access, filled with a pattern.
+
+Access outside of the memory ends the process. A write next to an array changes the pattern.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ _NO_ACCESS = 0
 
 
 class Arena:
-    """``size`` bytes with a page before and a page after them that may neither be read nor written."""
+    """``size`` bytes, with a page before and a page after them that cannot be read or written."""
 
     def __init__(self, size: int) -> None:
         page = mmap.PAGESIZE
@@ -30,7 +32,7 @@ class Arena:
         self._mine = np.zeros(self.size, np.bool_)
 
     def place(self, shape, dtype, *, strides=None, at_end=True, distance=0):
-        """An array whose last (or first) byte is ``distance`` bytes from the forbidden page; everything else is pattern."""
+        """Return an array that ends (or begins) ``distance`` bytes from a page without access. Fill the rest."""
         dtype = np.dtype(dtype)
         if strides is None:
             strides = tuple(dtype.itemsize * int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
@@ -48,5 +50,5 @@ class Arena:
         return np.ndarray(shape, dtype, self.bytes, offset, strides)
 
     def untouched(self) -> bool:
-        """Whether the bytes beside the array placed last still have the pattern."""
+        """Return whether all bytes around the last array still have the pattern."""
         return bool((self.bytes[~self._mine] == PATTERN).all())

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-# where a package's name is not that of its module
+# packages whose name differs from their module
 PACKAGES = {"dateutil": "python-dateutil", "sklearn": "scikit-learn"}
 
 
 def optional(name: str) -> Any:
-    """The module; skips by the name of the package that is not installed, and fails with POSENC_FAST_REQUIRE_EXTRAS=1."""
+    """Import a module. If a package is missing, skip with its name, or fail with POSENC_FAST_REQUIRE_EXTRAS=1."""
     with skipped_without(name):
         return importlib.import_module(name)
 
 
 @contextlib.contextmanager
 def skipped_without(name: str) -> Iterator[None]:
-    """Skip, or fail, where something that a block imports is not installed, as `optional` does."""
+    """Skip or fail like `optional` if a package that the block imports is not installed."""
     try:
         yield
     except ImportError as error:
@@ -32,7 +32,7 @@ def skipped_without(name: str) -> Iterator[None]:
 
 
 def missing(error: BaseException, name: str) -> str:
-    """Of what was to be imported by a name, the package that is not there: the first error of those that led to this one."""
+    """Return the missing package: the first error in the chain names it. name: default."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
     module = (getattr(error, "name", None) or name).partition(".")[0]

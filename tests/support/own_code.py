@@ -1,4 +1,4 @@
-"""Ten lines of one's own: programs for sinusoidal rows, cosines and sines, and rotations, right ones and with one fault each."""
+"""Small programs for sinusoidal rows, cosines and sines, and rotations: correct ones, and ones with a fault each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HALVES = [DTYPES[name] for name in ("bfloat16", "float16") if name in DTYPES]
 
 
 class Style(NamedTuple):
-    """Rows of a width in one of the usual forms, computed with numbers of a type."""
+    """A width, column order, schedule and dtype of a program for sinusoidal rows."""
 
     d: int
     layout: str = "interleaved"
@@ -57,7 +57,7 @@ class Style(NamedTuple):
         return rows
 
     def rows(self, positions: Any, frequencies: Any = None, of_cosines: Any = None) -> np.ndarray:
-        """Right rows, but for other frequencies."""
+        """Return rows, of other frequencies if they are given."""
         angles = self.angles(positions, frequencies)
         others = angles if of_cosines is None else self.angles(positions, of_cosines)
         return self.columns(np.sin(angles), np.cos(others))
@@ -113,7 +113,7 @@ def alike(function: Any) -> Any:
     )
 
 
-# the name that the report is to have, and the program
+# the fault that the report must name, and the program
 # fmt: off
 SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
     "rows one too far": ("start", of_positions(lambda p: p + 1)),
@@ -225,7 +225,7 @@ ROTARIES = {
 
 
 class Turns(NamedTuple):
-    """Cosines and sines of a Rotary, and the rotation, in numbers of a type."""
+    """A program for the cosines and sines of a Rotary, and for the rotation, in one dtype."""
 
     rotary: pf.Rotary
     dtype: Any = np.float64
@@ -235,7 +235,7 @@ class Turns(NamedTuple):
         return np.arange(self.rotary.rotary_dim // 2, dtype=np.float64)
 
     def powers(self, exponents: Any) -> np.ndarray:
-        """Powers of the base, with the scaling of the frequencies."""
+        """Return powers of the base, with the scaling of the frequencies."""
         dim, base = self.rotary.rotary_dim, self.rotary.base
         plain = pf.Rotary(dim, base=base).frequencies
         return base ** -np.asarray(exponents) * (self.rotary.frequencies / plain)
@@ -346,7 +346,7 @@ def _partners(x: np.ndarray, layout: str, signs: tuple[int, int] = (-1, 1)) -> n
 
 
 def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any:
-    """A rotation as x * cos + partner * sin, of which parts are of the other layout."""
+    """Return a rotation x * cos + partner * sin, with some parts in the other layout."""
 
     def fault(turns: Turns) -> Any:
         own, dim = turns.rotary.layout, turns.rotary.rotary_dim

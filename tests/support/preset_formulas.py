@@ -1,7 +1,7 @@
-"""The formulas of presets, written out anew from their sources in plain float64 NumPy.
+"""The formulas of presets in plain float64 NumPy, written from the sources that the docstrings of presets name.
 
-Each function takes positions, of shape (n,) or (n, axes), and the preset's arguments, and returns (n, columns); None
-where the source has no such width. Where the formula's source is, the preset's docstring says.
+Each function has positions, of shape (n,) or (n, axes), and the preset's arguments, and returns (n, columns), or None
+if the source does not support the width.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ PI = np.pi
 
 
 def down(count, base, denominator):
-    """base^(-i/denominator); a single frequency is 1."""
+    """Return base^(-i/denominator). A single frequency is 1."""
     return np.array([1.0]) if count == 1 else np.array([base ** (-(i / denominator)) for i in range(count)])
 
 
 def vaswani(d, base=10000.0):
-    """base^(-2i/d), of odd widths too."""
+    """Return base^(-2i/d), also for odd widths."""
     return np.array([base ** (-2 * i / d) for i in range((d + 1) // 2)])
 
 
 def endpoint(d, base=10000.0):
-    """From 1 to exactly 1/base."""
+    """Return frequencies from 1 to exactly 1/base."""
     return down(d // 2, base, d // 2 - 1)
 
 
 def half(d, base=10000.0):
-    """base^(-i/(d//2))."""
+    """Return base^(-i/(d//2))."""
     return down(d // 2, base, d // 2) if d > 3 else np.ones(d // 2)
 
 
@@ -43,7 +43,7 @@ def outer(p, w):
 
 
 def sin_cos(p, w, w2=None):
-    """Sines, then cosines."""
+    """Return sines, then cosines."""
     return np.hstack([np.sin(outer(p, w)), np.cos(outer(p, w if w2 is None else w2))])
 
 
@@ -52,7 +52,7 @@ def cos_sin(p, w):
 
 
 def in_turn(p, w, first=np.sin, second=np.cos):
-    """sin, cos, sin, cos, .."""
+    """Return sin, cos, sin, cos, .."""
     return np.stack([first(outer(p, w)), second(outer(p, w))], axis=2).reshape(len(p), -1)
 
 
@@ -60,23 +60,23 @@ FUNCTIONS = {"sin": np.sin, "-sin": lambda angles: -np.sin(angles), "cos": np.co
 
 
 def zeros(rows, d):
-    """Columns of zeros up to the width."""
+    """Append columns of zeros up to the width."""
     return np.hstack([rows, np.zeros((len(rows), d - rows.shape[1]))])
 
 
 def only(divisor, formula):
-    """No other widths than multiples."""
+    """Support only widths that are multiples."""
     return lambda p, *widths, **options: None if widths and widths[0] % divisor else formula(p, *widths, **options)
 
 
 def beside(p, columns, w, axes):
-    """The columns of some axes side by side, with frequencies of all or of each."""
+    """Return the columns of some axes side by side, with frequencies for all axes or for each."""
     w = w if isinstance(w, list) else [w] * len(axes)
     return np.hstack([columns(p[:, axis], own) for axis, own in zip(axes, w, strict=True)])
 
 
 def bands(p, w, order):
-    """Sines and cosines of every axis and frequency in an order of a(xis), f(requency) and s(ine or cosine)."""
+    """Return sines and cosines of all axes and frequencies, ordered by a(xis), f(requency) and s(ine or cosine)."""
     values = np.stack([np.sin(p[:, :, None] * w), np.cos(p[:, :, None] * w)], axis=3)
     return values.transpose(0, *("afs".index(letter) + 1 for letter in order)).reshape(len(p), -1)
 
@@ -331,7 +331,7 @@ def timm_fourier(p, n=64, max_res=224, linear_bands=False, in_pixels=True):
 
 
 def graphcast(p):
-    """Without the rounding of the progress to float32."""
+    """Compute GraphCast's features without rounding the progress to float32."""
     seconds, longitude = p.T
     year = np.mod(seconds / 86400 / 365.24219, 1)
     day = np.mod(np.mod(seconds, 86400) / 86400 + np.deg2rad(longitude) / (2 * PI), 1)
@@ -345,7 +345,7 @@ def plr(x, weight):
 
 
 def pbld(x, weight, bias):
-    """As batched products of (features, batch, 1) and (features, 1, k)."""
+    """Compute batched products of (features, batch, 1) and (features, 1, k)."""
     angles = 2 * PI * x.T[..., None] @ weight[:, None] + bias[:, None]
     return np.cos(angles).transpose(1, 0, 2).reshape(len(x), -1)
 
@@ -386,7 +386,7 @@ def call(*arguments, **options):
     return arguments, options
 
 
-# axes, formula, and arguments to call both with; an argument list whose formula is None must be refused
+# axes, formula, and arguments for both. If the formula returns None, the preset must raise an error
 # fmt: off
 WITH_ARGUMENTS = {
     "alphafold3": (1, lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),
@@ -440,5 +440,5 @@ WITH_ARGUMENTS = {
     "tiny_cuda_nn": (3, lambda p, n=12: bands(p, PI * 2.0 ** np.arange(n), "afs"), [call(), call(1)]),
 }
 # fmt: on
-# all that they do is in the recorded outputs
+# presets that only the recorded outputs test
 RECORDED = ("geoclip", "k_diffusion_fourier", "mp_fourier", "score_sde_fourier", "tancik")

@@ -24,7 +24,7 @@ def program(distribution: str, path: str, *unused: str) -> Any:
 
     The file runs as it is. Packages above it are not imported, so that their other files need nothing. Modules named
     in `unused`, which the file imports but the function under test does not call, are empty while it is imported.
-    Skips where something is not installed, as `optional` does.
+    Skip if a package is not installed, as `optional` does.
     """
     with skipped_without(distribution):
         root = Path(str(importlib.metadata.distribution(distribution).locate_file("")))
@@ -42,7 +42,7 @@ def program(distribution: str, path: str, *unused: str) -> Any:
 
 @contextlib.contextmanager
 def _modules(replaced: dict[str, ModuleType]) -> Iterator[None]:
-    """Replace modules in a block; what it imports from below them is forgotten afterwards."""
+    """Replace modules inside a block. Modules that the block imports from their packages are removed at its end."""
     tops = {name.partition(".")[0] for name in replaced}
 
     def below() -> dict[str, ModuleType]:
@@ -59,7 +59,7 @@ def _modules(replaced: dict[str, ModuleType]) -> Iterator[None]:
 
 
 class _Unused(ModuleType):
-    """An empty module, of which any name can be imported; other files of its folder are imported as they are."""
+    """An empty module that has any name. Other files of its folder are imported unchanged."""
 
     def __init__(self, name: str, root: Path) -> None:
         super().__init__(name)
@@ -67,7 +67,7 @@ class _Unused(ModuleType):
         self.__path__ = [str(folder)] if folder.is_dir() else []
 
     def __getattr__(self, name: str) -> Any:
-        # of a file the import system asks for the name first
+        # the import system looks for an attribute before it looks for a file
         if name.startswith("__") or importlib.machinery.PathFinder.find_spec(name, self.__path__):
             raise AttributeError(name)
         return mock.MagicMock(name=f"{self.__name__}.{name}")

@@ -1,4 +1,4 @@
-"""Tensors that several tests of torch need, and their values as arrays; functions import torch when they are called."""
+"""Tensors for several tests of torch. torch is imported on first use."""
 
 from __future__ import annotations
 
