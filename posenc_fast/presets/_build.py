@@ -77,7 +77,8 @@ def power(base: float | Fraction, exponent: float | Fraction) -> float:
     return float(exact.power(base, exponent))
 
 
-def _single(frequencies: Any) -> bool:
+def _is_float32(frequencies: Any) -> bool:
+    """Return whether the argument of a preset asks for float32 frequencies, or raise an error if it is invalid."""
     return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
@@ -85,8 +86,9 @@ def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Schedule:
     """Return frequencies ``first * base ** (-i / (count - shift))``, exact or by a recipe's float32 operations."""
+    # also checks the arguments
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
-    if not _single(frequencies):
+    if not _is_float32(frequencies):
         return schedule
     rounded = recipe(count, float(base), float(count - shift)) if count > 1 else np.ones(count, np.float32)
     return float32_frequencies(rounded * np.float32(first))
@@ -108,7 +110,7 @@ def sinusoids(
     """Return an Encoding of `sinusoidal`, or the same with the frequencies of a recipe."""
     settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
     count = d // 2 if odd == "zero" else -(-d // 2)
-    if not _single(frequencies) or recipe is None or count == 0:
+    if not _is_float32(frequencies) or recipe is None or count == 0:
         return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
     # `sinusoidal` divides exponents by d / 2 - shift, `spectrum` by its count - shift
     pairs = count if odd == "zero" else d / 2

@@ -515,6 +515,7 @@ def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Gr
 def _times(family: Family, frames: int, seconds: float) -> Array:
     """Return the times of frames, multiplied in float32 as in the source. They are rounded down unless exact_times."""
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
+    # the omni models round twice
     times = counts * np.float32(seconds) * np.float32(rate) if family.marked else counts * np.float32(seconds * rate)
     if family.exact_times:
         return times
