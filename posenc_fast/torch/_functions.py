@@ -66,9 +66,9 @@ def table(
         rows = operators.table(to_text(encoding), length, start, step, torch_type, precision, workers)
         return _copied(rows, out)
     result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
-    into = None if out is None else _written(out)
+    out_array = None if out is None else _written(out)
     array = encoding.table(
-        length, start=start, step=step, dtype=result_type, precision=precision, out=into, workers=workers
+        length, start=start, step=step, dtype=result_type, precision=precision, out=out_array, workers=workers
     )
     return tensors.tensor_of(array) if out is None else _result(array, out)
 
@@ -193,7 +193,7 @@ def add_to(
             text = to_text(encoding)
             total = operators.add_encoding(x, text, start, positions, x_scale, precision, step, workers)
             return _copied(total, out)
-        values, position_array, into = _arrays(x, positions, out)
+        values, position_array, out_array = _arrays(x, positions, out)
         array = encoding.add_to(
             values,
             start=start,
@@ -201,7 +201,7 @@ def add_to(
             positions=position_array,
             x_scale=x_scale,
             precision=precision,
-            out=into,
+            out=out_array,
             workers=workers,
         )
         return _result(array, out)
@@ -330,9 +330,9 @@ def rotate(
         if not direct and tensors.needs_operator(x, positions):
             _check_operands(x, positions)
             return _copied(operators.rotate(x, to_text(rotary), start, positions, *options, workers), out)
-        values, position_array, into = _arrays(x, positions, out)
+        values, position_array, out_array = _arrays(x, positions, out)
         return _result(
-            operators.rotated_by_positions(rotary, values, position_array, start, *options, into, workers), out
+            operators.rotated_by_positions(rotary, values, position_array, start, *options, out_array, workers), out
         )
 
     direct = tensors.is_direct(x, positions)
@@ -397,8 +397,8 @@ def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
     """Return x, positions and out as arrays. x and out become one array if they are the same tensor."""
     values = tensors.array_of(x, "x")
     position_array = None if positions is None else tensors.array_of(positions, "positions")
-    into = _written(out)
-    return values, position_array, values if out is x else into
+    out_array = _written(out)
+    return values, position_array, values if out is x else out_array
 
 
 def _written(out: Any) -> npt.NDArray[Any] | None:
