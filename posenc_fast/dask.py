@@ -102,12 +102,12 @@ def table(
     rows = count_of(length, "length", 0)
     result_type = wanted_type(dtype)
     check_precision(precision)
-    first, each = progression(start, step, rows)
+    first, exact_step = progression(start, step, rows)
     return da.map_blocks(
         _table_block,
         encoding=encoding,
         first=first,
-        each=each,
+        exact_step=exact_step,
         result_type=result_type,
         precision=precision,
         chunks=_normalize(chunks, (rows,), encoding.d_model, result_type),
@@ -185,6 +185,7 @@ def encode(
             raise ValueError(
                 f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition the column"
             )
+        # raise an error for an unsupported type now, not when the rows are computed
         _encode_column(example[:0], **options)
         return positions.map_partitions(_encode_column, meta=np.empty((0, d_model), result_type), **options)
     check_type(positions.dtype)
@@ -193,26 +194,27 @@ def encode(
             f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
         )
     shape = positions.shape if axes == 1 else positions.shape[:-1]
+    # result_chunks divides (.., d_model), position_chunks divides (..) or (.., axes)
     if isinstance(positions, np.ndarray):
-        divided = _normalize("auto" if chunks is None else chunks, shape, d_model, result_type)
+        result_chunks = _normalize("auto" if chunks is None else chunks, shape, d_model, result_type)
     elif chunks is None:
-        divided = (*positions.chunks[: len(shape)], (d_model,))
+        result_chunks = (*positions.chunks[: len(shape)], (d_model,))
     elif np.isnan(shape).any():
         raise ValueError(
             f"chunks={chunks!r} cannot divide positions of shape {shape}; call positions.compute_chunk_sizes() first"
         )
     else:
-        divided = _normalize(chunks, shape, d_model, result_type)
-    before = divided[:-1] if axes == 1 else (*divided[:-1], (axes,))
+        result_chunks = _normalize(chunks, shape, d_model, result_type)
+    position_chunks = result_chunks[:-1] if axes == 1 else (*result_chunks[:-1], (axes,))
     if isinstance(positions, np.ndarray):
-        positions = da.from_array(positions, chunks=before)
+        positions = da.from_array(positions, chunks=position_chunks)
     elif chunks is not None or (axes > 1 and positions.numblocks[-1] > 1):
-        positions = positions.rechunk(before)
+        positions = positions.rechunk(position_chunks)
     return positions.map_blocks(
         _encode_block,
-        chunks=divided,
+        chunks=result_chunks,
         new_axis=[positions.ndim] if axes == 1 else None,
-        meta=_meta(len(divided), result_type),
+        meta=_meta(len(result_chunks), result_type),
         **options,
     )
 
@@ -260,7 +262,7 @@ def grid(
     coordinates = _grid.coordinates_of(axes, encoding.ndim)
     order = _grid.order_of(indexing, encoding.ndim)
     result_type = wanted_type(dtype)
-    shape = tuple(_grid.length_of(coordinates[a]) for a in order)
+    shape = tuple(_grid.length_of(coordinates[axis]) for axis in order)
     return da.map_blocks(
         _grid_block,
         encoding=encoding,
@@ -278,14 +280,14 @@ def grid(
 def _table_block(
     encoding: Encoding,
     first: Fraction | int,
-    each: Fraction | int,
+    exact_step: Fraction | int,
     result_type: np.dtype[Any],
     precision: Precision,
     block_info: Any = None,
 ) -> Array:
     begin, end = map(int, block_info[None]["array-location"][0])
-    start: Any = first + begin * each
-    step: Any = each
+    start: Any = first + begin * exact_step
+    step: Any = exact_step
     return encoding.table(end - begin, start=start, step=step, dtype=result_type, precision=precision)
 
 
@@ -306,7 +308,7 @@ def _grid_block(
 ) -> Array:
     location = block_info[None]["array-location"]
     order = _grid.order_of(indexing, encoding.ndim)
-    parts = [_grid.part_of(coordinates[a], slice(*map(int, location[order[a]]))) for a in range(encoding.ndim)]
+    parts = [_grid.part_of(coordinates[axis], slice(*map(int, location[order[axis]]))) for axis in range(encoding.ndim)]
     return _grid.filled(parts, encoding, order, result_type)
 
 
@@ -328,15 +330,15 @@ def _normalize(
     """Return the chunks of an array of this shape in Dask's notation, and one chunk for the columns."""
     if isinstance(chunks, bool):
         raise TypeError(f"chunks must be a number of rows, not {chunks!r}")
-    divided = chunks
+    chunks_by_axis = chunks
     if isinstance(chunks, (int, np.integer, str)):
-        divided = (chunks,) * len(shape)
+        chunks_by_axis = (chunks,) * len(shape)
     elif isinstance(chunks, (tuple, list)) and len(shape) == 1 and len(chunks) > 1:
         # sizes of all chunks of the only dimension
-        divided = (tuple(chunks),)
+        chunks_by_axis = (tuple(chunks),)
     try:
         result: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(
-            (*divided, (d_model,)), shape=(*shape, d_model), dtype=result_type
+            (*chunks_by_axis, (d_model,)), shape=(*shape, d_model), dtype=result_type
         )
         if min((size for sizes in result for size in sizes), default=0) < 0:
             raise ValueError("sizes must not be negative")

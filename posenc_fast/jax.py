@@ -251,14 +251,14 @@ def rotate(
     axis = count_of(seq_axis, "seq_axis", -x.ndim)
     if axis >= x.ndim - 1 or axis == -1:
         raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
+    # from the end, so that batch axes in front do not change it
     axis = axis - x.ndim if axis >= 0 else axis
-    others = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
-    tokens, traced = _tokens(others, x.shape[axis], rotary.ndim, start, positions, partly=True)
+    lead = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
+    tokens, traced = _tokens(lead, x.shape[axis], rotary.ndim, start, positions, partly=True)
     return _call(_Rotation(rotary, axis, inverse, precision, x.ndim, tokens), x, *traced)
 
 
-# ---- arguments
-# --------------------------------------------------------------------------------------------------------
+# ---- arguments ------------------------------------------------------------------------------------------------------
 
 
 def _check(value: Any, cls: type, name: str) -> None:
@@ -318,7 +318,8 @@ class _Tokens:
         if traced:
             return np.asarray(traced[0])
         if self.array is None:
-            return self.start  # type: ignore[no-any-return]
+            start: int | float = self.start
+            return start
         dtype, shape, memory = self.array
         return np.frombuffer(memory, dtype).reshape(shape)
 
@@ -343,12 +344,14 @@ def _tokens(
         _check_positions(positions, axes)
     else:
         positions = _static(positions, axes)
-    behind = (axes,) if axes > 1 else ()
-    groups = positions.ndim - 1 - len(behind)
-    fits = groups >= 0 and positions.shape == (*lead[:groups], length, *behind)
-    if not fits or not (partly or groups in (0, len(lead))):
+    coordinates = (axes,) if axes > 1 else ()
+    # number of axes before the axis of the tokens
+    before = positions.ndim - 1 - len(coordinates)
+    accepted = before >= 0 if partly else before in (0, len(lead))
+    if not accepted or positions.shape != (*lead[:before], length, *coordinates):
         raise ValueError(
-            f"positions has shape {positions.shape}, but must have {(length, *behind)} or {(*lead, length, *behind)}"
+            f"positions has shape {positions.shape}, but must have {(length, *coordinates)} or "
+            f"{(*lead, length, *coordinates)}"
         )
     if is_traced:
         return _Tokens(False, positions.ndim), (positions,)
@@ -392,12 +395,13 @@ class _Rows:
         if _is_zero(direction):
             return _zeros(self.result(positions))
         wide = np.dtype(jnp.promote_types(_wide(self.dtype), positions.dtype))
-        along = (direction[..., None] if self.encoding.ndim == 1 else direction).astype(wide)
+        # tangents of the coordinates, (.., axes)
+        directions = (direction[..., None] if self.encoding.ndim == 1 else direction).astype(wide)
         slopes = (
             _call(_Rows(derivative_of(self.encoding, axis), wide, self.precision), positions)
             for axis in range(self.encoding.ndim)
         )
-        return sum(slope * along[..., axis, None] for axis, slope in enumerate(slopes)).astype(self.dtype)
+        return sum(slope * directions[..., axis, None] for axis, slope in enumerate(slopes)).astype(self.dtype)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -440,15 +444,18 @@ class _Angles:
 
     def __call__(self, *traced: Any) -> Array:
         positions = self.tokens.positions(*traced)
-        if self.tokens.is_start and traced:
-            rows = np.empty((*np.shape(positions), self.length, self.rotary.rotary_dim), self.dtype)
-            for index in np.ndindex(np.shape(positions)):
-                rows[index] = self._rows(self.length, start=int(np.asarray(positions)[index]))
-            return rows
-        return self._rows(self.length, start=positions) if self.tokens.is_start else self._rows(positions)
+        if not self.tokens.is_start:
+            return self._rows(positions)
+        if not traced:
+            return self._rows(self.length, start=positions)
+        starts = np.asarray(positions)
+        rows = np.empty((*starts.shape, self.length, self.rotary.rotary_dim), self.dtype)
+        for index in np.ndindex(starts.shape):
+            rows[index] = self._rows(self.length, start=int(starts[index]))
+        return rows
 
-    def _rows(self, positions: Any, **start: Any) -> Array:
-        cos, sin = self.rotary.tables(positions, dtype=np.float64, precision=self.precision, **start)
+    def _rows(self, positions_or_length: Any, start: Any = 0) -> Array:
+        cos, sin = self.rotary.tables(positions_or_length, start=start, dtype=np.float64, precision=self.precision)
         if self.inverse:
             squares = cos * cos + sin * sin
             cos, sin = cos / squares, -sin / squares
@@ -456,10 +463,10 @@ class _Angles:
 
     def result(self, *traced: Any) -> Any:
         """Return the shape and dtype of the result."""
-        lead = (self.length,)
+        tokens = (self.length,)
         if traced and not self.tokens.is_start:
-            lead = traced[0].shape if self.rotary.ndim == 1 else traced[0].shape[:-1]
-        return jax.ShapeDtypeStruct((*lead, self.rotary.rotary_dim), self.dtype)
+            tokens = traced[0].shape if self.rotary.ndim == 1 else traced[0].shape[:-1]
+        return jax.ShapeDtypeStruct((*tokens, self.rotary.rotary_dim), self.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         """Return the tangent of the result."""
@@ -499,7 +506,8 @@ class _Sum:
         """Return the tangent of the result."""
         x, wide = primals[0], _wide(primals[0].dtype)
         total = jnp.zeros(x.shape, wide) if _is_zero(tangents[0]) else tangents[0].astype(wide) * self.x_scale
-        if len(primals) == 2 and not self.tokens.is_start:
+        positions_are_traced = len(primals) == 2 and not self.tokens.is_start
+        if positions_are_traced:
             total = total + _Rows(self.encoding, wide, self.precision).tangent(primals[1:], tangents[1:])
         return total.astype(x.dtype)
 
@@ -528,22 +536,24 @@ class _Rotation:
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
         """Return the tangent of the result."""
-        moving = [i for i, tangent in enumerate(tangents) if not _is_zero(tangent)]
-        if not moving:
+        varying = [i for i, tangent in enumerate(tangents) if not _is_zero(tangent)]
+        if not varying:
             return _zeros(self.result(*primals))
 
-        def formula(*operands: Any) -> Any:
-            others = list(primals)
-            for i, operand in zip(moving, operands, strict=True):
-                others[i] = operand
-            return self._formula(*others)
+        def formula(*varying_operands: Any) -> Any:
+            operands = list(primals)
+            for i, operand in zip(varying, varying_operands, strict=True):
+                operands[i] = operand
+            return self._formula(*operands)
 
-        return jax.jvp(formula, tuple(primals[i] for i in moving), tuple(tangents[i] for i in moving))[1]
+        _, tangent = jax.jvp(formula, tuple(primals[i] for i in varying), tuple(tangents[i] for i in varying))
+        return tangent
 
     def _formula(self, x: Any, *traced: Any) -> Any:
         """Return x rotated by jax operations, with cosines and sines of a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
+        # (length, rotary_dim), perhaps with batch axes in front: add axes for the heads
         rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
@@ -557,30 +567,56 @@ class _Rotation:
 
 def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *traced: Any) -> Array:
     """Return ``call.compute(x, ..)`` for x and positions that may have batch axes in front, which broadcast."""
-    positions, tokens = call.tokens.positions(*traced), call.tokens
-    lead, own = x.shape[: x.ndim - call.ndim], x.shape[x.ndim - call.ndim :]
+    positions = call.tokens.positions(*traced)
     if not isinstance(positions, np.ndarray):
         return call.compute(x, start=positions)
-    if tokens.is_start:
-        if positions.size == 1:
-            return call.compute(x, start=int(positions.reshape(())))
-        lead = np.broadcast_shapes(lead, positions.shape)
-        x, positions = np.broadcast_to(x, lead + own), np.broadcast_to(positions, lead)
-        result = np.empty(x.shape, x.dtype)
-        for index in np.ndindex(lead):
-            result[index] = call.compute(x[index], start=int(positions[index]))
-        return result
-    batches = positions.shape[: positions.ndim - tokens.ndim]
-    shape = positions.shape[positions.ndim - tokens.ndim :]
-    lead, behind = np.broadcast_shapes(lead, batches), shape[1:] if axes > 1 and tokens.ndim == 2 else ()
-    x = np.broadcast_to(x, lead + own)
-    if math.prod(batches) == 1 and tokens.ndim == (2 if axes > 1 else 1):
+    batch, shape = _split_batch(x.shape, call.ndim)
+    if call.tokens.is_start:
+        return _from_starts(call, x, positions, batch, shape)
+    return _at_positions(call, axes, x, positions, batch, shape)
+
+
+def _split_batch(shape: tuple[int, ...], ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the batch axes of a shape, and the last ``ndim`` axes."""
+    return shape[: len(shape) - ndim], shape[len(shape) - ndim :]
+
+
+def _from_starts(
+    call: _Sum | _Rotation, x: Array, starts: Array, batch: tuple[int, ...], shape: tuple[int, ...]
+) -> Array:
+    """Return the result for x of shape (*batch, *shape), with a start for each element of the batch."""
+    if starts.size == 1:
+        return call.compute(x, start=int(starts.reshape(())))
+    batch = np.broadcast_shapes(batch, starts.shape)
+    x, starts = np.broadcast_to(x, batch + shape), np.broadcast_to(starts, batch)
+    result = np.empty(x.shape, x.dtype)
+    for index in np.ndindex(batch):
+        result[index] = call.compute(x[index], start=int(starts[index]))
+    return result
+
+
+def _at_positions(
+    call: _Sum | _Rotation,
+    axes: int,
+    x: Array,
+    positions: Array,
+    batch: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> Array:
+    """Return the result for x of shape (*batch, *shape), with positions that may have batch axes of their own."""
+    batch_of_positions, tokens = _split_batch(positions.shape, call.tokens.ndim)
+    # tokens is (length,) or (length, axes), or has axes of x before
+    shared = len(tokens) == (2 if axes > 1 else 1)
+    batch = np.broadcast_shapes(batch, batch_of_positions)
+    x = np.broadcast_to(x, batch + shape)
+    if math.prod(batch_of_positions) == 1 and shared:
         # the same positions for all of x
-        return call.compute(x, positions=positions.reshape(shape))
-    positions = np.broadcast_to(positions, lead + shape)
-    if isinstance(call, _Sum) and tokens.ndim - len(behind) == 1:
-        between = [1] * (len(own) - 2)
-        positions = np.broadcast_to(positions.reshape(*lead, *between, *shape), (*x.shape[:-1], *behind))
+        return call.compute(x, positions=positions.reshape(tokens))
+    positions = np.broadcast_to(positions, batch + tokens)
+    if isinstance(call, _Sum) and shared:
+        # add_to needs the positions of all rows
+        between = [1] * (len(shape) - 2)
+        positions = np.broadcast_to(positions.reshape(*batch, *between, *tokens), (*x.shape[:-1], *tokens[1:]))
     return call.compute(x, positions=positions)
 
 
@@ -601,13 +637,13 @@ def _wide(dtype: Any) -> np.dtype[Any]:
 
 def _call(call: Any, *operands: Any) -> Any:
     """Return the result of a call: directly if jax traces no operand, else by a differentiable callback."""
-    if any(isinstance(each, jax.core.Tracer) for each in operands):
+    if any(isinstance(operand, jax.core.Tracer) for operand in operands):
         return _traced(call, *operands)
     return jnp.asarray(call(*operands))
 
 
 def _by_callback(call: Any, *operands: Any) -> Any:
-    if any(isinstance(each, jax.core.Tracer) for each in operands):
+    if any(isinstance(operand, jax.core.Tracer) for operand in operands):
         return jax.pure_callback(call, call.result(*operands), *operands, vmap_method="expand_dims")
     return jnp.asarray(call(*operands))
 

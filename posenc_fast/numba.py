@@ -68,6 +68,7 @@ class _Api(ctypes.Structure):
         (
             "add",
             ctypes.CFUNCTYPE(
+                # the error; encoding, start, x_scale, batch, rows and type; address and two strides of x, and of out
                 *(_int, _pointer, _int64, ctypes.c_double, _length, _length, _int),
                 *(_pointer, _length, _length, _pointer, _length, _length),
                 *_scratch,
@@ -81,7 +82,9 @@ class _Api(ctypes.Structure):
         (
             "rotate",
             ctypes.CFUNCTYPE(
-                _int, _pointer, _pointer, _int, _pointer, _pointer, _pointer, _pointer, _pointer, *_scratch
+                # the error; rotary, angles and type; shape; address and strides of x, and of out
+                *(_int, _pointer, _pointer, _int, _pointer, _pointer, _pointer, _pointer, _pointer),
+                *_scratch,
             ),
         ),
     )
@@ -161,8 +164,8 @@ def _type_of_array(array: Any) -> Any:
     return float64 if array.dtype == types.float64 else float32
 
 
-def _array_check(axes: int, *, written: bool) -> Any:
-    """Return an overload that rejects arrays of another ndim, and read-only arrays if the function writes them."""
+def _out_check(axes: int) -> Any:
+    """Return a function of an array that rejects arrays of another ndim and read-only arrays at compilation."""
 
     def check(array: Any) -> Any:
         raise NotImplementedError("only in compiled functions")
@@ -171,7 +174,7 @@ def _array_check(axes: int, *, written: bool) -> Any:
     def check_type(array: Any) -> Any:
         if isinstance(array, types.Array) and array.ndim != axes:
             raise errors.TypingError(f"posenc_fast.numba expects an array of {axes} axes here, not of {array.ndim}")
-        if isinstance(array, types.Array) and written and not array.mutable:
+        if isinstance(array, types.Array) and not array.mutable:
             raise errors.TypingError("posenc_fast.numba cannot write to a read-only array")
 
         def nothing(array: Any) -> Any:
@@ -182,7 +185,8 @@ def _array_check(axes: int, *, written: bool) -> Any:
     return check
 
 
-_check_out2, _check_out3, _check_out4 = (_array_check(axes, written=True) for axes in (2, 3, 4))
+# the digit is the number of axes
+_check_out2, _check_out3, _check_out4 = _out_check(2), _out_check(3), _out_check(4)
 
 
 def _start_of(start: Any) -> int:
@@ -192,6 +196,7 @@ def _start_of(start: Any) -> int:
 
 @overload(_start_of)
 def _start_of_type(start: Any) -> Any:
+    # a variable, because mypy narrows start to a type without attributes after a condition
     is_integer = isinstance(start, types.Integer)
     if not is_integer:
         raise errors.TypingError(
@@ -343,6 +348,7 @@ def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
     if x.shape != out.shape or _type_of(x) != _type_of(out):
         raise ValueError("x and out must have the same shape and dtype")
     kind, tokens = _type_of(x), x.shape[2]
+    # angles_row is in bytes
     angles = np.empty(tokens * _angles_row(rotary, kind) // 8, np.float64)
     scratch = np.empty(_rotary_scratch(rotary, tokens), np.uint8)
     _check(_angles(rotary, _start_of(start), tokens, kind, angles.ctypes.data, scratch.ctypes.data, scratch.size))

@@ -18,7 +18,7 @@ Examples
 from __future__ import annotations
 
 import datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,14 @@ def __dir__() -> list[str]:
 
 # the arguments that periods replace, and their defaults
 _SCHEDULE = {"d_model": 16, "base": 10000.0, "freq_shift": 0.0, "first": 1.0}
+
+
+class _Column(NamedTuple):
+    """An input column. name: for errors. letter: "M" for timestamps, "m" for durations, else ""."""
+
+    name: str
+    values: Any
+    letter: str
 
 
 class PositionalEncoder(TransformerMixin, BaseEstimator):
@@ -169,14 +177,14 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         wanted_type(self.dtype)
         columns = self._columns(X, reset=True)
         self._check_times(columns, schedule if isinstance(schedule, Cycles) else None)
-        clocks = [clock_of(column, name) if letter == "M" else None for name, column, letter in columns]
+        clocks = [clock_of(column.values, column.name) if column.letter == "M" else None for column in columns]
         if isinstance(schedule, Cycles):
-            for name, column, _ in columns:
-                schedule.check(column, name)
+            for column in columns:
+                schedule.check(column.values, column.name)
             self.encoding_ = schedule.encoding
         else:
-            positions = [convert(column, 1, name).rounded() for name, column, _ in columns]
-            self.range_ = np.array([(np.fmin.reduce(each), np.fmax.reduce(each)) for each in positions])
+            positions = [convert(column.values, 1, column.name).rounded() for column in columns]
+            self.range_ = np.array([(np.fmin.reduce(numbers), np.fmax.reduce(numbers)) for numbers in positions])
             self.encoding_ = schedule
         # for each column, whether it has a zone, and the zone; None for columns that are not times
         self._clocks = clocks
@@ -204,14 +212,14 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         columns, d, result_type = self._columns(X, reset=False), len(self._endings()), wanted_type(self.dtype)
         cycles = None if self.periods is None else self._cycles()
         self._check_times(columns, cycles)
-        zones = [self._zone(i, *column) for i, column in enumerate(columns)]
-        result = np.empty((len(columns[0][1]), len(columns) * d), result_type)
-        for i, (name, column, _) in enumerate(columns):
+        zones = [self._zone(i, column) for i, column in enumerate(columns)]
+        result = np.empty((len(columns[0].values), len(columns) * d), result_type)
+        for i, (name, values, _) in enumerate(columns):
             out = result[:, i * d : (i + 1) * d]
             if cycles is not None:
-                cycles.encode(column, result_type, out, name=name, zone=zones[i])
+                cycles.encode(values, result_type, out, name=name, zone=zones[i])
             else:
-                encode(self.encoding_._plans, convert(column, 1, name), result_type, out)
+                encode(self.encoding_._plans, convert(values, 1, name), result_type, out)
         return result
 
     def inverse_transform(self, X: Any) -> Any:
@@ -262,19 +270,20 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"X has {values.shape[1]} columns, but must have {len(columns)}, as transform returns")
         labels: list[str] = [] if self.periods is None else self._cycles().labels
         features = _check_feature_names_in(self).tolist()
-        parts = [values[:, i * width : (i + 1) * width] for i in range(len(features))]
+        # the encoded columns of each feature
+        blocks = [values[:, i * width : (i + 1) * width] for i in range(len(features))]
         if self.periods is None:
-            result = np.stack([self._located(i, part) for i, part in enumerate(parts)], axis=1)
+            result = np.stack([self._located(i, block) for i, block in enumerate(blocks)], axis=1)
         else:
             features = [f"{feature}_{label}" for feature in features for label in labels]
             result = np.hstack(
-                [_parts_of_cycles(part, columns[i * width :], self.layout) for i, part in enumerate(parts)]
+                [_parts_of_cycles(block, columns[i * width :], self.layout) for i, block in enumerate(blocks)]
             )
         if names is None:
             return result
-        return (
-            type(X)(result, columns=features, index=X.index) if hasattr(X, "iloc") else type(X)(result, schema=features)
-        )
+        if hasattr(X, "iloc"):
+            return type(X)(result, columns=features, index=X.index)
+        return type(X)(result, schema=features)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Return the names of the output columns: ``time_sin0, time_cos0, ..``, or ``time_day_sin, ..``.
@@ -295,7 +304,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        return np.array([f"{name}_{each}" for name in names for each in self._endings()], dtype=object)
+        return np.array([f"{name}_{ending}" for name in names for ending in self._endings()], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -321,7 +330,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"pass periods or {name}={schedule[name]!r}, not both")
         return cycles
 
-    def _check_times(self, columns: list[tuple[str, Any, str]], cycles: Cycles | None) -> None:
+    def _check_times(self, columns: list[_Column], cycles: Cycles | None) -> None:
         """Raise an error for timestamps without periods, or with numbers as periods, which would count seconds."""
         for name, _, letter in columns:
             if cycles is not None:
@@ -329,33 +338,41 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             elif letter == "M":
                 raise ValueError(f"periods is missing, but {name} has timestamps; pass periods, such as ['day', '24h']")
 
-    def _zone(self, i: int, name: str, column: Any, letter: str) -> datetime.tzinfo | None:
+    def _zone(self, i: int, column: _Column) -> datetime.tzinfo | None:
         """Return the zone that a column of times had in `fit`; raise an error if only one of the two has a zone."""
-        fitted = self._clocks[i]
-        if self.timezone is not None or letter != "M" or fitted is None:
+        clock = self._clocks[i]
+        if self.timezone is not None or column.letter != "M" or clock is None:
             return None
-        has_zone, _ = clock_of(column, name)
-        if has_zone != fitted[0]:
-            here, there = ("a time zone" if each else "no time zone" for each in (has_zone, fitted[0]))
+        had_zone, zone = clock
+        has_zone, _ = clock_of(column.values, column.name)
+        if has_zone != had_zone:
+            now, before = ("a time zone", "no time zone") if has_zone else ("no time zone", "a time zone")
             raise ValueError(
-                f"{name} has {here}, but had {there} in fit; give a zone to both or none, for example with "
+                f"{column.name} has {now}, but had {before} in fit; give a zone to both or none, for example with "
                 ".dt.tz_localize of pandas or .dt.replace_time_zone of polars"
             )
-        return fitted[1]
+        return zone
 
     def _endings(self) -> list[str]:
         """Return the name endings of the output columns of one input column."""
         if self.periods is not None:
             return self._cycles().columns
+        functions, frequencies = self._order()
+        return [f"{('sin', 'cos')[function]}{i}" for function, i in zip(functions, frequencies, strict=True)]
+
+    def _order(self) -> Array:
+        """Return the function (0 for sine) and the frequency of each column, (2, d_model), without periods."""
         d = self.encoding_.d_model
-        return [f"{('sin', 'cos')[f]}{i}" for f, i in columns_of([-(-d // 2), d // 2], self.layout).T]
+        return columns_of([-(-d // 2), d // 2], self.layout)
 
     def _located(self, feature: int, rows: Floats) -> Floats:
         """Return the positions of one column's rows within the range of `fit`."""
         low, high = self.range_[feature].tolist()
         name, d = _check_feature_names_in(self)[feature], self.encoding_.d_model
-        pairs = columns_of([-(-d // 2), d // 2], self.layout)[1] < d // 2
-        longest = max(self.encoding_.wavelengths[pairs].tolist(), default=0.0)
+        # if the width is odd, the last sine has no cosine
+        _, frequency_of_column = self._order()
+        in_pairs = frequency_of_column < d // 2
+        longest = max(self.encoding_.wavelengths[in_pairs].tolist(), default=0.0)
         if np.isnan(low):
             raise ValueError(f"column {name!r} cannot be recovered: all its positions were missing in fit")
         if high - low >= longest:
@@ -365,15 +382,13 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             )
         return self.encoding_.locate(rows, low=low, high=high)[0]
 
-    def _columns(self, X: Any, *, reset: bool) -> list[tuple[str, Any, str]]:
-        """Check columns as scikit-learn does, and return name, column, and "M", "m" or "" for each.
-
-        The name is for error messages. "M" stands for timestamps, "m" for durations.
-        """
+    def _columns(self, X: Any, *, reset: bool) -> list[_Column]:
+        """Check columns as scikit-learn does, and return them."""
         labelled = _columns_of_frame(X)
         if labelled is None:
             values = validate_data(self, X, reset=reset, ensure_all_finite="allow-nan")
-            return [("X", column, values.dtype.kind if values.dtype.kind in "mM" else "") for column in values.T]
+            letter = values.dtype.kind if values.dtype.kind in "mM" else ""
+            return [_Column("X", column, letter) for column in values.T]
         # check columns one by one: one array of times, integers and real numbers would have dtype object
         validate_data(self, X, reset=reset, skip_check_array=True)
         if not labelled:
@@ -385,7 +400,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             # times are never infinite
             numbers = np.zeros(len(converted)) if converted.letter else converted.rounded()
             check_array(numbers[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
-            columns.append((name, column, converted.letter))
+            columns.append(_Column(name, column, converted.letter))
         return columns
 
 
@@ -403,6 +418,7 @@ def _columns_of_frame(X: Any) -> list[tuple[Any, Any]] | None:
 def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     """Return the part of each cycle, (rows, k), from its sine and cosine."""
     count = rows.shape[1] // 2
+    # (rows, k, 2): sine and cosine of each cycle
     pairs = rows.reshape(-1, count, 2) if layout == "interleaved" else rows.reshape(-1, 2, count).swapaxes(1, 2)
     at_centre = np.argwhere((pairs == 0).all(axis=2))
     if len(at_centre):
@@ -411,14 +427,14 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
         raise ValueError(
             f"X has 0 in row {row} of {names[sine]!r} and in its cosine, so the part of the cycle is undefined"
         )
-    turn = fourier_features(periodic([1]))
+    cycle_of_1 = fourier_features(periodic([1]))
     # project each pair onto the circle; scale it first, so that its squares neither overflow nor underflow
     pairs = np.ldexp(pairs, -np.frexp(np.abs(pairs).max(axis=2, keepdims=True))[1])
     pairs = pairs / np.sqrt((pairs**2).sum(axis=2, keepdims=True))
-    parts = turn.locate(pairs, low=0, high=1)[0]
+    parts = cycle_of_1.locate(pairs, low=0, high=1)[0]
     # a result at an end of the interval may be clipped: search again with the ends on the other side
     ends = (parts == 0) | (parts == 1)
-    parts[ends] = turn.locate(pairs[ends], low=-0.5, high=0.5)[0]
+    parts[ends] = cycle_of_1.locate(pairs[ends], low=-0.5, high=0.5)[0]
     parts = parts - np.floor(parts)
     # rounding turns a tiny negative part into 1, which is 0 on the circle
     return np.where(parts == 1, 0.0, parts)

@@ -35,9 +35,10 @@ _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 def _subnormal(rng: np.random.Generator) -> float:
     """Return a position close to the middle of two subnormal numbers of a dtype. Its sine is close to it as well."""
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
+    # a subnormal number, or the middle of two, in units of the smallest positive number
     middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
-    near = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
-    return float(rng.choice([-1, 1]) * math.ldexp(middle * near, least))
+    factor = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
+    return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
 
 
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
@@ -107,8 +108,12 @@ def verify(
     while rounds < len(RANGES) * len(encodings) or time.monotonic() - begin < seconds:
         draw = list(RANGES.values())[rounds % len(RANGES)]
         first = draw(rng)
-        whole = isinstance(first, np.integer)
-        positions = first + np.arange(ROWS, dtype=first.dtype) if whole else [draw(rng) for _ in range(ROWS)]
+        positions: Any
+        if isinstance(first, np.integer):
+            # consecutive, for a table
+            positions = first + np.arange(ROWS, dtype=first.dtype)
+        else:
+            positions = [draw(rng) for _ in range(ROWS)]
         sample = _Sample(*encodings[rounds // len(RANGES) % len(encodings)], np.array(positions), rng)
         for name in names:
             x = sample.noise.astype(float_type(name))
@@ -131,15 +136,16 @@ class _Sample:
         self, encoding: Encoding, frequencies: Sequence[Decimal], positions: Array, rng: np.random.Generator
     ) -> None:
         self.encoding, self.positions, self.x_scale = encoding, positions, math.sqrt(encoding.d_model)
-        self.exact = {"encode": _oracle.rows(positions.tolist(), frequencies, encoding.d_model)}
-        self.exact["table"] = self.exact["encode"]
-        scaled = _oracle.scaled(self.exact["encode"])
+        # by call; `add` adds the sums
+        rows = _oracle.rows(positions.tolist(), frequencies, encoding.d_model)
+        self.exact = {"table": rows, "encode": rows}
+        scaled = _oracle.scaled(rows)
         self.scaled: dict[str, Any] = {"table": scaled, "encode": scaled}
         self.angles = np.abs(np.outer(positions.astype(np.float64), np.repeat([float(f) for f in frequencies], 2)))
         self.angles = self.angles[:, : encoding.d_model]
         self.noise = rng.normal(size=self.angles.shape)
         # row 0: the sum nearly cancels, which shows lost digits; row 1: the sum is the encoding
-        self.noise[0] = [-float(value) / self.x_scale for value in self.exact["encode"][0]]
+        self.noise[0] = [-float(value) / self.x_scale for value in rows[0]]
         self.noise[1] = 0
 
     def add(self, x: Array) -> None:
@@ -150,37 +156,45 @@ class _Sample:
 
     def rows(self, call: str, name: str, x: Array) -> Array:
         """Return the rows that the active engine computes for the positions."""
-        result_type, start = float_type(name), self.positions[0].item()
+        result_type = float_type(name)
         if call == "encode":
             return self.encoding.encode(self.positions, dtype=result_type)
         if call == "add_to":
             return self.encoding.add_to(x, positions=self.positions, x_scale=self.x_scale)
-        if isinstance(start, int):
-            return self.encoding.table(ROWS, start=start, dtype=result_type)
+        if self.positions.dtype.kind in "iu":
+            # consecutive, see `verify`
+            return self.encoding.table(ROWS, start=self.positions[0].item(), dtype=result_type)
         return np.concatenate([self.encoding.table(1, start=p, dtype=result_type) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str) -> Finding:
         """Compare rows with the exact rows, and the errors with the bounds of docs/accuracy.md."""
+        # all arrays have the shape of rows; the exact values are exact + exact_low, times 2^up
         up, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
         # scale a value, its exact value and its bound by the same power of two, so that subnormal numbers lose nothing
         errors = np.abs((np.ldexp(values, up) - exact) - exact_low)
         bits, least = _FORMATS[name]
-        half = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
+        half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
         largest = self.largest if call == "add_to" else np.ones(rows.shape)
-        small = np.minimum(1.0, self.angles) if call == "encode" else largest
+        # sizes to which the second part of the bounds is relative
+        size = np.minimum(1.0, self.angles) if call == "encode" else largest
         if name == "float64":
-            near = self.angles <= 2.0**31
-            allowed = np.where(near, 2 * half + np.ldexp(2.0**-60 * small, up), np.ldexp(2.0**-50 * largest, up))
+            bound = 2 * half_ulp + np.ldexp(2.0**-60 * size, up)
+            bound_of_large_angles = np.ldexp(2.0**-50 * largest, up)
+            allowed = np.where(self.angles <= 2.0**31, bound, bound_of_large_angles)
             judged = self.angles <= 2.0**53
         else:
-            allowed = half + np.ldexp(2.0**-50 * small, up)
+            allowed = half_ulp + np.ldexp(2.0**-50 * size, up)
             judged = np.ones(rows.shape, np.bool_)
         # NaN counts as an infinite error
         shares = np.where(judged, np.nan_to_num(errors / allowed, nan=math.inf), 0.0)
         row, column = np.unravel_index(int(shares.argmax()), shares.shape)
-        position, exactly = self.positions[row].item(), self.exact[call][row][column]
         worst = Worst(
-            self.encoding, position, int(column), float(values[row, column]), exactly, float(shares[row, column])
+            encoding=self.encoding,
+            position=self.positions[row].item(),
+            column=int(column),
+            value=float(values[row, column]),
+            exact=self.exact[call][row][column],
+            share=float(shares[row, column]),
         )
         return Finding(int(judged.sum()), worst)

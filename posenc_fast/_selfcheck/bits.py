@@ -50,8 +50,9 @@ def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
 def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
     """Return numbers of any dtype, with about as many digits as the dtype."""
     # float64 has more digits than the other dtypes
-    fine = _integers(int(np.prod(shape)), seed, 40 if dtype.itemsize == 8 else 10).reshape(shape)
-    return (fine / 2.0 ** (36 if dtype.itemsize == 8 else 6)).astype(dtype)
+    bits, places = (40, 36) if dtype.itemsize == 8 else (10, 6)
+    integers = _integers(int(np.prod(shape)), seed, bits).reshape(shape)
+    return (integers / 2.0**places).astype(dtype)
 
 
 def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
@@ -165,11 +166,12 @@ def _images() -> list[Encoding]:
 
 @functools.cache
 def _pool(dtype: np.dtype[Any]) -> Array:
+    """Return numbers of a dtype, from which `_values_of_pool` copies: they take longer to compute than to copy."""
     return _values((1 << 16,), dtype, 5)
 
 
-def _some(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
-    """Return a copy of values of `_pool`."""
+def _values_of_pool(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
+    """Return a copy of values of `_pool`, beginning at an index that depends on the seed."""
     first = 61 * seed % 32768
     return _pool(dtype)[first : first + math.prod(shape)].reshape(shape).copy()
 
@@ -219,7 +221,7 @@ def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
 
 def _sums(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
-        x = _some((2, 7, width), t, width)
+        x = _values_of_pool((2, 7, width), t, width)
         # sums that cancel, and negative zeros
         x[:, 3] = -encoding.encode(4096.0, dtype=t)
         x[:, 4] = -0.0
@@ -232,15 +234,16 @@ def _sums(t: np.dtype[Any]) -> Iterator[Array]:
 
 def _middles(t: np.dtype[Any]) -> Iterator[Array]:
     """Yield values as close to the middle of two numbers of the dtype as float64 allows (for float64: any values)."""
-    places = {8: 53, 4: 24, 2: 11 if t == np.float16 else 8}[t.itemsize]
+    significant_bits = {8: 53, 4: 24, 2: 11 if t == np.float16 else 8}[t.itemsize]
     for k in range(40):
         frequencies = (1 + np.abs(_integers(100, 2 * k, 30))) / 2.0**30
         position = float(_integers(1, k, 18)[0]) / 2.0**8
         phases = np.arange(200) % 2 / 4
         values = Encoding(np.repeat(frequencies, 2), phases).encode(position, dtype=np.float64)
-        between = np.abs(_integers(200, 2 * k + 1, places - 1)) + 2.0 ** (places - 1) + 0.5
+        # integers of this number of bits, and a half: they lie between two numbers of the dtype
+        middles = np.abs(_integers(200, 2 * k + 1, significant_bits - 1)) + 2.0 ** (significant_bits - 1) + 0.5
         # replace invalid amplitudes, so that a broken engine shows as a wrong hash, not as an error
-        amplitudes = np.nan_to_num(between / 2.0**places / values, nan=1.0, posinf=1.0, neginf=1.0)
+        amplitudes = np.nan_to_num(middles / 2.0**significant_bits / values, nan=1.0, posinf=1.0, neginf=1.0)
         yield Encoding(np.repeat(frequencies, 2), phases, amplitudes).encode([position] * 3, dtype=t)
 
 
@@ -248,11 +251,13 @@ def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
     single = np.dtype(np.float32)
     for rotary in _rotaries():
         d = rotary.head_dim
-        x = _some((2, 3, d), t, d)
+        x = _values_of_pool((2, 3, d), t, d)
         # signed zeros, and values far from 1
         x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
-        x[1, 2] = _some((d,), single, d) * np.float32(2.0 ** (11 if t == np.float16 else 118 if d % 4 else 95))
-        cosines, sines = (_some((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))
+        # of any size that the dtype can hold
+        exponent = 11 if t == np.float16 else 118 if d % 4 else 95
+        x[1, 2] = _values_of_pool((d,), single, d) * np.float32(2.0**exponent)
+        cosines, sines = (_values_of_pool((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))
         yield rotary.apply_tables(x, cosines, sines)
         yield rotary.apply_tables(x, cosines, sines, out=x)
 
@@ -270,7 +275,7 @@ def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
         yield encoding.encode(np.arange(-500, 500) * 10800, dtype=t)
         yield encoding.encode(np.arange(-300, 300) * 5.25, dtype=t)
         yield encoding.table(100, start=-50, dtype=t)
-        yield encoding.add_to(_some((60, encoding.d_model), t, 3), start=-30)
+        yield encoding.add_to(_values_of_pool((60, encoding.d_model), t, 3), start=-30)
 
 
 def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
@@ -345,10 +350,10 @@ def expected(part: int | str) -> dict[str, str]:
 
 def report() -> bool:
     """Compare the bits of every engine of this machine with the expected hashes. Print the result, and return it."""
-    calls, loops, same = expected(SHORT), expected("loops"), True
+    short_calls, loops, same = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         with _backend.use_backend(backend, isa):
-            same &= _compare(engine, f"backend or level {engine}, ", dict(hashes(SHORT)), calls)
+            same &= _compare(engine, f"backend or level {engine}, ", dict(hashes(SHORT)), short_calls)
             if isa is not None:
                 same &= _compare(
                     f"{engine} at all widths", f"backend or level {engine}, loops, ", dict(hashes_of_loops()), loops
@@ -357,8 +362,8 @@ def report() -> bool:
 
 
 def _compare(title: str, prefix: str, digests: dict[str, str], right: dict[str, str]) -> bool:
-    other = [name for name, digest in digests.items() if right.get(name) != digest]
-    print(f"{title:21} {len(digests) - len(other):3} of {len(digests):3} hashes are those of all machines")
-    for name in other:
+    broken = [name for name, digest in digests.items() if right.get(name) != digest]
+    print(f"{title:21} {len(digests) - len(broken):3} of {len(digests):3} hashes are those of all machines")
+    for name in broken:
         print(f"BROKEN: {prefix}{name}: other bits than on other machines")
-    return not other
+    return not broken

@@ -34,7 +34,8 @@ def sums(encoded: Sequence[Row], x: npt.NDArray[Any], scale: float) -> list[Row]
         factor = Decimal(scale)
         values = x.astype(np.float64).tolist()
         return [
-            [e + factor * Decimal(v) for e, v in zip(*both, strict=True)] for both in zip(encoded, values, strict=True)
+            [exact + factor * Decimal(value) for exact, value in zip(encoded_row, x_row, strict=True)]
+            for encoded_row, x_row in zip(encoded, values, strict=True)
         ]
 
 

@@ -52,15 +52,14 @@ class Comparison(NamedTuple):
 
 def compare(side: Side) -> Comparison:
     """Check that the values of both sides agree, then time the sides alternately, on one thread each."""
-    got = side.ours()
-    error = float(np.abs(got.astype(np.float64) - side.numpy()).max())
+    values = side.ours()
+    error = float(np.abs(values.astype(np.float64) - side.numpy()).max())
     if not error <= side.tolerance:
         raise RuntimeError(f"{side.name}: the two sides differ by {error:.3g}")
     times = _timing.alternate({"ours": side.ours, "numpy": side.numpy}, RUNS)
-    middle = _timing.medians(times)
-    ours, numpy = (1e9 * middle[name] / got.size for name in ("ours", "numpy"))
-    spread = _timing.ratio(times, "numpy", "ours")
-    return Comparison(side.name, ours, numpy, spread.low, spread.high)
+    medians, ratio = _timing.medians(times), _timing.ratio(times, "numpy", "ours")
+    ours, numpy = (1e9 * medians[name] / values.size for name in ("ours", "numpy"))
+    return Comparison(side.name, ours, numpy, ratio.low, ratio.high)
 
 
 def sides() -> Iterator[Side]:
@@ -114,9 +113,10 @@ def float32_formula(length: int, d_model: int) -> Array:
 def formula(encoding: Encoding, positions: Floats) -> Floats:
     """Return the rows of any encoding of one axis by the float64 formula, as in `reference.vaswani_numpy`."""
     table = np.zeros((len(positions), encoding.d_model))
-    heard = encoding.amplitudes != 0
-    for phase in np.unique(encoding.phases[heard]):
-        columns = _regular(np.flatnonzero((encoding.phases == phase) & heard))
+    # columns of amplitude 0 stay 0
+    nonzero = encoding.amplitudes != 0
+    for phase in np.unique(encoding.phases[nonzero]):
+        columns = _as_slice(np.flatnonzero((encoding.phases == phase) & nonzero))
         angles = positions[:, np.newaxis] * encoding.frequencies[columns]
         values = np.cos(angles) if phase == 0.25 else np.sin(angles + 2 * np.pi * phase if phase else angles)
         amplitudes = encoding.amplitudes[columns]
@@ -124,7 +124,7 @@ def formula(encoding: Encoding, positions: Floats) -> Floats:
     return table
 
 
-def _regular(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
+def _as_slice(columns: npt.NDArray[np.intp]) -> slice | npt.NDArray[np.intp]:
     """Return columns at equal distances as a slice, which is faster in NumPy, and other columns unchanged."""
     steps = np.diff(columns)
     if len(steps) == 0 or (steps != steps[0]).any():

@@ -65,9 +65,10 @@ def room(axes: Axes) -> tuple[int, int]:
 def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
     """Return the indices of equally spaced places along x, out of ``count``, whose labels do not overlap."""
     inches = axes.get_window_extent().width / axes.figure.dpi
-    fit = max(2, int(inches / _LABEL))
-    fit = fit if most is None else min(fit, most)
-    return np.arange(0, count, -(-count // fit))
+    labels = max(2, int(inches / _LABEL))
+    if most is not None:
+        labels = min(labels, most)
+    return np.arange(0, count, -(-count // labels))
 
 
 def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
@@ -97,10 +98,11 @@ def picture(
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
         # cells at whole numbers have edges at halves
-        whole = (first + 0.5) % 1 == 0 and abs(last - first) >= count
-        one = whole and abs(last - first) == 1
-        locator = FixedLocator([first + 0.5]) if one else MaxNLocator("auto", steps=[1, 2, 5, 10], integer=whole)
-        axis.set_major_locator(locator)
+        at_integers = (first + 0.5) % 1 == 0 and abs(last - first) >= count
+        if at_integers and abs(last - first) == 1:
+            axis.set_major_locator(FixedLocator([first + 0.5]))
+        else:
+            axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=at_integers))
     return axes.imshow(
         values,
         cmap=cmap,
@@ -113,7 +115,7 @@ def picture(
     )
 
 
-def turns_bar(axes: Axes, image: Any) -> None:
+def add_angle_bar(axes: Axes, image: Any) -> None:
     """Draw a colour bar of angles beside the Axes."""
     bar = axes.figure.colorbar(image, ax=axes, label="angle (radians)", ticks=[-np.pi, -np.pi / 2, 0, np.pi / 2, np.pi])
     bar.ax.set_yticklabels(["← −π", "↓ −π/2", "→ 0", "↑ π/2", "← π"])

@@ -71,20 +71,21 @@ def clocks(
     ['6.28', '135', '2,916']
     """
     name, encoding = one_axis(encoding, d_model)
-    most = count_of(pairs, "pairs", 1)
+    most_columns = count_of(pairs, "pairs", 1)
     converted = convert(positions, 1)
-    every = distinct_frequencies(encoding)
-    columns, rows = min(most, len(every)), len(converted)
+    distinct = distinct_frequencies(encoding)
+    columns, rows = min(most_columns, len(distinct)), len(converted)
     if not rows:
         raise ValueError("positions must have at least one, for a row of clocks")
     if columns * rows > MOST_CLOCKS:
         raise ValueError(f"pairs and positions make {columns:,} x {rows:,} clocks, but must make at most {MOST_CLOCKS}")
-    frequencies = every[np.linspace(0, len(every) - 1, columns).round().astype(int)]
-    pointed = encode(hands(frequencies)._plans, converted, FLOAT64.stored)
+    frequencies = distinct[np.linspace(0, len(distinct) - 1, columns).round().astype(int)]
+    # sine (height) and cosine (width) of each hand
+    ends = encode(hands(frequencies)._plans, converted, FLOAT64.stored).reshape(rows, columns, 2)
     axes = axes_of(ax)
     across, down = _spacing(axes, columns, rows)
-    for i, row in enumerate(pointed.reshape(rows, columns, 2)):
-        for j, (up, right) in enumerate(row):
+    for i, ends_of_row in enumerate(ends):
+        for j, (up, right) in enumerate(ends_of_row):
             x, y = across * j, -down * i
             axes.add_patch(Circle((x, y), 1.0, fill=False, color="0.6"))
             # a dot at the end of the hand
@@ -100,12 +101,12 @@ def clocks(
             )
     labelled = ticks_that_fit(axes, columns)
     axes.set_xticks(across * labelled, [wavelength(w) for w in frequencies[labelled]])
-    flat = converted.select(np.s_[...]) if converted.shape == (rows,) else converted.rows(slice(None))
-    each = np.asarray(positions).reshape(-1)
-    axes.set_yticks(-down * np.arange(rows), [text_of(each, flat, row) for row in range(rows)])
+    flat = converted.rows(slice(None))
+    given = np.asarray(positions).reshape(-1)
+    axes.set_yticks(-down * np.arange(rows), [text_of(given, flat, row) for row in range(rows)])
     name_axes(
         axes,
-        f"{name}: {columns} of {len(every)} pairs" if title is None else title,
+        f"{name}: {columns} of {len(distinct)} pairs" if title is None else title,
         "wavelength (positions)",
         "position",
     )
@@ -118,6 +119,6 @@ def clocks(
 def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
     """Return the distances between clocks that fill Axes of any shape."""
     box = axes.get_window_extent()
-    wide, high = CLOCK * columns, CLOCK * max(rows, 1)
-    shape = box.height / box.width if box.width > 0 else high / wide
-    return CLOCK * max(1.0, high / (wide * shape)), CLOCK * max(1.0, wide * shape / high)
+    width, height = CLOCK * columns, CLOCK * rows
+    aspect = box.height / box.width if box.width > 0 else height / width
+    return CLOCK * max(1.0, height / (width * aspect)), CLOCK * max(1.0, width * aspect / height)

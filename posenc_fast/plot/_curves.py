@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-from .._core.encoding.picture import ordinal
 from .._core.encoding.rows import encode
 from .._core.encoding.value import Encoding
 from .._core.numbers.arguments import count_of
@@ -17,14 +16,14 @@ from .._core.numbers.formats import FLOAT32, FLOAT64
 from .._core.positions.conversion import convert
 from .._core.rotary.value import Rotary
 from ._canvas import axes_of, curve, line_colour, name_axes
-from ._subjects import Rows, affordable, every_nth, one_axis, preset_or_value, rotary_of
+from ._subjects import Rows, affordable, every_nth, note_of_skipped, one_axis, preset_or_value, rotary_of
 from ._tables import wavelength
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # largest number of dots, of points of a curve, and of periods that can be distinguished
-_DOTS, _POINTS, _TURNS = 500, 4000, 60
+_DOTS, _POINTS, _PERIODS = 500, 4000, 60
 # width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
 # errors: largest and smallest number of points, positions at each point, and values in a block of rows
@@ -83,45 +82,53 @@ def sinusoids(
         raise ValueError("columns must have at least one")
     if max(chosen) >= encoding.d_model:
         raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
-    some = encoding._of(encoding._sinusoids.take(chosen))
+    chosen_columns = encoding._of(encoding._sinusoids.take(chosen))
     dots = rows.shown(_DOTS)
-    at, values = dots.positions.rounded(), encode(some._plans, dots.positions, FLOAT32.stored)
-    fine = np.linspace(first, last, min(20 * rows.count, _POINTS))
-    smooth = some.encode(fine)
+    dot_positions = dots.positions.rounded()
+    dot_values = encode(chosen_columns._plans, dots.positions, FLOAT32.stored)
+    curve_positions = np.linspace(first, last, min(20 * rows.count, _POINTS))
+    curve_values = chosen_columns.encode(curve_positions)
     axes = axes_of(ax)
     for i, c in enumerate(chosen):
         label, colour = f"column {c}: {wavelength(encoding.frequencies[c])}", line_colour(i)
-        if _TURNS * encoding.wavelengths[c] < abs(last - first):
-            reach = abs(float(encoding.amplitudes[c]))
-            axes.fill_between([first, last], -reach, reach, color=colour, alpha=0.3, label=label)
+        if _PERIODS * encoding.wavelengths[c] < abs(last - first):
+            amplitude = abs(float(encoding.amplitudes[c]))
+            axes.fill_between([first, last], -amplitude, amplitude, color=colour, alpha=0.3, label=label)
             continue
-        axes.plot(fine, smooth[:, i], label=label, color=colour, linewidth=1.2)
+        axes.plot(curve_positions, curve_values[:, i], label=label, color=colour, linewidth=1.2)
+        # the note says that positions were skipped: then there are too many for dots
         if not dots.note:
-            axes.plot(at, values[:, i], ".", color=colour, markersize=5)
+            axes.plot(dot_positions, dot_values[:, i], ".", color=colour, markersize=5)
     name_axes(axes, name if title is None else title, "position", "value")
-    # the legend is beside wide Axes and above narrow ones, because curves fill the space inside
-    inches = axes.get_window_extent().width / axes.figure.dpi
-    axes.xaxis.set_major_locator(MaxNLocator(max(2, min(9, int(inches / 0.8))), steps=[1, 2, 5, 10]))
-    wide = inches >= _WIDE
-    place: dict[str, Any] = (
-        {"loc": "upper left", "bbox_to_anchor": (1.01, 1)} if wide else {"loc": "lower left", "mode": "expand"}
-    )
-    if not wide:
-        place |= {"bbox_to_anchor": (0, 1.01, 1, 0.1), "ncols": 2, "fontsize": "x-small"}
-        axes.set_title(axes.get_title(), fontsize="medium", wrap=True, pad=10 + 12 * -(-len(chosen) // 2))
-    axes.legend(title="wavelength\n(positions)" if wide else None, frameon=False, borderaxespad=0, **place)
+    _add_legend_outside(axes, len(chosen))
     return axes
 
 
-def _spread(encoding: Encoding, reach: float) -> list[int]:
-    """Return columns of up to four frequencies, of which at least half a period is visible."""
+def _add_legend_outside(axes: Axes, curves: int) -> None:
+    """Add the legend beside wide Axes and above narrow ones, because curves fill the space inside."""
+    inches = axes.get_window_extent().width / axes.figure.dpi
+    axes.xaxis.set_major_locator(MaxNLocator(max(2, min(9, int(inches / 0.8))), steps=[1, 2, 5, 10]))
+    place: dict[str, Any]
+    if inches >= _WIDE:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "title": "wavelength\n(positions)"}
+    else:
+        place = {"loc": "lower left", "bbox_to_anchor": (0, 1.01, 1, 0.1), "mode": "expand"}
+        place |= {"ncols": 2, "fontsize": "x-small"}
+        # raise the title above the rows of the legend, which has two columns
+        axes.set_title(axes.get_title(), fontsize="medium", wrap=True, pad=10 + 12 * -(-curves // 2))
+    axes.legend(frameon=False, borderaxespad=0, **place)
+
+
+def _spread(encoding: Encoding, distance: float) -> list[int]:
+    """Return columns of up to four frequencies, of which at least half a period is visible over a distance."""
     lengths = np.abs(encoding.wavelengths)
-    _, first = np.unique(lengths, return_index=True)
+    # the first column of each wavelength, from the shortest on
+    _, first_columns = np.unique(lengths, return_index=True)
     # shorter wavelengths are drawn as bands
-    least = reach / _TURNS
-    seen = [c for c in first.tolist() if least <= lengths[c] <= 2 * reach + 2] or first[:1].tolist()
-    places = np.linspace(0, len(seen) - 1, min(4, len(seen))).round().astype(int)
-    return [seen[i] for i in places]
+    shortest, longest = distance / _PERIODS, 2 * distance + 2
+    visible = [c for c in first_columns.tolist() if shortest <= lengths[c] <= longest] or first_columns[:1].tolist()
+    places = np.linspace(0, len(visible) - 1, min(4, len(visible))).round().astype(int)
+    return [visible[i] for i in places]
 
 
 def wavelengths(
@@ -163,14 +170,14 @@ def wavelengths(
         raise ValueError(f"encoding has {value.ndim} axes, but must have one; draw the encoding of each axis")
     nth = every_nth(len(rates), _POINTS)
     # columns of frequency 0 have no wavelength
-    moving = np.flatnonzero(rates[::nth] > 0) * nth
-    if not len(moving):
+    drawn = np.flatnonzero(rates[::nth] > 0) * nth
+    if not len(drawn):
         raise ValueError("encoding has no column with a wavelength: all frequencies are 0")
     axes = axes_of(ax)
-    curve(axes, moving, 2 * np.pi / rates[moving], name if label is None else label, title, dots=True, markersize=5)
+    curve(axes, drawn, 2 * np.pi / rates[drawn], name if label is None else label, title, dots=True, markersize=5)
     columns = len(rates)
     axes.set_xlim(-0.5 - 0.02 * columns, columns - 0.5 + 0.02 * columns)
-    note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
+    note = note_of_skipped(nth)
     unit = "pair" if isinstance(value, Rotary) else "column"
     axes.set(yscale="log", xlabel=f"{unit}{note}", ylabel="wavelength (positions)")
     return axes
@@ -220,17 +227,16 @@ def frequencies(
     """
     name, scaled = rotary_of(rotary)
     plain = _original(scaled) if original is None else rotary_of(original, "original")[1]
-    new, old = (np.abs(each.frequencies) for each in (scaled, plain))
+    new, old = np.abs(scaled.frequencies), np.abs(plain.frequencies)
     if new.ndim != 1 or new.shape != old.shape:
         raise ValueError(
             f"rotary has frequencies of shape {new.shape}, original {old.shape}; both must have one for each pair"
         )
-    moving = np.flatnonzero((new > 0) & (old > 0))
-    if not len(moving):
+    pairs = np.flatnonzero((new > 0) & (old > 0))
+    if not len(pairs):
         raise ValueError("rotary has no pair to draw: all frequencies are 0")
-    slowed = old[moving] / new[moving]
     axes = axes_of(ax)
-    curve(axes, moving, slowed, name if label is None else label, title, marker=".", markersize=4)
+    curve(axes, pairs, old[pairs] / new[pairs], name if label is None else label, title, marker=".", markersize=4)
     axes.set_yscale("log", base=2)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
@@ -238,10 +244,10 @@ def frequencies(
     if axes.get_legend():
         # scalings slow the pairs at the right most, so the lower right is free
         axes.legend(loc="lower right", fontsize="small")
-    drawn = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
-    drawn = np.log2(drawn[drawn > 0])
+    factors = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
+    exponents = np.log2(factors[factors > 0])
     # limits at powers of two, which have ticks
-    axes.set_ylim(2 ** np.floor(drawn.min() - 0.2), 2 ** np.ceil(drawn.max() + 0.2))
+    axes.set_ylim(2 ** np.floor(exponents.min() - 0.2), 2 ** np.ceil(exponents.max() + 0.2))
     return axes
 
 
@@ -306,36 +312,32 @@ def errors(
     if positions is None:
         if values is not None and not callable(values):
             raise ValueError("values is an array: give positions too, one for each row")
-        starts = (
-            np.geomspace(1, 2e13, affordable(_NEIGHBOURS * encoding.d_model, _PLACES, _LEAST_PLACES))
-            .round()
-            .astype(np.int64)
-        )
-        each: Any = (starts[:, np.newaxis] + np.arange(_NEIGHBOURS)).reshape(-1)
-        neighbours = _NEIGHBOURS
+        count, neighbours = affordable(_NEIGHBOURS * encoding.d_model, _PLACES, _LEAST_PLACES), _NEIGHBOURS
+        starts = np.geomspace(1, 2e13, count).round().astype(np.int64)
+        compared: Any = (starts[:, np.newaxis] + np.arange(neighbours)).reshape(-1)
     else:
-        each, neighbours = positions, 1
-    converted = convert(each, 1)
+        compared, neighbours = positions, 1
+    converted = convert(compared, 1)
     if len(converted.shape) != 1 or not len(converted):
         raise ValueError(f"positions has shape {converted.shape}, but must have (n,), at least one")
     if values is None:
         curves = [
-            (_error(encoding, converted, encoding.encode(each, precision="float32")), "angles in float32"),
-            (_error(encoding, converted, encoding.encode(each)), "posenc_fast"),
+            (_error(encoding, converted, encoding.encode(compared, precision="float32")), "angles in float32"),
+            (_error(encoding, converted, encoding.encode(compared)), "posenc_fast"),
         ]
     else:
-        rows = values(np.asarray(each)) if callable(values) else values
+        rows = values(np.asarray(compared)) if callable(values) else values
         source = getattr(values, "__name__", "values") if callable(values) else "values"
         curves = [(_error(encoding, converted, rows), source if label is None else label)]
-    at = converted.rounded().reshape(-1, neighbours)[:, 0]
+    # one dot for the largest error of neighbouring positions, at the first of them
+    dots = converted.rounded().reshape(-1, neighbours)[:, 0]
     axes = axes_of(ax)
-    for error, words in curves:
-        curve(axes, at, error.reshape(-1, neighbours).max(axis=1), words, None, marker=".")
+    for row_errors, words in curves:
+        curve(axes, dots, row_errors.reshape(-1, neighbours).max(axis=1), words, None, marker=".")
     axes.legend(fontsize="small")
-    lowest = [line.get_ydata() for line in axes.get_lines()]
-    if any((np.asarray(line) > 0).any() for line in lowest):
+    if any((np.asarray(line.get_ydata()) > 0).any() for line in axes.get_lines()):
         axes.set_yscale("log")
-    if at.min() > 0 and at.max() > 100 * at.min():
+    if dots.min() > 0 and dots.max() > 100 * dots.min():
         axes.set_xscale("log")
     name_axes(axes, f"Errors of {name}" if title is None else title, "position", "largest error")
     return axes

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._core.encoding.picture import ordinal
 from .._core.encoding.sinusoids import Sinusoids
 from .._core.encoding.value import Encoding
 from .._core.numbers.arguments import count_of, real
 from .._core.rotary.value import Rotary
 from ._canvas import LIKENESS, axes_of, curve, name_axes, picture, room
-from ._subjects import affordable, as_encoding, every_nth, one_axis, preset_or_value
+from ._subjects import affordable, as_encoding, every_nth, note_of_skipped, one_axis, preset_or_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,21 +70,22 @@ def similarity(
     'offset from position 500'
     """
     name, encoding = one_axis(encoding, d_model)
-    middle, reach, distance = real(position, "position"), count_of(span, "span", 1), real(step, "step", positive=True)
-    nth = every_nth(2 * reach, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
+    middle, distance = real(position, "position"), real(step, "step", positive=True)
+    rows_on_side = count_of(span, "span", 1)
+    nth = every_nth(2 * rows_on_side, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
     # the middle position is always drawn
-    offsets = np.arange(-(reach // nth), reach // nth + 1) * (nth * distance)
+    drawn_on_side = rows_on_side // nth
+    offsets = np.arange(-drawn_on_side, drawn_on_side + 1) * (nth * distance)
     dots = _likeness(encoding, middle + offsets, middle, f"position {middle:.15g}")
     axes = axes_of(ax)
-    note = f"\n(every {ordinal(nth)} row)" if nth > 1 else ""
     curve(axes, offsets, dots, name, f"Similarity of rows of {name}" if title is None else title)
-    axes.set(xlabel=f"offset from position {middle:.15g}{note}", ylabel="similarity")
+    axes.set(xlabel=f"offset from position {middle:.15g}{note_of_skipped(nth, 'row')}", ylabel="similarity")
     return axes
 
 
-def _likeness(encoding: Encoding, positions: npt.NDArray[Any], one: Any, words: str) -> npt.NDArray[np.float64]:
-    """Return the dot products of rows with the row of one position, divided by the squared norm of that row."""
-    centre = encoding.encode(one, dtype=np.float64)
+def _likeness(encoding: Encoding, positions: npt.NDArray[Any], middle: Any, words: str) -> npt.NDArray[np.float64]:
+    """Return the dot products of rows with the row of a position, divided by the squared norm of that row."""
+    centre = encoding.encode(middle, dtype=np.float64)
     square = float(centre @ centre)
     if not square > 0:
         raise ValueError(f"the row of {words} is all zeros, so it has no similarity to other rows")
@@ -151,8 +151,9 @@ def decay(
         np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
     )
     sinusoids = encoding._sinusoids
-    index, which = np.unique(sinusoids.index[:, 0], return_inverse=True)
-    weights = np.bincount(which, sinusoids.amplitudes**2)
+    # add the weights of columns with the same frequency, for one cosine each
+    index, frequency_of_column = np.unique(sinusoids.index[:, 0], return_inverse=True)
+    weights = np.bincount(frequency_of_column, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
         raise ValueError("all columns of encoding are zero")
     cosines = encoding._of(
@@ -217,9 +218,9 @@ def grid(
     name, value = preset_or_value(encoding, d_model)
     if value.ndim != 2:
         raise ValueError(f"encoding has {value.ndim} axes, but must have two, for rows and columns of an image")
-    size = [count_of(each, f"shape[{i}]", 1) for i, each in enumerate(_pair(shape, "shape"))]
+    size = [count_of(count, f"shape[{i}]", 1) for i, count in enumerate(_pair(shape, "shape"))]
     middle = [count // 2 for count in size] if patch is None else _pair(patch, "patch")
-    centre = [count_of(each, f"patch[{i}]", 0) for i, each in enumerate(middle)]
+    centre = [count_of(place, f"patch[{i}]", 0) for i, place in enumerate(middle)]
     if any(place >= count for place, count in zip(centre, size, strict=True)):
         raise ValueError(f"patch={tuple(centre)} is outside of the image, whose shape is {tuple(size)}")
     distance = real(step, "step", positive=True)
@@ -242,7 +243,7 @@ def grid(
     axes.set_aspect("equal")
     axes.figure.colorbar(image, ax=axes, label="similarity")
     axes.plot(centre[1], centre[0], "x", color="black", markersize=7, markeredgewidth=1.5)
-    notes = [f"\n(every {ordinal(n)})" if n > 1 else "" for n in nth]
+    notes = [note_of_skipped(n) for n in nth]
     words = f"{name}: similarity to patch {tuple(centre)}"
     name_axes(axes, words if title is None else title, f"column{notes[1]}", f"row{notes[0]}")
     return axes

@@ -48,9 +48,10 @@ def _of_preset(preset: str, d_model: int, name: str) -> Encoding | Rotary:
         raise ValueError(f"{name}={preset!r}: {error}") from None
     if known.by_width:
         return known.build(d_model)
-    needed = [each.name for each in inspect.signature(known.build).parameters.values() if each.default is each.empty]
+    parameters = inspect.signature(known.build).parameters.values()
+    needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     if needed:
-        call = f"posenc_fast.presets.{preset}({', '.join(f'{each}=..' for each in needed)})"
+        call = f"posenc_fast.presets.{preset}({', '.join(f'{argument}=..' for argument in needed)})"
         raise ValueError(f"{name}={preset!r}: the preset needs {', '.join(needed)}; draw what {call} returns")
     return known.build()
 
@@ -98,6 +99,11 @@ def every_nth(count: int, most: int) -> int:
     return -(-count // most)
 
 
+def note_of_skipped(nth: int, noun: str = "") -> str:
+    """Return the second line of an axis label if only every n-th item is drawn, else an empty string."""
+    return f"\n(every {ordinal(nth)}{noun and ' '}{noun})" if nth > 1 else ""
+
+
 class ShownRows(NamedTuple):
     """Positions to draw, with the limits of the axis, optional tick labels, and a note about skipped positions."""
 
@@ -106,7 +112,7 @@ class ShownRows(NamedTuple):
     labels: list[str] | None
     note: str
 
-    def label(self, axes: Axes, axis: str = "y") -> None:
+    def label(self, axes: Axes) -> None:
         """Write the tick labels, if there are any."""
         if self.labels is None:
             return
@@ -121,6 +127,7 @@ class Rows:
 
     def __init__(self, value: Encoding | Rotary, length: Any, positions: Any, start: Any, step: Any) -> None:
         self.axes = value.ndim
+        # None for a length
         self.converted: Converted | None = None
         if positions is None:
             self.count = count_of(length, "length", 1)
@@ -130,8 +137,7 @@ class Rows:
             elif real(step, "step") == 0:
                 raise ValueError(f"step={step!r} must not be zero")
             self.start, self.step = start, step
-            first = float(start)
-            if first + 0.5 * float(step) == first:
+            if float(start) + 0.5 * float(step) == float(start):
                 raise ValueError(
                     f"start={start!r} and step={step!r} are equal neighbouring positions in float64; give a larger step"
                 )
@@ -151,21 +157,17 @@ class Rows:
 
     def shown(self, most: int) -> ShownRows:
         """Return at most ``most`` of the rows, equally spaced."""
-        every = every_nth(self.count, most)
-        places = range(0, self.count, every)
-        note = f"\n(every {ordinal(every)})" if every > 1 else ""
+        nth = every_nth(self.count, most)
+        shown, note = range(0, self.count, nth), note_of_skipped(nth)
         if self.converted is not None:
-            chosen = np.arange(0, self.count, every)
-            labels = [text_of(self.given, self.converted, row) for row in places]
-            return ShownRows(self.converted.select(chosen), (-0.5, len(chosen) - 0.5), labels, note)
-        values = [self.start + i * self.step for i in places]
-        rows = convert(
-            values if self.axes == 1 else [[value] * self.axes for value in values], self.axes, "start + i * step"
-        )
-        first, distance = float(self.start), float(self.step) * every
-        return ShownRows(
-            rows, (first - 0.5 * float(self.step), first + distance * len(values) - 0.5 * float(self.step)), None, note
-        )
+            labels = [text_of(self.given, self.converted, row) for row in shown]
+            return ShownRows(self.converted.select(np.array(shown)), (-0.5, len(shown) - 0.5), labels, note)
+        values = [self.start + i * self.step for i in shown]
+        positions: Any = values if self.axes == 1 else [[value] * self.axes for value in values]
+        # the limits of the axis are half a step outside of the first position, and of the one after the last
+        first = float(self.start) - 0.5 * float(self.step)
+        last = float(self.start) + float(self.step) * nth * len(values) - 0.5 * float(self.step)
+        return ShownRows(convert(positions, self.axes, "start + i * step"), (first, last), None, note)
 
     def edges(self) -> tuple[float, float]:
         """Return the first and the last position, for a length."""

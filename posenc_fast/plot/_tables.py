@@ -9,14 +9,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import numpy.typing as npt
 
-from .._core.encoding.picture import ordinal, whole_pairs
+from .._core.encoding.picture import whole_pairs
 from .._core.encoding.rows import encode
 from .._core.encoding.value import Encoding
 from .._core.numbers.formats import FLOAT32, FLOAT64
 from .._core.positions.conversion import convert
 from .._core.rotary.value import Rotary
-from ._canvas import CYCLIC, SIGNED, Parts, axes_of, name_axes, picture, readable, room, ticks_that_fit, turns_bar
-from ._subjects import Rows, every_nth, one_axis, rotary_of
+from ._canvas import CYCLIC, SIGNED, Parts, add_angle_bar, axes_of, name_axes, picture, readable, room, ticks_that_fit
+from ._subjects import Rows, every_nth, note_of_skipped, one_axis, rotary_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,7 +86,8 @@ def heatmap(
     rows = Rows(encoding, length, positions, start, step)
     axes = axes_of(ax)
     most_rows, most_columns = room(axes)
-    shown, (columns, which) = rows.shown(most_rows), whole_pairs(encoding._sinusoids, most_columns)
+    shown = rows.shown(most_rows)
+    columns, skipped = whole_pairs(encoding._sinusoids, most_columns)
     values = encode(_taken(encoding, columns)._plans, shown.positions, FLOAT32.stored)
     image = picture(
         axes,
@@ -98,7 +99,7 @@ def heatmap(
     )
     axes.figure.colorbar(image, ax=axes, label="value")
     shown.label(axes)
-    note = f"\n({which})" if which else ""
+    note = f"\n({skipped})" if skipped else ""
     name_axes(axes, name if title is None else title, f"column{note}", f"position{shown.note}")
     return axes
 
@@ -156,18 +157,17 @@ def angles(
     rows = Rows(encoding, length, positions, start, step)
     axes = axes_of(ax)
     most_rows, most_columns = room(axes)
-    shown, every = rows.shown(most_rows), distinct_frequencies(encoding)
-    nth = every_nth(len(every), most_columns)
-    frequencies = every[::nth]
+    shown, distinct = rows.shown(most_rows), distinct_frequencies(encoding)
+    nth = every_nth(len(distinct), most_columns)
+    frequencies = distinct[::nth]
     rows_of_hands = encode(hands(frequencies)._plans, shown.positions, FLOAT64.stored)
     image = _angles(axes, rows_of_hands[:, 0::2], rows_of_hands[:, 1::2], shown.edges, len(frequencies), cmap)
-    turns_bar(axes, image)
+    add_angle_bar(axes, image)
     labelled = ticks_that_fit(axes, len(frequencies), 6)
     axes.set_xticks(labelled, [wavelength(w) for w in frequencies[labelled]])
     shown.label(axes)
-    note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
     words = f"Angles of {name}" if title is None else title
-    name_axes(axes, words, f"wavelength (positions){note}", f"position{shown.note}")
+    name_axes(axes, words, f"wavelength (positions){note_of_skipped(nth)}", f"position{shown.note}")
     return axes
 
 
@@ -245,12 +245,11 @@ def rotary(
     shown, chosen = rows.shown(most_rows), np.arange(0, pairs, nth)
     waves = _taken(value._angles_of("cos", "sin"), np.concatenate([chosen, pairs + chosen]))
     cosines, sines = np.split(encode(waves._plans, shown.positions, FLOAT64.stored), 2, axis=1)
-    turns_bar(axes, _angles(axes, sines, cosines, shown.edges, pairs, cmap))
+    add_angle_bar(axes, _angles(axes, sines, cosines, shown.edges, pairs, cmap))
     shown.label(axes)
-    note = f"\n(every {ordinal(nth)})" if nth > 1 else ""
     all_axes = " (all axes)" if value.ndim > 1 and positions is None else ""
     words = f"Angles of {name}" if title is None else title
-    name_axes(axes, words, f"pair{note}", f"token{all_axes}{shown.note}")
+    name_axes(axes, words, f"pair{note_of_skipped(nth)}", f"token{all_axes}{shown.note}")
     return axes
 
 
@@ -296,8 +295,8 @@ def shift(
     """
     name, encoding = one_axis(encoding, d_model)
     distance: Any = offset
-    chosen, which = whole_pairs(encoding._sinusoids, MATRIX)
-    matrix = _taken(encoding, chosen).transition_matrix(distance)
+    matrix_columns, skipped_in_matrix = whole_pairs(encoding._sinusoids, MATRIX)
+    matrix = _taken(encoding, matrix_columns).transition_matrix(distance)
     # transition_matrix has checked that the offset is a number or a time
     moved = float(convert(offset, 1, "offset").rounded())
     by = f"{offset:.6g}" if isinstance(offset, (int, float)) else str(offset)
@@ -308,24 +307,24 @@ def shift(
     if result.shape != (3,):
         raise ValueError(f"axes must be three Axes, not an array of shape {result.shape}")
     most_rows, most_columns = room(result[0])
-    columns, some = whole_pairs(encoding._sinusoids, most_columns)
+    columns, skipped = whole_pairs(encoding._sinusoids, most_columns)
     shown, table_encoding = rows.shown(most_rows), _taken(encoding, columns)
     table = encode(table_encoding._plans, shown.positions, FLOAT64.stored)
     shifted = table @ table_encoding.transition_matrix(distance)
     limits = _symmetric_limits(float(np.abs(encoding.amplitudes).max()))
     first, last = shown.edges
     wide = (-0.5, encoding.d_model - 0.5)
-    column = f"column\n({some})" if some else "column"
-    column_of_part = f"column\n({which})" if which else "column"
-    square = (-0.5, len(chosen) - 0.5)
+    column = f"column\n({skipped})" if skipped else "column"
+    column_of_matrix = f"column\n({skipped_in_matrix})" if skipped_in_matrix else "column"
+    square = (-0.5, len(matrix_columns) - 0.5)
     picture(result[0], table, columns=wide, rows=(first, last), limits=limits, cmap=cmap)
     picture(result[1], matrix, columns=square, rows=square, limits=(-1, 1), cmap=cmap)
     picture(result[2], shifted, columns=wide, rows=(first + moved, last + moved), limits=limits, cmap=cmap)
     name_axes(result[0], name if title is None else title, column, f"position{shown.note}")
-    name_axes(result[1], f"× transition matrix of {by}", column_of_part, "column")
+    name_axes(result[1], f"× transition matrix of {by}", column_of_matrix, "column")
     name_axes(result[2], f"= table moved by {by}", column, f"position{shown.note}")
-    if which:
-        places = np.arange(0, len(chosen), 8)
-        result[1].set_xticks(places, chosen[places])
-        result[1].set_yticks(places, chosen[places])
+    if skipped_in_matrix:
+        ticks = np.arange(0, len(matrix_columns), 8)
+        result[1].set_xticks(ticks, matrix_columns[ticks])
+        result[1].set_yticks(ticks, matrix_columns[ticks])
     return result.view(Parts)

@@ -48,13 +48,13 @@ def even(value: Any, name: str) -> int:
     return d
 
 
-def multiple(value: Any, name: str, of: int, axes: int) -> int:
+def multiple(value: Any, name: str, divisor: int, axes: int) -> int:
     """Return a width that gives each axis its pairs of a sine and a cosine."""
     d = count_of(value, name, 1)
-    if d % of:
+    if d % divisor:
         raise ValueError(
             f"{name}={d} does not divide among {axes} axes in pairs of a sine and a cosine; "
-            f"give a multiple of {of}, such as {(d // of + 1) * of}"
+            f"give a multiple of {divisor}, such as {(d // divisor + 1) * divisor}"
         )
     return d
 
@@ -77,7 +77,8 @@ def power(base: float | Fraction, exponent: float | Fraction) -> float:
     return float(exact.power(base, exponent))
 
 
-def _single(frequencies: Any) -> bool:
+def _is_float32(frequencies: Any) -> bool:
+    """Return whether the argument of a preset asks for float32 frequencies, or raise an error if it is invalid."""
     return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
@@ -85,8 +86,9 @@ def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Schedule:
     """Return frequencies ``first * base ** (-i / (count - shift))``, exact or by a recipe's float32 operations."""
+    # also checks the arguments
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
-    if not _single(frequencies):
+    if not _is_float32(frequencies):
         return schedule
     rounded = recipe(count, float(base), float(count - shift)) if count > 1 else np.ones(count, np.float32)
     return float32_frequencies(rounded * np.float32(first))
@@ -108,8 +110,9 @@ def sinusoids(
     """Return an Encoding of `sinusoidal`, or the same with the frequencies of a recipe."""
     settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
     count = d // 2 if odd == "zero" else -(-d // 2)
-    if not _single(frequencies) or recipe is None or count == 0:
+    if not _is_float32(frequencies) or recipe is None or count == 0:
         return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
+    # `sinusoidal` divides exponents by d / 2 - shift, `spectrum` by its count - shift
     pairs = count if odd == "zero" else d / 2
     rounded = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
     return sinusoidal(d, frequencies=rounded, **settings)
@@ -128,8 +131,8 @@ def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: f
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
     """Return an Encoding of the first d columns, filled with columns of zeros."""
-    have = encoding.d_model
-    return encoding if have == d else _taken(encoding, [c if c < have else -1 for c in range(d)])
+    columns = encoding.d_model
+    return encoding if columns == d else _taken(encoding, [c if c < columns else -1 for c in range(d)])
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
@@ -138,6 +141,7 @@ def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Functi
     ``order`` consists of the letters a (axis), f (frequency) and s (sine or cosine), the slowest first.
     """
     encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])
+    # the columns of `encoding`, in the order (axis, function, frequency)
     index = np.arange(encoding.d_model).reshape(len(spectra), len(functions), -1)
     return _taken(encoding, index.transpose(["asf".index(letter) for letter in order]).ravel())
 

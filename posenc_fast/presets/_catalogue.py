@@ -39,9 +39,9 @@ def search(*words: str) -> tuple[str, ...]:
     >>> pf.presets.search("tabular")
     ('fone', 'moirai', 'nemos', 'pbld', 'plr', 'prophet', 'rbf_sampler')
     """
-    for each in words:
-        if not isinstance(each, str):
-            raise TypeError(f"words must be strings, not {each!r}")
+    for word in words:
+        if not isinstance(word, str):
+            raise TypeError(f"words must be strings, not {word!r}")
     lowered = " ".join(words).lower().split()
     if not lowered:
         raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
@@ -49,8 +49,8 @@ def search(*words: str) -> tuple[str, ...]:
     matching = []
     for name, facts in FACTS.items():
         kind = "rotary" if facts.rotary else ""
-        stated = (part for part in facts if isinstance(part, str))
-        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *stated)).lower()
+        texts = (fact for fact in facts if isinstance(fact, str))
+        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *texts)).lower()
         if all(pattern.search(text) for pattern in patterns):
             matching.append(name)
     return tuple(sorted(matching))

@@ -168,12 +168,12 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
     """Float encoder of depthcharge."""
     d, low = count_of(d_model, "d_model", 2), positive(min_wavelength, "min_wavelength")
     ratio = positive(max_wavelength, "max_wavelength") / low
-    own = {
+    schedules = {
         name: geometric(count, base=ratio, freq_shift=1, first=TWO_PI / low)
         for name, count in (("sin", -(-d // 2)), ("cos", d // 2))
     }
     # equal numbers of both share one schedule
-    return sinusoidal(d, frequencies=own if d % 2 else own["sin"], layout="concatenated")
+    return sinusoidal(d, frequencies=schedules if d % 2 else schedules["sin"], layout="concatenated")
 
 
 @preset(

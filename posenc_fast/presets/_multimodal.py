@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -190,19 +190,18 @@ def from_tokens(
             kinds = _kinds(row, family)
             if without_grids:
                 # audio counts like text
-                kinds *= kinds != AUDIO
-            kept = None if mask is None or mask[b].all() else mask[b]
-            written = positions[:, b]
-            if kept is not None:
-                written[:] = padding
-                kinds = kinds[kept]
-                written = np.empty((3, len(kinds)), dtype)
-            place(kinds, family, grids, written)
+                kinds[kinds == AUDIO] = TEXT
+            if mask is None or mask[b].all():
+                place(kinds, family, grids, positions[:, b])
+                largest = positions[:, b].max(initial=0)
+            else:
+                kinds = kinds[mask[b]]
+                unmasked = np.empty((3, len(kinds)), dtype)
+                place(kinds, family, grids, unmasked)
+                positions[:, b] = padding
+                positions[:, b, mask[b]] = unmasked
+                largest = max(unmasked.max(initial=0), padding if without_grids else 0)
             if len(kinds):
-                largest = written.max()
-                if kept is not None:
-                    positions[:, b, kept] = written
-                    largest = max(largest, padding) if without_grids else largest
                 deltas[b] = largest + 1 - len(kinds)
         grids.check_used()
     result = positions if ids.ndim == 2 else positions[:, 0]
@@ -246,10 +245,12 @@ def _scalar(number: int) -> Array:
 
 def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
     """Return the kind of each token: TEXT, IMAGE, VIDEO or AUDIO."""
+    # True is IMAGE, False is TEXT
     kinds: npt.NDArray[np.uint8] = (ids == family.image).view(np.uint8)
     if family.between is not None:
         begin, end = family.between
-        kinds += kinds * (np.cumsum(ids == begin) > np.cumsum(ids == end))
+        in_video = np.cumsum(ids == begin) > np.cumsum(ids == end)
+        kinds[in_video & (kinds == IMAGE)] = VIDEO
         return kinds
     kinds[ids == family.video] = VIDEO
     if family.marked:
@@ -280,10 +281,11 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
     """
     images = grids.waiting(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
-    start, moves, used = 0, [], 0
+    # start: position of the next token. offsets: numbers to add to each run
+    start, offsets, used = 0, [], 0
     for begin, end, kind in runs:
         if kind == TEXT:
-            moves.append(start - begin)
+            offsets.append(start - begin)
             start += end - begin
             continue
         if kind != IMAGE or used == len(images):
@@ -292,12 +294,12 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
         if times is not None or rows * columns != end - begin or end - begin > _KEPT:
             return False
         positions[:, begin:end] = _one_frame(rows, columns)
-        moves.append(start)
+        offsets.append(start)
         start += max(rows, columns)
         used += 1
     grids.use(IMAGE, used)
     if runs:
-        positions += np.repeat(moves, [end - begin for begin, end, _ in runs])
+        positions += np.repeat(offsets, [end - begin for begin, end, _ in runs])
     return True
 
 
@@ -322,7 +324,11 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
                     "tokens have an image, video or audio without its marks: one token before it, one after it"
                 )
             continue
-        opening = _marks(kinds[slice(*runs[i + 1][:2])]) if i + 1 < len(runs) else 0
+        # number of marks before the next image, video or audio
+        opening = 0
+        if i + 1 < len(runs):
+            next_begin, next_end, _ = runs[i + 1]
+            opening = _marks(kinds[next_begin:next_end])
         text = end - begin - closing - opening
         if text < 0:
             raise ValueError(
@@ -381,6 +387,7 @@ def _runs(values: Array) -> Iterator[tuple[int, int, int]]:
 
 
 def _after(block: Array) -> Any:
+    """Return the position after the last token of a block, (3, tokens)."""
     return _sum(block[:, -1].max(), 1)
 
 
@@ -392,8 +399,13 @@ def _sum(start: Any, count: int) -> Any:
 # ---- grids -----------------------------------------------------------------------------------------------------------
 
 
-# times of the frames from 0 (None for one frame); frames, rows and columns
-_Grid: TypeAlias = tuple[Array | None, int, int, int]
+class _Grid(NamedTuple):
+    """Grid of an image, a video or one of its frames, in tokens. times: times of the frames from 0; None for one frame."""
+
+    times: Array | None
+    frames: int
+    rows: int
+    columns: int
 
 
 def _write(grid: _Grid, start: Any, block: Array) -> None:
@@ -482,7 +494,9 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
 
 def _images(values: Any, family: Family) -> list[_Grid]:
     return [
-        (None if frames == 1 else np.arange(frames) * (_rate(family) if family.marked else 1), frames, rows, columns)
+        _Grid(
+            None if frames == 1 else np.arange(frames) * (_rate(family) if family.marked else 1), frames, rows, columns
+        )
         for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge)
     ]
 
@@ -492,15 +506,16 @@ def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Gr
     steps = _seconds(family, seconds, fps, len(sizes))
     for (frames, rows, columns), step in zip(sizes, steps, strict=True):
         if family.frames_apart:
-            yield from [(None, 1, rows, columns)] * frames
+            yield from [_Grid(None, 1, rows, columns)] * frames
         else:
             times = _times(family, frames, step) if family.timed and frames > 1 else np.arange(frames)
-            yield times, frames, rows, columns
+            yield _Grid(times, frames, rows, columns)
 
 
 def _times(family: Family, frames: int, seconds: float) -> Array:
     """Return the times of frames, multiplied in float32 as in the source. They are rounded down unless exact_times."""
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
+    # the omni models round twice
     times = counts * np.float32(seconds) * np.float32(rate) if family.marked else counts * np.float32(seconds * rate)
     if family.exact_times:
         return times

@@ -79,8 +79,8 @@ class Facts(NamedTuple):
     rotary: bool = False
 
 
-# names in an error
-_MOST_NEAR = 8
+# largest number of names in an error
+_MOST_SUGGESTED = 8
 # filled by the decorators
 REGISTERED: dict[str, Facts] = {}
 
@@ -130,8 +130,18 @@ def preset(
                 return encoding
             return encoding._of(encoding._sinusoids, recipe_of(f"presets.{build.__name__}", *args, **kwargs))
 
-        width = _takes_a_width(build) if by_width is None else by_width
-        known = Facts(recorded, source, frequency, layout, positions, odd, differs, also, axes, width)
+        known = Facts(
+            build=recorded,
+            source=source,
+            frequency=frequency,
+            layout=layout,
+            positions=positions,
+            odd=odd,
+            differs=differs,
+            also=also,
+            axes=axes,
+            by_width=_takes_a_width(build) if by_width is None else by_width,
+        )
         return _registered(recorded, known, example)
 
     return register
@@ -155,7 +165,19 @@ def rotary_preset(
     """
 
     def register(build: Callable[P, Rotary]) -> Callable[P, Rotary]:
-        known = Facts(build, source, frequency, pairs, positions, "ValueError", differs, also, axes, False, True)
+        known = Facts(
+            build=build,
+            source=source,
+            frequency=frequency,
+            layout=pairs,
+            positions=positions,
+            odd="ValueError",
+            differs=differs,
+            also=also,
+            axes=axes,
+            by_width=False,
+            rotary=True,
+        )
         return _registered(build, known, example)
 
     return register
@@ -170,7 +192,7 @@ def _takes_a_width(build: Any) -> bool:
 
 def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callable[P, Value]:
     REGISTERED[build.__name__] = known
-    made, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
+    kind, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
     notes = [
         f"frequency i, in radians per unit of position: {known.frequency}",
         f"{columns}: {known.layout}",
@@ -180,7 +202,7 @@ def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callab
     ]
     if known.also:
         notes.append(f"the same function: {known.also}")
-    returns = f"{made}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}."
+    returns = f"{kind}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}."
     return documented(PARAMETERS, returns=returns, example=example, notes=notes, references=known.source)(build)
 
 
@@ -206,8 +228,8 @@ def facts(name: str) -> Facts:
         raise TypeError(f"name must be a string, not {name!r}")
     known = FACTS.get(name)
     if known is None:
-        near = advice(name) or "posenc_fast.presets.names() lists them"
-        raise AttributeError(f"there is no preset {name!r}; {near}", name=name)
+        fix = advice(name) or "posenc_fast.presets.names() lists them"
+        raise AttributeError(f"there is no preset {name!r}; {fix}", name=name)
     return known
 
 
@@ -229,11 +251,11 @@ def advice(name: str) -> str:
     ]
     if not mentioned and plain.replace("_", "") in {re.sub("[^a-z0-9]", "", model) for model in types()}:
         return "posenc_fast.Rotary.from_config reads the config.json of that model"
-    near = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
-    if not near:
+    suggested = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
+    if not suggested:
         return ""
-    more = f" and others that search({name!r}) finds" if len(near) > _MOST_NEAR else ""
-    return f"perhaps {', '.join(near[:_MOST_NEAR])}{more}"
+    more = f" and others that search({name!r}) finds" if len(suggested) > _MOST_SUGGESTED else ""
+    return f"perhaps {', '.join(suggested[:_MOST_SUGGESTED])}{more}"
 
 
 def get(name: str) -> Callable[..., Any]:

@@ -18,18 +18,18 @@ from ._build import ascending, positive, spectrum
 
 __all__ = [
     "YARN",
+    "alternating_axes",
     "axis_by_axis",
-    "by_axis",
-    "by_turns",
+    "checked_layer_type",
+    "checked_sections",
     "columns_first",
-    "layer",
     "ltx_pairs",
     "ltx_rotary",
-    "of_theta",
-    "part",
+    "partial_dim",
     "per_axis_spectra",
-    "sections",
     "whole_pairs",
+    "with_spectra",
+    "with_theta",
 ]
 
 YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
@@ -39,37 +39,37 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
     """Return a width that gives each axis whole pairs."""
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
-        near = (d // (2 * axes) + 1) * 2 * axes
+        larger = (d // (2 * axes) + 1) * 2 * axes
         raise ValueError(
-            f"{name}={d} does not divide into pairs for {axes} axes; give a multiple of {2 * axes}, such as {near}"
+            f"{name}={d} does not divide into pairs for {axes} axes; give a multiple of {2 * axes}, such as {larger}"
         )
     return d
 
 
-def part(head_dim: Any, factor: Any) -> int:
+def partial_dim(head_dim: Any, factor: Any) -> int:
     """Return the number of values of a head to rotate."""
     head = count_of(head_dim, "head_dim", 2)
     return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
 
 
-def layer(layer_type: Any) -> LayerType:
-    """Return the kind of a layer."""
+def checked_layer_type(layer_type: Any) -> LayerType:
+    """Return the kind of a layer, or raise an error."""
     known: tuple[LayerType, ...] = get_args(LayerType)
-    for one in known:
-        if layer_type == one:
-            return one
+    for kind in known:
+        if layer_type == kind:
+            return kind
     raise ValueError(f"layer_type must be 'full_attention' or 'sliding_attention', not {layer_type!r}")
 
 
-def sections(mrope_section: Any, dim: int) -> list[int]:
+def checked_sections(mrope_section: Any, dim: int) -> list[int]:
     """Return the numbers of pairs of three axes. They add up to all pairs."""
-    numbers = [count_of(one, "mrope_section", 1) for one in mrope_section]
-    if len(numbers) != 3 or 2 * sum(numbers) != dim:
-        raise ValueError(f"mrope_section={tuple(numbers)} must be three numbers of pairs that add up to {dim // 2}")
-    return numbers
+    counts = [count_of(count, "mrope_section", 1) for count in mrope_section]
+    if len(counts) != 3 or 2 * sum(counts) != dim:
+        raise ValueError(f"mrope_section={tuple(counts)} must be three numbers of pairs that add up to {dim // 2}")
+    return counts
 
 
-def of_theta(
+def with_theta(
     head_dim: int,
     theta: float = 10000.0,
     frequencies: Precision = "exact",
@@ -82,6 +82,7 @@ def of_theta(
     head = count_of(head_dim, "head_dim", 2)
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
+    # also checks the argument frequencies
     schedule = spectrum(frequencies, _recipes.power, max(dim // 2, 1), base=base)
     if frequencies == "exact":
         return Rotary(head, base=base, **options)
@@ -96,18 +97,18 @@ def per_axis_spectra(
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 
 
-def by_axis(
+def with_spectra(
     head_dim: int, spectra: Sequence[Schedule], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
     """Return a Rotary with frequencies for each axis. ``axes`` names the axis of each pair (default: axis by axis)."""
-    counts = [len(one) for one in spectra]
+    counts = [len(schedule) for schedule in spectra]
     axis_of_pair = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
     return Rotary(
         head_dim, frequencies=list(spectra), sections=axis_of_pair.tolist(), rotary_dim=2 * sum(counts), layout=layout
     )
 
 
-def by_turns(count: int, axes: int) -> list[int]:
+def alternating_axes(count: int, axes: int) -> list[int]:
     """Return axes 0, 1, .., 0, 1, .., with ``count`` pairs for each axis."""
     return list(range(axes)) * count
 
@@ -129,8 +130,8 @@ def axis_by_axis(
     """Return a Rotary for a head of parts, one for each axis, each with ``theta ** (-2i / its width)``."""
     if not isinstance(axes_dim, Sequence) or isinstance(axes_dim, str) or len(axes_dim) != axes:
         raise ValueError(f"axes_dim must be {axes} even numbers, one for each axis, not {axes_dim!r}")
-    dims = [whole_pairs(one, "axes_dim") for one in axes_dim]
-    return by_axis(sum(dims), per_axis_spectra(dims, theta, frequencies, recipe), layout=layout)
+    dims = [whole_pairs(dim, "axes_dim") for dim in axes_dim]
+    return with_spectra(sum(dims), per_axis_spectra(dims, theta, frequencies, recipe), layout=layout)
 
 
 def ltx_pairs(dim: int, axes: int, theta: float) -> tuple[Floats, list[int]]:
@@ -144,7 +145,7 @@ def ltx_pairs(dim: int, axes: int, theta: float) -> tuple[Floats, list[int]]:
     rising = np.asarray(ascending(count, positive(theta, "theta"), per=count - 1, first=math.pi / 2))
     unrotated = dim // 2 - count * axes
     frequencies = np.concatenate([np.zeros(unrotated), np.repeat(rising, axes)])
-    return frequencies, [0] * unrotated + by_turns(count, axes)
+    return frequencies, [0] * unrotated + alternating_axes(count, axes)
 
 
 def ltx_rotary(dim: int, axes: int, theta: float) -> Rotary:

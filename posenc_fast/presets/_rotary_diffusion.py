@@ -17,17 +17,17 @@ from ._build import positive, power
 from ._recipes import exp_divided
 from ._registry import rotary_preset
 from ._rotary_build import (
+    alternating_axes,
     axis_by_axis,
-    by_axis,
-    by_turns,
+    checked_sections,
     columns_first,
     ltx_pairs,
     ltx_rotary,
-    of_theta,
-    part,
+    partial_dim,
     per_axis_spectra,
-    sections,
     whole_pairs,
+    with_spectra,
+    with_theta,
 )
 
 __all__ = [
@@ -241,7 +241,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
         geometric(dim // 2, base=10000.0 * power(positive(scale, "rope_scale"), Fraction(dim, dim - 2)))
         for dim, scale in zip(dims, rope_scale, strict=True)
     ]
-    return by_axis(d, spectra)
+    return with_spectra(d, spectra)
 
 
 @rotary_preset(
@@ -255,7 +255,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
 )
 def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Cosmos 3."""
-    return of_theta(head_dim, theta, sections=in_turn(sections(rope_axes_dim, head_dim), head_dim // 2))
+    return with_theta(head_dim, theta, sections=in_turn(checked_sections(rope_axes_dim, head_dim), head_dim // 2))
 
 
 @rotary_preset(
@@ -268,11 +268,11 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Ideogram 4."""
-    _, h, w = (count_of(one, "mrope_section", 1) for one in mrope_section)
+    _, h, w = (count_of(count, "mrope_section", 1) for count in mrope_section)
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
         raise ValueError(f"mrope_section={tuple(mrope_section)} needs more than {pairs} pairs when the axes alternate")
-    return of_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
+    return with_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
 
 
 @rotary_preset(
@@ -388,7 +388,9 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
 def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Hunyuan-DiT."""
     d = whole_pairs(head_dim, "head_dim", 2)
-    return by_axis(d, per_axis_spectra([d // 2] * 2, 1e4, frequencies), axes=columns_first(d), layout="interleaved")
+    return with_spectra(
+        d, per_axis_spectra([d // 2] * 2, 1e4, frequencies), axes=columns_first(d), layout="interleaved"
+    )
 
 
 @rotary_preset(
@@ -420,8 +422,8 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     """Rotary embedding of Lumina-Next."""
     d = whole_pairs(head_dim, "head_dim", 2)
     base, factor = 10000.0 * positive(ntk_factor, "ntk_factor"), positive(linear_factor, "linear_factor")
-    one = geometric(d // 4, base=base, first=1 / factor)
-    return by_axis(d, [one, one], axes=by_turns(d // 4, 2), layout="interleaved")
+    schedule = geometric(d // 4, base=base, first=1 / factor)
+    return with_spectra(d, [schedule, schedule], axes=alternating_axes(d // 4, 2), layout="interleaved")
 
 
 @rotary_preset(
@@ -454,7 +456,7 @@ def minimax_h3(
 ) -> Rotary:
     """Rotary embedding of MiniMax-H3."""
     dim = 2 * count_of(rope_freq_dim, "rope_freq_dim", 1)
-    return by_axis(count_of(head_dim, "head_dim", 3 * dim), per_axis_spectra([dim] * 3, theta, frequencies))
+    return with_spectra(count_of(head_dim, "head_dim", 3 * dim), per_axis_spectra([dim] * 3, theta, frequencies))
 
 
 @rotary_preset(
@@ -467,4 +469,4 @@ def minimax_h3(
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Stable Audio Open."""
-    return of_theta(head_dim, theta, frequencies, rotary_dim=part(head_dim, 0.5))
+    return with_theta(head_dim, theta, frequencies, rotary_dim=partial_dim(head_dim, 0.5))

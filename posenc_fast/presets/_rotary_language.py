@@ -8,7 +8,7 @@ from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision
 from ._build import positive
 from ._registry import rotary_preset
-from ._rotary_build import YARN, layer, of_theta, part, whole_pairs
+from ._rotary_build import YARN, checked_layer_type, partial_dim, whole_pairs, with_theta
 
 __all__ = [
     "cohere",
@@ -49,7 +49,7 @@ __all__ = [
 )
 def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama in Hugging Face, and of most models after it."""
-    return of_theta(head_dim, theta, frequencies)
+    return with_theta(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -84,7 +84,7 @@ def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0)
 )
 def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama 4's text, as of the original Llama code."""
-    return of_theta(head_dim, theta, frequencies, layout="interleaved")
+    return with_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
@@ -97,7 +97,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
 )
 def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of GPT-NeoX, which rotates the first quarter of a head."""
-    return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
+    return with_theta(head_dim, theta, rotary_dim=partial_dim(head_dim, partial_rotary_factor))
 
 
 @rotary_preset(
@@ -109,7 +109,7 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
 )
 def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     """Rotary embedding of GPT-J."""
-    return of_theta(head_dim, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"), layout="interleaved")
+    return with_theta(head_dim, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"), layout="interleaved")
 
 
 @rotary_preset(
@@ -122,7 +122,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
 )
 def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of Phi, which rotates the first half of a head."""
-    return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor))
+    return with_theta(head_dim, theta, rotary_dim=partial_dim(head_dim, partial_rotary_factor))
 
 
 @rotary_preset(
@@ -134,7 +134,7 @@ def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float 
 )
 def roformer(head_dim: int = 64) -> Rotary:
     """Rotary embedding of RoFormer, the original."""
-    return of_theta(head_dim, layout="interleaved")
+    return with_theta(head_dim, layout="interleaved")
 
 
 @rotary_preset(
@@ -147,7 +147,7 @@ def roformer(head_dim: int = 64) -> Rotary:
 )
 def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of GLM-4, which rotates the first half of a head."""
-    return of_theta(head_dim, theta, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
+    return with_theta(head_dim, theta, rotary_dim=partial_dim(head_dim, partial_rotary_factor), layout="interleaved")
 
 
 @rotary_preset(
@@ -160,7 +160,7 @@ def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: floa
 )
 def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Command R."""
-    return of_theta(head_dim, theta, frequencies, layout="interleaved")
+    return with_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
@@ -172,7 +172,7 @@ def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
 )
 def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Helium."""
-    return of_theta(head_dim, theta, frequencies, layout="interleaved")
+    return with_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
@@ -292,10 +292,10 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
 )
 def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", factor: float = 1.0) -> Rotary:
     """Rotary embedding of Gemma 3, for one kind of layer."""
-    if layer(layer_type) == "sliding_attention":
-        return of_theta(head_dim)
+    if checked_layer_type(layer_type) == "sliding_attention":
+        return with_theta(head_dim)
     if factor == 1:
-        return of_theta(head_dim, 1e6)
+        return with_theta(head_dim, 1e6)
     return Rotary(head_dim, base=1e6, scaling={"rope_type": "linear", "factor": factor})
 
 
@@ -309,8 +309,8 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
 )
 def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of Gemma 4's text, for one kind of layer."""
-    if layer(layer_type) == "sliding_attention":
-        return of_theta(256)
+    if checked_layer_type(layer_type) == "sliding_attention":
+        return with_theta(256)
     return Rotary(512, base=1e6, scaling={"rope_type": "proportional", "partial_rotary_factor": 0.25})
 
 
@@ -324,7 +324,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
 )
 def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of ModernBERT, for one kind of layer."""
-    return of_theta(head_dim, 1e4 if layer(layer_type) == "sliding_attention" else 1.6e5)
+    return with_theta(head_dim, 1e4 if checked_layer_type(layer_type) == "sliding_attention" else 1.6e5)
 
 
 @rotary_preset(
@@ -336,8 +336,8 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of MiMo-V2-Flash, for one kind of layer."""
-    theta = 1e4 if layer(layer_type) == "sliding_attention" else 5e6
-    return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.334))
+    theta = 1e4 if checked_layer_type(layer_type) == "sliding_attention" else 5e6
+    return with_theta(head_dim, theta, rotary_dim=partial_dim(head_dim, 0.334))
 
 
 @rotary_preset(
@@ -350,7 +350,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
 )
 def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
     """Rotary embedding of MiniMax-M2."""
-    return of_theta(head_dim, theta, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"))
+    return with_theta(head_dim, theta, rotary_dim=whole_pairs(rotary_dim, "rotary_dim"))
 
 
 @rotary_preset(
@@ -362,7 +362,7 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     """Rotary embedding of Qwen3-Next's attention layers."""
-    return of_theta(head_dim, theta, rotary_dim=part(head_dim, 0.25))
+    return with_theta(head_dim, theta, rotary_dim=partial_dim(head_dim, 0.25))
 
 
 @rotary_preset(
@@ -374,4 +374,4 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
 )
 def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:
     """Rotary embedding of Nomic Embed."""
-    return of_theta(head_dim, theta)
+    return with_theta(head_dim, theta)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .._core.rotary.pairs import in_turn
 from .._core.rotary.value import Rotary
 from ._registry import rotary_preset
-from ._rotary_build import of_theta, part, sections
+from ._rotary_build import checked_sections, partial_dim, with_theta
 
 __all__ = [
     "ernie4_5_vl",
@@ -31,7 +31,7 @@ __all__ = [
 )
 def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rotary:
     """Rotary embedding of Moonshine, for speech."""
-    return of_theta(head_dim, rotary_dim=part(head_dim, partial_rotary_factor), layout="interleaved")
+    return with_theta(head_dim, rotary_dim=partial_dim(head_dim, partial_rotary_factor), layout="interleaved")
 
 
 @rotary_preset(
@@ -46,7 +46,7 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
 )
 def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of Wav2Vec2-Conformer, for speech."""
-    return of_theta(head_dim, theta)
+    return with_theta(head_dim, theta)
 
 
 @rotary_preset(
@@ -60,7 +60,7 @@ def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
 )
 def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
     """Rotary embedding of the Perception Encoder for audio and video."""
-    return of_theta(head_dim, theta, layout="interleaved")
+    return with_theta(head_dim, theta, layout="interleaved")
 
 
 @rotary_preset(
@@ -77,7 +77,7 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
 )
 def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Sequence[int] = (16, 24, 24)) -> Rotary:
     """Multimodal rotary embedding of Qwen2-VL's text."""
-    return of_theta(head_dim, theta, sections=sections(mrope_section, head_dim))
+    return with_theta(head_dim, theta, sections=checked_sections(mrope_section, head_dim))
 
 
 @rotary_preset(
@@ -92,7 +92,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
 )
 def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Multimodal rotary embedding of Qwen3-VL's text."""
-    return of_theta(head_dim, theta, sections=in_turn(sections(mrope_section, head_dim), head_dim // 2))
+    return with_theta(head_dim, theta, sections=in_turn(checked_sections(mrope_section, head_dim), head_dim // 2))
 
 
 @rotary_preset(
@@ -106,8 +106,8 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
     """Multimodal rotary embedding of Qwen3.5's attention layers."""
-    dim = part(head_dim, 0.25)
-    return of_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(sections(mrope_section, dim), dim // 2))
+    dim = partial_dim(head_dim, 0.25)
+    return with_theta(head_dim, theta, rotary_dim=dim, sections=in_turn(checked_sections(mrope_section, dim), dim // 2))
 
 
 @rotary_preset(
@@ -121,8 +121,10 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
 )
 def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequence[int] = (8, 12, 12)) -> Rotary:
     """Multimodal rotary embedding of GLM-4V's text."""
-    dim = part(head_dim, 0.5)
-    return of_theta(head_dim, theta, rotary_dim=dim, layout="interleaved", sections=sections(mrope_section, dim))
+    dim = partial_dim(head_dim, 0.5)
+    return with_theta(
+        head_dim, theta, rotary_dim=dim, layout="interleaved", sections=checked_sections(mrope_section, dim)
+    )
 
 
 @rotary_preset(
@@ -136,9 +138,9 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
 )
 def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:
     """Multimodal rotary embedding of ERNIE 4.5 VL's text."""
-    h, w, t = sections(mrope_section, head_dim)
+    h, w, t = checked_sections(mrope_section, head_dim)
     if h != w:
         raise ValueError(
             f"mrope_section={tuple(mrope_section)} must have equal numbers of pairs for h and w, because they alternate"
         )
-    return of_theta(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)
+    return with_theta(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)

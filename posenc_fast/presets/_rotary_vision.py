@@ -11,7 +11,7 @@ from ..typing import Precision, RotaryLayout
 from ._build import TWO_PI, positive, spectrum
 from ._recipes import power
 from ._registry import rotary_preset
-from ._rotary_build import by_axis, by_turns, columns_first, per_axis_spectra, whole_pairs
+from ._rotary_build import alternating_axes, columns_first, per_axis_spectra, whole_pairs, with_spectra
 
 __all__ = [
     "dinov3",
@@ -42,7 +42,7 @@ __all__ = [
 def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Qwen2-VL's vision tower, and of most later towers."""
     d = whole_pairs(head_dim, "head_dim", 2)
-    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
+    return with_spectra(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
 
 
 @rotary_preset(
@@ -59,7 +59,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     """Rotary embedding of Pixtral's vision tower."""
     d = whole_pairs(head_dim, "head_dim", 2)
     unscaled = geometric(d // 2, base=positive(theta, "theta"))
-    return by_axis(d, [unscaled[0::2], unscaled[1::2]], layout=layout)
+    return with_spectra(d, [unscaled[0::2], unscaled[1::2]], layout=layout)
 
 
 @rotary_preset(
@@ -77,7 +77,7 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
     """Rotary embedding of DINOv3."""
     d = whole_pairs(head_dim, "head_dim", 2)
     base = positive(theta, "theta")
-    return by_axis(d, [spectrum(frequencies, power, d // 4, base=base, first=TWO_PI)] * 2)
+    return with_spectra(d, [spectrum(frequencies, power, d // 4, base=base, first=TWO_PI)] * 2)
 
 
 @rotary_preset(
@@ -93,7 +93,9 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
 def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama 4's vision tower."""
     d = whole_pairs(head_dim, "head_dim", 2)
-    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
+    return with_spectra(
+        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
+    )
 
 
 @rotary_preset(
@@ -109,7 +111,9 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of SAM 2's memory attention."""
     d = whole_pairs(head_dim, "head_dim", 2)
-    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
+    return with_spectra(
+        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
+    )
 
 
 @rotary_preset(
@@ -123,7 +127,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
 def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of the vision tower of Kimi K2.5."""
     d = whole_pairs(head_dim, "head_dim", 2)
-    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=[1, 0] * (d // 4))
+    return with_spectra(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=[1, 0] * (d // 4))
 
 
 @rotary_preset(
@@ -138,7 +142,9 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Prec
 def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Inkling 2's vision tower."""
     d = whole_pairs(head_dim, "head_dim", 2)
-    return by_axis(d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved")
+    return with_spectra(
+        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
+    )
 
 
 @rotary_preset(
@@ -152,7 +158,7 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of the vision tower of MiniMax-M3-VL."""
     d = whole_pairs(head_dim, "head_dim")
-    return by_axis(d, per_axis_spectra([2 * (d // 3 // 2)] * 3, theta, frequencies))
+    return with_spectra(d, per_axis_spectra([2 * (d // 3 // 2)] * 3, theta, frequencies))
 
 
 @rotary_preset(
@@ -166,8 +172,8 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
 def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Efficient LoFTR, over all heads at once."""
     d = whole_pairs(hidden_size, "hidden_size", 2)
-    return by_axis(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=by_turns(d // 4, 2), layout="interleaved"
+    return with_spectra(
+        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=alternating_axes(d // 4, 2), layout="interleaved"
     )
 
 

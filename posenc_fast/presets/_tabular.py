@@ -18,7 +18,7 @@ from .._core.numbers.arguments import count_of, real_array
 from .._core.rotary.value import Rotary
 from ._build import TWO_PI, cosines, fitted, matrix, per_axis, positive
 from ._registry import preset, rotary_preset
-from ._rotary_build import of_theta, whole_pairs
+from ._rotary_build import whole_pairs, with_theta
 
 __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
 
@@ -59,7 +59,8 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     phases = matrix(bias_1, "bias_1", "(features, k)") / TWO_PI
     if phases.shape != rows.shape:
         raise ValueError(f"bias_1 has shape {phases.shape}, but must have the shape of weight_1, {rows.shape}")
-    return per_axis([cosines(*each) for each in zip(rows, phases, strict=True)], range(len(rows)))
+    parts = [cosines(row, phases_of_row) for row, phases_of_row in zip(rows, phases, strict=True)]
+    return per_axis(parts, range(len(rows)))
 
 
 @preset(
@@ -103,10 +104,12 @@ def fone(
 ) -> Encoding:
     """Fourier number embedding (FoNE)."""
     d = count_of(embedding_dim, "embedding_dim", 1)
-    last, first = count_of(int_digit_len, "int_digit_len", 0), -count_of(frac_digit_len, "frac_digit_len", 0)
+    integer_digits = count_of(int_digit_len, "int_digit_len", 0)
+    fraction_digits = count_of(frac_digit_len, "frac_digit_len", 0)
     bases = [Fraction(positive(base, "period_base_list")) for base in period_base_list]
-    turns = {base * Fraction(10**digit, 10**-first) for base in bases for digit in range(last - first + 1)}
-    periods = sorted(period for period in turns if period < 10 ** (last + 1))
+    digits = range(integer_digits + fraction_digits + 1)
+    multiples = {base * Fraction(10**digit, 10**fraction_digits) for base in bases for digit in digits}
+    periods = sorted(period for period in multiples if period < 10 ** (integer_digits + 1))
     if d < 2 * len(periods):
         raise ValueError(
             f"embedding_dim={d} leaves no columns for some of {len(periods)} periods; give at least {2 * len(periods)}"
@@ -150,14 +153,15 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     lengths = [period] * len(turns) if np.ndim(period) == 0 else [*cast(Sequence[float], period)]
     if len(lengths) != len(turns):
         raise ValueError(f"period has {len(lengths)} numbers, but must have one for each of {len(turns)} axes")
-    # one frequency for each axis and each of its multiples in a column
+    # index[i, axis]: index into periods for basis function i, or -1 if it does not depend on the axis
     periods: list[Fraction] = []
     index = np.full(turns.T.shape, -1)
     for axis, row in enumerate(turns):
-        turn = Fraction(positive(lengths[axis], "period"))
-        for frequency in np.unique(row[row > 0]):
-            index[row == frequency, axis] = len(periods)
-            periods.append(turn / int(frequency))
+        period_of_axis = Fraction(positive(lengths[axis], "period"))
+        for multiple in np.unique(row[row > 0]):
+            index[row == multiple, axis] = len(periods)
+            periods.append(period_of_axis / int(multiple))
+    # all cosines, then all sines; a constant first function has no sine
     columns = np.concatenate([index, index[0 if turns[:, 0].any() else 1 :]])
     phases = np.where(np.arange(len(columns)) < len(index), 0.25, 0.0)
     return Encoding._of(Sinusoids([periodic(periods or [1])], columns, phases, np.ones(len(columns))))
@@ -173,4 +177,4 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
 def moirai(head_dim: int = 64) -> Rotary:
     """Rotary embedding of series in Moirai, which rotates the first half of a head."""
     head = whole_pairs(head_dim, "head_dim", 2)
-    return of_theta(head, rotary_dim=head // 2, layout="interleaved")
+    return with_theta(head, rotary_dim=head // 2, layout="interleaved")

@@ -121,19 +121,19 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     """
     if not axes:
         raise ValueError("axes is empty; give at least one axis")
-    coordinates = []
+    arrays = []
     for axis in axes:
-        one: npt.NDArray[Any] = np.asarray(axis)
-        if one.ndim == 0:
-            one = np.arange(count_of(axis, "axes", 0))
-        if one.ndim != 1:
-            raise ValueError(f"axes has coordinates of shape {one.shape}, but an axis must have one dimension")
-        if one.dtype.kind not in "iu":
-            one = real_array(one, "axes")
-        if one.dtype.kind == "u" and one.size and one.max() >= 2**63:
-            raise ValueError(f"axes has the coordinate {one.max()}, but integers must be below 2**63")
-        coordinates.append(one.astype(np.int64) if one.dtype.kind in "iu" else one)
-    return np.stack(np.meshgrid(*coordinates, indexing="ij"), axis=-1).reshape(-1, len(axes))
+        array: npt.NDArray[Any] = np.asarray(axis)
+        if array.ndim == 0:
+            array = np.arange(count_of(axis, "axes", 0))
+        if array.ndim != 1:
+            raise ValueError(f"axes has coordinates of shape {array.shape}, but an axis must have one dimension")
+        if array.dtype.kind not in "iu":
+            array = real_array(array, "axes")
+        if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
+            raise ValueError(f"axes has the coordinate {array.max()}, but integers must be below 2**63")
+        arrays.append(array.astype(np.int64) if array.dtype.kind in "iu" else array)
+    return np.stack(np.meshgrid(*arrays, indexing="ij"), axis=-1).reshape(-1, len(axes))
 
 
 def _counts(**sizes: Any) -> list[Integers]:
@@ -280,31 +280,31 @@ def mrope(
 def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) -> npt.NDArray[Any]:
     """Return the positions of a sequence of parts, (tokens, 3)."""
     step = real(time_step, "time_step", positive=True)
-    following: Any = count_of(start, "start", -_FARTHEST)
+    next_position: Any = count_of(start, "start", -_FARTHEST)
     blocks: list[npt.NDArray[Any]] = []
     for part in parts:
         if isinstance(part, Sequence):
             if len(part) != 3:
                 raise ValueError(f"parts has {part!r}, but a grid is (frames, rows, columns)")
-            frames, rows, columns = (count_of(one, "parts", 1) for one in part)
+            frames, rows, columns = (count_of(size, "parts", 1) for size in part)
             if step * frames > _FARTHEST:
                 raise ValueError(f"time_step={time_step!r} puts {frames} frames beyond 2**62")
             times = step * np.arange(frames)
             block = grid(times if step % 1 else times.astype(np.int64), rows, columns)
         else:
             block = np.repeat(np.arange(count_of(part, "parts", 0))[:, np.newaxis], 3, axis=1)
-        if following > _FARTHEST:
+        if next_position > _FARTHEST:
             raise ValueError(f"start={start!r} puts parts beyond 2**62")
         if len(block):
-            blocks.append(following + block)
-            following = blocks[-1].max() + 1
+            blocks.append(next_position + block)
+            next_position = blocks[-1].max() + 1
     return np.concatenate(blocks) if blocks else np.empty((0, 3), np.int64)
 
 
-def _with_text(text: Any, image: npt.NDArray[Any], row: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return positions of text tokens (index times ``row``), then those of an image."""
-    before = np.arange(count_of(text, "text", 0))[:, np.newaxis] * np.asarray(row)
-    return np.concatenate([before, image])
+def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return positions of text tokens (index times a factor for each axis), then the positions of an image."""
+    indices = np.arange(count_of(text, "text", 0))[:, np.newaxis]
+    return np.concatenate([indices * np.asarray(factors), image])
 
 
 # ---- language and vision ----------------------------------------------------------------------------------------
@@ -387,11 +387,11 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
 )
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     """Return positions for Z-Image: (1 + text + frame, row, column), then (1 + index, 0, 0) for text, both padded."""
-    words = -(-count_of(text, "text", 0) // 32) * 32
+    padded_text = -(-count_of(text, "text", 0) // 32) * 32
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
-    image = grid(1 + words + times, *sides)
-    filled = np.zeros((-len(image) % 32, 3), np.int64)
-    return np.concatenate([image, filled, grid(1 + np.arange(words), [0], [0])])
+    image = grid(1 + padded_text + times, *sides)
+    padding = np.zeros((-len(image) % 32, 3), np.int64)
+    return np.concatenate([image, padding, grid(1 + np.arange(padded_text), [0], [0])])
 
 
 @_tokens(
@@ -403,8 +403,8 @@ def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]
-    words = np.arange(count_of(text, "text", 0))[:, np.newaxis] + max(rows // 2, columns // 2)
-    return np.concatenate([np.repeat(words, 3, axis=1), grid(times, *centred)])
+    indices = np.arange(count_of(text, "text", 0))[:, np.newaxis] + max(rows // 2, columns // 2)
+    return np.concatenate([np.repeat(indices, 3, axis=1), grid(times, *centred)])
 
 
 @_tokens(
@@ -486,15 +486,19 @@ def cropped(rows: int, columns: int, *, base_rows: int, base_columns: int) -> Fl
 
 
 def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list[Floats]:
+    """Return the coordinates of the rows and of the columns for `cropped`."""
     n, m = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
-    high, wide = count_of(base_rows, "base_rows", 1), count_of(base_columns, "base_columns", 1)
-    tall = n / m > high / wide
-    size = (high, round(high / n * m)) if tall else (round(wide / m * n), wide)
-    begins = [round((base - one) / 2) for base, one in zip((high, wide), size, strict=True)]
-    return [
-        begin + (stop * (count - 1) / count - begin) * np.arange(count) / max(count - 1, 1)
-        for begin, stop, count in zip(begins, (b + s for b, s in zip(begins, size, strict=True)), (n, m), strict=True)
-    ]
+    base_n, base_m = count_of(base_rows, "base_rows", 1), count_of(base_columns, "base_columns", 1)
+    # the grid fills the base along one axis, with the same scale along the other
+    tall = n / m > base_n / base_m
+    rows_in_base = base_n if tall else round(base_m / m * n)
+    columns_in_base = round(base_n / n * m) if tall else base_m
+    coordinates = []
+    for count, base, size in ((n, base_n, rows_in_base), (m, base_m, columns_in_base)):
+        begin = round((base - size) / 2)
+        last = (begin + size) * (count - 1) / count
+        coordinates.append(begin + (last - begin) * np.arange(count) / max(count - 1, 1))
+    return coordinates
 
 
 @_tokens(
@@ -514,6 +518,6 @@ def cogview4(rows: int, columns: int, *, sizes: Sequence[int] = (256, 256)) -> I
     """Return positions for CogView4: (row, column) scaled to a table and rounded down."""
     if np.shape(sizes) != (2,):
         raise ValueError(f"sizes must be two integers, rows and columns of the table, not {sizes!r}")
-    high, wide = (count_of(one, "sizes", 1) for one in sizes)
+    table_rows, table_columns = (count_of(size, "sizes", 1) for size in sizes)
     n, m = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
-    return grid(np.arange(n) * high // n, np.arange(m) * wide // m)
+    return grid(np.arange(n) * table_rows // n, np.arange(m) * table_columns // m)

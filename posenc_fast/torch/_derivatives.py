@@ -50,10 +50,11 @@ class Addition:
 
     def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Return positions (batch, length) or (batch, ..., length) expanded for x (batch, ..., length, d_model)."""
-        behind = 1 if self.axes > 1 else 0
-        size, *rest = positions.shape
-        between = x.dim() - 1 + behind - positions.dim()
-        return positions.reshape(size, *[1] * between, *rest).expand(*x.shape[:-1], *rest[len(rest) - behind :])
+        size, *shape = positions.shape
+        # for several axes, the last axis of positions has the coordinates of a row
+        coordinates = shape[-1:] if self.axes > 1 else []
+        missing = x.dim() - 1 + len(coordinates) - positions.dim()
+        return positions.reshape(size, *[1] * missing, *shape).expand(*x.shape[:-1], *coordinates)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,8 +114,8 @@ class _OfX(torch.autograd.Function):
         return None if gradient is None else ctx.call.backward(gradient, positions), None, None
 
     @staticmethod
-    def jvp(ctx: Any, tangent: torch.Tensor | None, of_positions: torch.Tensor | None, _: None) -> Any:
-        if of_positions is not None:
+    def jvp(ctx: Any, tangent: torch.Tensor | None, positions_tangent: torch.Tensor | None, _: None) -> Any:
+        if positions_tangent is not None:
             tensors.refuse_gradients()
         (positions,) = ctx.saved_tensors
         return None if tangent is None else ctx.call.forward(tangent, positions)
@@ -171,29 +172,31 @@ class _OfTables(torch.autograd.Function):
             return None, None, None, None
         x, cos, sin = ctx.saved_tensors
         call: TableRotation = ctx.call
-        back = dataclasses.replace(call, transposed=not call.transposed)
-        of_x = of_tables(back, gradient, cos, sin) if ctx.needs_input_grad[0] else None
-        if not any(ctx.needs_input_grad[1:3]):
-            return of_x, None, None, None
-        return (
-            of_x,
-            *devices.gradients_of_tables(gradient, x, cos, sin, call.seq_axis, call.layout, call.transposed),
-            None,
-        )
+        of_x = of_cos = of_sin = None
+        if ctx.needs_input_grad[0]:
+            of_x = of_tables(dataclasses.replace(call, transposed=not call.transposed), gradient, cos, sin)
+        if any(ctx.needs_input_grad[1:3]):
+            options = call.seq_axis, call.layout, call.transposed
+            of_cos, of_sin = devices.gradients_of_tables(gradient, x, cos, sin, *options)
+        return of_x, of_cos, of_sin, None
 
     @staticmethod
     def jvp(
-        ctx: Any, x_tangent: torch.Tensor | None, of_cos: torch.Tensor | None, of_sin: torch.Tensor | None, _: None
+        ctx: Any,
+        x_tangent: torch.Tensor | None,
+        cos_tangent: torch.Tensor | None,
+        sin_tangent: torch.Tensor | None,
+        _: None,
     ) -> Any:
         x, cos, sin = ctx.saved_tensors
         parts = [] if x_tangent is None else [of_tables(ctx.call, x_tangent, cos, sin)]
-        if of_cos is not None or of_sin is not None:
+        if cos_tangent is not None or sin_tangent is not None:
             # the result is linear in the two tables, and values beyond the pairs do not depend on them
-            of_cos = torch.zeros_like(cos) if of_cos is None else of_cos
-            of_sin = torch.zeros_like(sin) if of_sin is None else of_sin
+            cos_tangent = torch.zeros_like(cos) if cos_tangent is None else cos_tangent
+            sin_tangent = torch.zeros_like(sin) if sin_tangent is None else sin_tangent
             rotary_dim = 2 * cos.shape[-1]
             values = torch.nn.functional.pad(x[..., :rotary_dim], (0, x.shape[-1] - rotary_dim))
-            parts.append(of_tables(ctx.call, values, of_cos, of_sin))
+            parts.append(of_tables(ctx.call, values, cos_tangent, sin_tangent))
         return sum(parts[1:], parts[0]) if parts else None
 
     @staticmethod
@@ -202,9 +205,8 @@ class _OfTables(torch.autograd.Function):
     ) -> Any:
         x = _batch_first(x, in_dims[0], info.batch_size)
         if in_dims[1:3] != (None, None) or cos.dim() > 2:
-            cos, sin = (
-                _batch_first(each, dim, info.batch_size) for each, dim in ((cos, in_dims[1]), (sin, in_dims[2]))
-            )
+            cos = _batch_first(cos, in_dims[1], info.batch_size)
+            sin = _batch_first(sin, in_dims[2], info.batch_size)
         return of_tables(dataclasses.replace(call, seq_axis=_shifted_axis(call.seq_axis)), x, cos, sin), 0
 
 
@@ -255,17 +257,16 @@ class _OfTable(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor, _: None) -> Any:
-        # the two columns of a tangent may differ
-        pairs = ctx.shape[-1] // 2
-        first = tangent[..., :pairs] if ctx.call.columns == "half" else tangent[..., 0::2]
-        lead = ctx.shape[1:-1] if len(ctx.shape) == 3 and ctx.shape[0] == 1 else ctx.shape[:-1]
-        return first.reshape(*lead, pairs)
+        # not call(tangent), because the two columns of a tangent may differ
+        first, _ = devices.split_pairs(tangent, ctx.call.columns)
+        return first[0] if tensors.is_batch_of_one(tangent) else first
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], table: torch.Tensor, call: ColumnsOfPairs) -> Any:
         table = table.movedim(in_dims[0], 0)
         size, *lead, columns = table.shape
         if len(lead) == 2 and lead[0] == 1:
+            # (1, length): all sequences share the table
             lead = lead[1:]
         return of_table(call, table.reshape(-1, columns)).reshape(size, *lead, columns // 2), 0
 
@@ -286,8 +287,9 @@ def of_positions(
 
 class _OfPositions(torch.autograd.Function):
     @staticmethod
-    def forward(positions: torch.Tensor, compute: Callable[..., torch.Tensor], *arguments: Any) -> torch.Tensor:
-        encoding, dtype = arguments
+    def forward(
+        positions: torch.Tensor, compute: Callable[..., torch.Tensor], encoding: Encoding, dtype: torch.dtype
+    ) -> torch.Tensor:
         return compute(encoding, positions, dtype)
 
     @staticmethod
@@ -307,13 +309,19 @@ class _OfPositions(torch.autograd.Function):
         if tangent is None:
             return None
         (positions,) = ctx.saved_tensors
-        along = [tangent] if ctx.encoding.ndim == 1 else tangent.unbind(-1)
-        parts = [slope * each[..., None] for slope, each in zip(_slopes(ctx, positions), along, strict=True)]
+        tangents = [tangent] if ctx.encoding.ndim == 1 else tangent.unbind(-1)
+        parts = [slope * part[..., None] for slope, part in zip(_slopes(ctx, positions), tangents, strict=True)]
         return sum(parts[1:], parts[0]).to(ctx.dtype)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], positions: torch.Tensor, *rest: Any) -> Any:
-        compute, encoding, dtype = rest
+    def vmap(
+        info: Any,
+        in_dims: tuple[Any, ...],
+        positions: torch.Tensor,
+        compute: Callable[..., torch.Tensor],
+        encoding: Encoding,
+        dtype: torch.dtype,
+    ) -> Any:
         return of_positions(compute, encoding, positions.movedim(in_dims[0], 0), dtype), 0
 
 

@@ -17,7 +17,7 @@ import torch
 from .._core.encoding.value import Encoding
 from .._core.rotary.pairs import source_and_target
 from .._core.rotary.value import Rotary
-from ..typing import Precision, RotaryLayout
+from ..typing import Precision, RotaryLayout, TableLayout
 from . import _tensors as tensors
 
 Result = TypeVar("Result")
@@ -49,10 +49,10 @@ def rows_on(
     if positions is not None:
         return _rows(value, tensors.array_of(positions.cpu(), "positions"), 0, device, dtype, precision)
     block = max(1024, 1 << (length - 1).bit_length()) if length else 1024
-    first = start // block * block
-    last = max(-(-(start + length) // block) * block, first + block)
-    blocks = _cached_rows(value, last - first, first, device, dtype, precision)
-    return tuple(table[start - first :][:length] for table in blocks)
+    begin = start // block * block
+    end = max(-(-(start + length) // block) * block, begin + block)
+    tables = _cached_rows(value, end - begin, begin, device, dtype, precision)
+    return tuple(table[start - begin :][:length] for table in tables)
 
 
 def _rows(
@@ -84,16 +84,17 @@ def rotated(
 ) -> torch.Tensor:
     """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once at the end."""
     work = working_type(x)
+    # with an axis for each of the other axes of x, such as heads: (batch or 1, 1, length, pairs)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
     if transposed:
         sin = -sin
-    dim = 2 * cos.shape[-1]
+    rotary_dim = 2 * cos.shape[-1]
     source, target = source_and_target(layout, transposed)
-    first, second = _split(x[..., :dim].to(work), source)
+    first, second = split_pairs(x[..., :rotary_dim].to(work), source)
     parts = first * cos - second * sin, second * cos + first * sin
     pairs = torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2)
-    return torch.cat((pairs.to(x.dtype), x[..., dim:]), -1)
+    return torch.cat((pairs.to(x.dtype), x[..., rotary_dim:]), -1)
 
 
 def gradients_of_tables(
@@ -109,22 +110,24 @@ def gradients_of_tables(
 
     Each is a sum over all values that one element of a table rotates.
     """
-    dim, groups = 2 * cos.shape[-1], cos.dim() - 2
+    # axes of the tables before (length, pairs): none, or the batch
+    rotary_dim, lead = 2 * cos.shape[-1], cos.dim() - 2
     work = functools.reduce(torch.promote_types, (x.dtype, cos.dtype, sin.dtype), torch.float32)
     (x1, x2), (y1, y2) = (
-        # not values[..., :dim]: torch has no batching rule for it if it selects all columns
-        _split(values.narrow(-1, 0, dim).movedim(seq_axis, -2).to(work), order)
+        # not values[..., :rotary_dim]: torch has no batching rule for it if it selects all columns
+        split_pairs(values.narrow(-1, 0, rotary_dim).movedim(seq_axis, -2).to(work), order)
         for values, order in zip((x, gradient), source_and_target(layout, transposed), strict=True)
     )
     of_cos, of_sin = x1 * y1 + x2 * y2, x1 * y2 - x2 * y1
-    shared = list(range(groups, x.dim() - 2))
+    # sum over the axes of x that share a table, such as the heads
+    shared = list(range(lead, x.dim() - 2))
     if shared:
         of_cos, of_sin = of_cos.sum(shared), of_sin.sum(shared)
     return of_cos.to(cos.dtype), (-of_sin if transposed else of_sin).to(sin.dtype)
 
 
-def _split(values: torch.Tensor, order: RotaryLayout) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first values of all pairs, and the second."""
+def split_pairs(values: torch.Tensor, order: RotaryLayout | TableLayout) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the first values of all pairs, and the second. order: "half" if they are half a row apart."""
     pairs = values.shape[-1] // 2
     if order == "half":
         return values[..., :pairs], values[..., pairs:]
@@ -160,7 +163,8 @@ def cached_result(tables: tuple[torch.Tensor, ...], purpose: Hashable, compute: 
     cache = _results.by_key
     if key in cache:
         references, cached_versions, result = cache[key]
-        if cached_versions == versions and all(each() is table for each, table in zip(references, tables, strict=True)):
+        same_tables = all(reference() is table for reference, table in zip(references, tables, strict=True))
+        if cached_versions == versions and same_tables:
             return result  # type: ignore[no-any-return]
     result = compute()
     if len(cache) >= RESULTS:

@@ -62,13 +62,13 @@ def table(
     torch.Size([3, 4])
     """
     if tensors.needs_operator():
-        wide = _result_type(dtype, out)
-        rows = operators.table(to_text(encoding), length, start, step, wide, precision, workers)
+        torch_type = _result_type(dtype, out)
+        rows = operators.table(to_text(encoding), length, start, step, torch_type, precision, workers)
         return _copied(rows, out)
     result_type = None if dtype is None else tensors.numpy_type(dtype, "dtype")
-    into = None if out is None else _written(out)
+    out_array = None if out is None else _written(out)
     array = encoding.table(
-        length, start=start, step=step, dtype=result_type, precision=precision, out=into, workers=workers
+        length, start=start, step=step, dtype=result_type, precision=precision, out=out_array, workers=workers
     )
     return tensors.tensor_of(array) if out is None else _result(array, out)
 
@@ -122,8 +122,8 @@ def encode(
     ) -> torch.Tensor:
         if not direct and tensors.needs_operator(positions):
             tensors.check_operand(positions, "positions")
-            wide = _result_type(dtype, out)
-            return _copied(operators.encode(positions, to_text(encoding), wide, precision, workers), out)
+            torch_type = _result_type(dtype, out)
+            return _copied(operators.encode(positions, to_text(encoding), torch_type, precision, workers), out)
         array = encoding.encode(
             tensors.array_of(positions, "positions"),
             dtype=None if dtype is None else tensors.numpy_type(dtype, "dtype"),
@@ -193,7 +193,7 @@ def add_to(
             text = to_text(encoding)
             total = operators.add_encoding(x, text, start, positions, x_scale, precision, step, workers)
             return _copied(total, out)
-        values, position_array, into = _arrays(x, positions, out)
+        values, position_array, out_array = _arrays(x, positions, out)
         array = encoding.add_to(
             values,
             start=start,
@@ -201,7 +201,7 @@ def add_to(
             positions=position_array,
             x_scale=x_scale,
             precision=precision,
-            out=into,
+            out=out_array,
             workers=workers,
         )
         return _result(array, out)
@@ -258,6 +258,7 @@ def grid(
     if not direct and (_is_followed(coordinates, out) or tensors.needs_operator(*coordinates.values())):
         for name, axis in coordinates.items():
             tensors.check_operand(axis, name)
+        # one tensor (n,) for each axis, all of one dtype
         lines = [torch.arange(axis, device="cpu") if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
         if len({line.dtype for line in lines}) > 1:
             lines = [line.double() for line in lines]
@@ -329,8 +330,10 @@ def rotate(
         if not direct and tensors.needs_operator(x, positions):
             _check_operands(x, positions)
             return _copied(operators.rotate(x, to_text(rotary), start, positions, *options, workers), out)
-        values, position_array, into = _arrays(x, positions, out)
-        return _result(operators.rotated_array(rotary, values, position_array, start, *options, into, workers), out)
+        values, position_array, out_array = _arrays(x, positions, out)
+        return _result(
+            operators.rotated_by_positions(rotary, values, position_array, start, *options, out_array, workers), out
+        )
 
     direct = tensors.is_direct(x, positions)
     if not direct and _is_followed({"x": x, "positions": positions}, out):
@@ -346,19 +349,23 @@ def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | 
     if torch.compiler.is_compiling():
         # the compiler traces the operators instead
         return False
-    wants = [name for name, tensor in arguments.items() if tensor is not None and tensors.wants_gradients(tensor)]
-    followed = bool(wants) or tensors.is_followed(*arguments.values())
+    recorded = [name for name, tensor in arguments.items() if tensor is not None and tensors.wants_gradients(tensor)]
+    followed = bool(recorded) or tensors.is_followed(*arguments.values())
     if followed and out is not None:
-        why = f"if {wants[0]} requires gradients" if wants else "inside a transform of torch.func or in forward mode"
-        raise ValueError(f"out cannot be written to {why}; leave it out, or use torch.no_grad() without transforms")
+        case = (
+            f"if {recorded[0]} requires gradients"
+            if recorded
+            else "inside a transform of torch.func or in forward mode"
+        )
+        raise ValueError(f"out cannot be written to {case}; leave it out, or use torch.no_grad() without transforms")
     return followed
 
 
 def _result_type(dtype: torch.dtype | None, out: torch.Tensor | None) -> torch.dtype:
     """Return the dtype of the rows: the argument, the dtype of out, or float32."""
-    wide = dtype or (torch.float32 if out is None else out.dtype)
-    tensors.check_dtype(wide, "dtype" if dtype else "out.dtype")
-    return wide
+    torch_type = dtype or (torch.float32 if out is None else out.dtype)
+    tensors.check_dtype(torch_type, "dtype" if dtype else "out.dtype")
+    return torch_type
 
 
 def _check_operands(x: torch.Tensor, positions: torch.Tensor | None) -> None:
@@ -390,8 +397,8 @@ def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
     """Return x, positions and out as arrays. x and out become one array if they are the same tensor."""
     values = tensors.array_of(x, "x")
     position_array = None if positions is None else tensors.array_of(positions, "positions")
-    into = _written(out)
-    return values, position_array, values if out is x else into
+    out_array = _written(out)
+    return values, position_array, values if out is x else out_array
 
 
 def _written(out: Any) -> npt.NDArray[Any] | None:
@@ -469,14 +476,14 @@ def apply_rotary_pos_emb(
     """
     if tables == "half" and type(unsqueeze_dim) is int and unsqueeze_dim in (1, 2) and layout in LAYOUTS:
         # a shortcut for few tokens, which takes a fifth of the time
-        few = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
-        if few is not None:
-            return few[0], few[1]
+        rotated = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
+        if rotated is not None:
+            return rotated[0], rotated[1]
     if layout not in LAYOUTS:
         raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, not {layout!r}")
     if tables not in operators.TABLES:
         raise ValueError(f"tables must be one of {', '.join(map(repr, operators.TABLES))}, not {tables!r}")
-    each = 1 if tables == "pairs" else 2
+    columns_per_pair = 1 if tables == "pairs" else 2
     for name, part in (("q", q), ("k", k)):
         tensors.check_x(part, name)
         if part.ndim != 4:
@@ -487,24 +494,26 @@ def apply_rotary_pos_emb(
             raise ValueError(
                 f"{name} is on {part.device}, q on {q.device} and k on {k.device}; all must be on one device"
             )
-    if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % each or cos.shape[-1] == 0:
-        columns = "rotary_dim" if each == 2 else "pairs"
+    if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % columns_per_pair or cos.shape[-1] == 0:
+        columns, needed = ("pairs", "at least one pair") if tables == "pairs" else ("rotary_dim", "an even rotary_dim")
         raise ValueError(
             f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (batch, length, {columns}) "
-            f"or (length, {columns}), with {'an even rotary_dim' if each == 2 else 'at least one pair'}"
+            f"or (length, {columns}), with {needed}"
         )
-    before = unsqueeze_dim % (cos.ndim + 1) - (cos.ndim - 2)
-    if before not in (0, 1):
+    # in q and k, where axis 0 is the batch, which cos and sin of two dimensions lack
+    heads_axis = unsqueeze_dim % (cos.ndim + 1) + 3 - cos.ndim
+    if heads_axis not in (1, 2):
         raise ValueError(
             f"unsqueeze_dim={unsqueeze_dim} must be {cos.ndim - 2} for heads before length, or {cos.ndim - 1} for length "
             f"before heads, with cos of {cos.ndim} dimensions"
         )
-    seq_axis = 1 if before else 2
-    pairs = cos.shape[-1] // each
-    lead = tuple(cos.shape[1:-1] if cos.ndim == 3 and cos.shape[0] == 1 else cos.shape[:-1])
+    seq_axis = 3 - heads_axis
+    pairs = cos.shape[-1] // columns_per_pair
+    # (batch, length), or (length,) for tables that all sequences share
+    rows = tuple(cos.shape[1:-1] if tensors.is_batch_of_one(cos) else cos.shape[:-1])
     for name, part in (("q", q), ("k", k)):
-        expected = (part.shape[0], part.shape[seq_axis])
-        if lead != expected[2 - len(lead) :] or 2 * pairs > part.shape[-1]:
+        tokens = (part.shape[0], part.shape[seq_axis])
+        if rows != tokens[2 - len(rows) :] or 2 * pairs > part.shape[-1]:
             raise ValueError(
                 f"{name} has shape {tuple(part.shape)}, which cos and sin of shape {tuple(cos.shape)} do not match "
                 f"with unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
@@ -590,8 +599,8 @@ def rotary_embedding(
     while cos.ndim > 2 and cos.shape[0] == 1:
         # one table for all sequences
         cos, sin = cos[0], sin[0]
-    lead = cos.shape[:-1]
-    if lead != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
+    # the rows of cos are (length,), or the first axes of x and then length; x is (.., length, heads, head_dim)
+    if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(
             f"{name} has shape {tuple(shape)}, which does not match the tokens of x of shape {tuple(x.shape)}: (.., "
@@ -620,10 +629,10 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
             f"cos and sin have shape {tuple(table.shape)}, but with position_ids must have (n, {table.shape[-1]})"
         )
     if tensors.is_eager(position_ids) and position_ids.numel():
-        low, high = (int(each) for each in torch.aminmax(position_ids))
-        if low < 0 or high >= table.shape[0]:
+        lowest, highest = (int(position) for position in torch.aminmax(position_ids))
+        if lowest < 0 or highest >= table.shape[0]:
             raise ValueError(
-                f"position_ids has {low if low < 0 else high}, but cos and sin have rows 0 to {table.shape[0] - 1}; "
+                f"position_ids has {lowest if lowest < 0 else highest}, but cos and sin have rows 0 to {table.shape[0] - 1}; "
                 "pass longer tables, or use RotaryEncoding, which needs none"
             )
     tensors.check_dense(position_ids, "position_ids")

@@ -170,17 +170,18 @@ class SinusoidalEncoding(torch.nn.Module):
             raise ValueError(
                 f"x has shape {tuple(x.shape)}, but must have {batched}, {self.d_model}) or (length, {self.d_model})"
             )
-        swapped = not self.batch_first and x.ndim == 3
-        y = x.transpose(0, 1) if swapped else x
+        length_first = not self.batch_first and x.ndim == 3
+        rows = x.transpose(0, 1) if length_first else x
         if positions is not None:
-            tensors.check_positions(positions, y, start)
-            if tuple(positions.shape) not in ((y.shape[-2],), tuple(y.shape[:-1])):
+            tensors.check_positions(positions, rows, start)
+            if tuple(positions.shape) not in ((rows.shape[-2],), tuple(rows.shape[:-1])):
                 raise ValueError(
-                    f"positions has shape {tuple(positions.shape)}, but must have {(y.shape[-2],)} or "
-                    f"{tuple(y.shape[:-1])}: (length,) or (batch, length)"
+                    f"positions has shape {tuple(positions.shape)}, but must have {(rows.shape[-2],)} or "
+                    f"{tuple(rows.shape[:-1])}: (length,) or (batch, length)"
                 )
-        y = self._added(y, start, positions, self.inplace)
-        return self.dropout(x if self.inplace else y.transpose(0, 1) if swapped else y)
+        total = self._added(rows, start, positions, self.inplace)
+        # in place, the sum is in x, of which rows is a view
+        return self.dropout(x if self.inplace else total.transpose(0, 1) if length_first else total)
 
     def _added(self, x: torch.Tensor, start: Any, positions: torch.Tensor | None, inplace: bool) -> torch.Tensor:
         arguments = start, positions, self.x_scale, self.precision
@@ -189,10 +190,10 @@ class SinusoidalEncoding(torch.nn.Module):
     def _add_points(self, x: torch.Tensor, start: int | Sequence[int], positions: torch.Tensor | None) -> torch.Tensor:
         """Return the sum for an encoding of several axes, before dropout."""
         axes = self.encoding.ndim
-        firsts: tuple[Any, ...] = tuple(start) if isinstance(start, Sequence) else (start,) * axes
-        for first in firsts:
-            tensors.check_x(x, "x", first, self.inplace)
-        if len(firsts) != axes:
+        starts: tuple[Any, ...] = tuple(start) if isinstance(start, Sequence) else (start,) * axes
+        for start_of_axis in starts:
+            tensors.check_x(x, "x", start_of_axis, self.inplace)
+        if len(starts) != axes:
             raise ValueError(f"start={start!r} must be one integer, or {axes}, one for each axis of {self.encoding!r}")
         if not axes + 1 <= x.ndim <= axes + 2 or x.shape[-1] != self.d_model:
             raise ValueError(
@@ -201,23 +202,25 @@ class SinusoidalEncoding(torch.nn.Module):
             )
         lengths = x.shape[-1 - axes : -1]
         if positions is None:
-            ranges = (torch.arange(first, first + n, device="cpu") for first, n in zip(firsts, lengths, strict=True))
+            ranges = (torch.arange(first, first + n, device="cpu") for first, n in zip(starts, lengths, strict=True))
             points: Any = torch.stack(torch.meshgrid(*ranges, indexing="ij"), -1)
         else:
-            tensors.check_positions(positions, x, 0 if all(first == 0 for first in firsts) else firsts)
+            tensors.check_positions(positions, x, 0 if all(first == 0 for first in starts) else starts)
             if tuple(positions.shape) not in ((*lengths, axes), (*x.shape[:-1], axes)):
                 raise ValueError(
                     f"positions has shape {tuple(positions.shape)}, but must have {(*lengths, axes)} or "
                     f"{(*x.shape[:-1], axes)}: {axes} coordinates for each row of x"
                 )
             points = positions
+        # flatten the axes of the encoding: (batch, points, d_model), and (points, axes) or (batch, points, axes)
         rows = x.reshape(*x.shape[: -1 - axes], -1, self.d_model)
         points = points.reshape(*points.shape[: -1 - axes], -1, axes)
-        at_once = self.inplace and x.is_contiguous()
-        y = self._added(rows, 0, points, at_once)
-        if at_once:
+        if self.inplace and x.is_contiguous():
+            # rows is a view of x
+            self._added(rows, 0, points, True)
             return x
-        return x.copy_(y.reshape(x.shape)) if self.inplace else y.reshape(x.shape)
+        total = self._added(rows, 0, points, False).reshape(x.shape)
+        return x.copy_(total) if self.inplace else total
 
     if TYPE_CHECKING:
 
@@ -368,9 +371,9 @@ class RotaryEncoding(torch.nn.Module):
         if positions is None and key_start in (None, start) and self.precision == "exact":
             # takes half the time if there are few tokens
             parts = (q,) if k is None else (q, k)
-            few = operators.rotate_few(parts, self._rotary, start, self.seq_axis, self.inplace)
-            if few is not None:
-                return few[0] if k is None else few
+            rotated_parts = operators.rotate_few(parts, self._rotary, start, self.seq_axis, self.inplace)
+            if rotated_parts is not None:
+                return rotated_parts[0] if k is None else rotated_parts
         if key_start is None:
             key_start = start
         elif positions is not None:
@@ -461,12 +464,14 @@ class RotaryEncoding(torch.nn.Module):
         if positions is not None:
             tensors.check_positions(positions, x, start)
             axes = () if self._axes == 1 else (self._axes,)
-            lead = list(x.shape[:-1])
-            length = lead.pop(self.seq_axis if self.seq_axis >= 0 else self.seq_axis + 1)
-            if tuple(positions.shape) not in ((length, *axes), (*lead[:1], length, *axes)):
+            # axes of x without head_dim, then without the tokens: batch and heads
+            others = list(x.shape[:-1])
+            length = others.pop(self.seq_axis if self.seq_axis >= 0 else self.seq_axis + 1)
+            shared, batched = (length, *axes), (*others[:1], length, *axes)
+            if tuple(positions.shape) not in (shared, batched):
                 raise ValueError(
                     f"positions has shape {tuple(positions.shape)}, but for {name} of shape {tuple(x.shape)} must have "
-                    f"{(length, *axes)} or {(*lead[:1], length, *axes)}"
+                    f"{shared} or {batched}"
                 )
 
     def extra_repr(self) -> str:
@@ -476,9 +481,9 @@ class RotaryEncoding(torch.nn.Module):
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
         stored = state_dict.pop(prefix + "inv_freq", None)
         if stored is not None and not stored.is_meta:
-            ours = torch.tensor(self.rotary.frequencies, device="cpu")
+            exact = torch.tensor(self.rotary.frequencies, device="cpu")
             # tolerate errors of float32 powers and of frequencies stored in 16 bits
             relative = 1e-5 + tensors.relative_spacing(stored)
-            if stored.shape != ours.shape or not torch.allclose(stored.cpu().double(), ours, rtol=relative, atol=0):
+            if stored.shape != exact.shape or not torch.allclose(stored.cpu().double(), exact, rtol=relative, atol=0):
                 args[-1].append(f"{prefix}inv_freq does not have the frequencies of {self.rotary!r}")
         super()._load_from_state_dict(state_dict, prefix, *args)

@@ -38,14 +38,14 @@ def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.T
     Operators receive value as text.
     """
 
-    def new(x: torch.Tensor, text: str, *rest: Any) -> torch.Tensor:
-        return compute(x, None, from_text(text), *rest)
+    def new(x: torch.Tensor, text: str, *options: Any) -> torch.Tensor:
+        return compute(x, None, from_text(text), *options)
 
-    def in_place(x: torch.Tensor, text: str, *rest: Any) -> None:
+    def in_place(x: torch.Tensor, text: str, *options: Any) -> None:
         if tensors.has_strided_rows(x):
-            x.copy_(new(x, text, *rest))
+            x.copy_(new(x, text, *options))
         else:
-            compute(x, x, from_text(text), *rest)
+            compute(x, x, from_text(text), *options)
 
     custom_op = torch.library.custom_op
     returning = custom_op(f"posenc_fast::{name}", new, mutates_args=(), schema=f"(Tensor x, {arguments}) -> Tensor")
@@ -66,13 +66,16 @@ def _run(
     inplace: bool,
     start: int,
     positions: torch.Tensor | None,
-    *rest: Any,
+    *options: Any,
 ) -> torch.Tensor:
     """Return ``compute(x, out, value, ..)`` if the call is eager, else the result of the operator, new or in place."""
     if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
-        result = operators[inplace](x, text, start, positions, *rest)
-        return x if inplace else result
-    result = compute(x, x if inplace else None, value, start, positions, *rest)
+        returning, writing = operators
+        if not inplace:
+            return returning(x, text, start, positions, *options)
+        writing(x, text, start, positions, *options)
+        return x
+    result = compute(x, x if inplace else None, value, start, positions, *options)
     if inplace:
         torch.autograd.graph.increment_version(x)
     return result
@@ -101,7 +104,8 @@ def _add_encoding(
         (rows,) = devices.rows_on(x.device, encoding, start, x.shape[-2], positions, work, precision)
         # one operation in the dtype of the rows: it rounds the sum once, also to a narrower x
         return torch.add(rows, x, alpha=x_scale, out=tensors.new_like(x) if out is None else out)
-    values, out = tensors.array_of(x, "x"), tensors.result_for(x) if out is None else out
+    values = tensors.array_of(x, "x")
+    out = tensors.result_for(x) if out is None else out
     result = encoding.add_to(
         values,
         start=start,
@@ -151,11 +155,12 @@ def _save_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None
     ctx.x_scale = inputs[4]
 
 
-def _scaled(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+def _gradient_of_add_encoding(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    # no gradients for the 7 other arguments
     return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, *[None] * 7
 
 
-add_encoding.register_autograd(_scaled, setup_context=_save_scale)
+add_encoding.register_autograd(_gradient_of_add_encoding, setup_context=_save_scale)
 
 # ---- rotation by positions ------------------------------------------------------------------------------------------
 
@@ -182,15 +187,18 @@ def _rotate(
         cos, sin = devices.rows_on(x.device, rotary, start, length, positions, work, precision)
         result = devices.rotated(x, cos, sin, seq_axis, rotary.layout, transposed)
         return (tensors.new_like(x) if out is None else out).copy_(result)
-    values, out = tensors.array_of(x, "x"), tensors.result_for(x) if out is None else out
+    values = tensors.array_of(x, "x")
+    out = tensors.result_for(x) if out is None else out
     workers = tensors.workers(x) if threads is None else threads
-    into = values if out is x else None if out is None else tensors.array_of(out, "out")
-    points = None if positions is None else tensors.array_of(positions, "positions")
-    array = rotated_array(rotary, values, points, start, seq_axis, transposed, precision, inverse, into, workers)
+    out_array = values if out is x else None if out is None else tensors.array_of(out, "out")
+    places = None if positions is None else tensors.array_of(positions, "positions")
+    array = rotated_by_positions(
+        rotary, values, places, start, seq_axis, transposed, precision, inverse, out_array, workers
+    )
     return tensors.tensor_of(array) if out is None else out
 
 
-def rotated_array(
+def rotated_by_positions(
     rotary: Rotary,
     x: npt.NDArray[Any],
     positions: npt.NDArray[Any] | None,
@@ -223,7 +231,7 @@ def rotated_array(
     if inverse:
         squares = cos * cos + sin * sin
         cos, sin = cos / squares, sin / squares
-    return _rotated_array(x, out, cos, sin, seq_axis, rotary.layout, not inverse, workers)
+    return _rotated_by_tables(x, out, cos, sin, seq_axis, rotary.layout, not inverse, workers)
 
 
 rotate, rotate_ = _pair_of_operators(
@@ -261,25 +269,26 @@ def run_rotate(
 
 
 def _save_angles(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed, *ctx.rest = inputs
+    _, ctx.rotary, ctx.start, positions, ctx.seq_axis, ctx.transposed, *ctx.options = inputs
     ctx.save_for_backward(positions)
 
 
-def _rotated_back(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+def _gradient_of_rotate(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     (positions,) = ctx.saved_tensors
+    for_other_arguments = [None] * 8
 
     def run(x: torch.Tensor, positions: torch.Tensor | None, seq_axis: int, transposed: bool) -> torch.Tensor:
-        result: torch.Tensor = rotate(x, ctx.rotary, ctx.start, positions, seq_axis, transposed, *ctx.rest)
+        result: torch.Tensor = rotate(x, ctx.rotary, ctx.start, positions, seq_axis, transposed, *ctx.options)
         return result
 
     if tensors.is_followed(gradient):
         axes = from_text(ctx.rotary).ndim
         call = derivatives.Rotation(run, ctx.seq_axis, not ctx.transposed, axes)
-        return derivatives.of_x(call, gradient, positions), *[None] * 8
-    return run(gradient, positions, ctx.seq_axis, not ctx.transposed), *[None] * 8
+        return derivatives.of_x(call, gradient, positions), *for_other_arguments
+    return run(gradient, positions, ctx.seq_axis, not ctx.transposed), *for_other_arguments
 
 
-rotate.register_autograd(_rotated_back, setup_context=_save_angles)
+rotate.register_autograd(_gradient_of_rotate, setup_context=_save_angles)
 
 # ---- rows of an encoding --------------------------------------------------------------------------------------------
 
@@ -312,7 +321,7 @@ def _fake_rows(positions: torch.Tensor, text: str, dtype: torch.dtype, *_: Any) 
 
 
 def _save_positions(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    positions, ctx.text, ctx.dtype, *ctx.rest = inputs
+    positions, ctx.text, ctx.dtype, *ctx.options = inputs
     ctx.save_for_backward(positions)
 
 
@@ -320,8 +329,8 @@ def _gradient_of_positions(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tens
     (positions,) = ctx.saved_tensors
     encoding: Any = from_text(ctx.text)
 
-    def rows(encoding: Encoding, positions: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-        result: torch.Tensor = encode(positions, to_text(encoding), dtype, *ctx.rest)
+    def rows(derivative: Encoding, positions: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        result: torch.Tensor = encode(positions, to_text(derivative), dtype, *ctx.options)
         return result
 
     slopes = derivatives.slopes(rows, encoding, positions, ctx.dtype)
@@ -373,7 +382,7 @@ def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> to
     If the table is on the CPU, raise a ValueError if the two columns of a pair differ.
     """
     if columns == "pairs":
-        return table[0] if table.dim() == 3 and table.shape[0] == 1 else table
+        return table[0] if tensors.is_batch_of_one(table) else table
     if tensors.is_followed(table):
         return derivatives.of_table(derivatives.ColumnsOfPairs(pair_columns, columns, name), table)
     if not tensors.is_eager(table):
@@ -382,13 +391,9 @@ def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> to
 
 
 def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
-    pairs = table.shape[-1] // 2
-    if table.dim() == 3 and table.shape[0] == 1:
+    if tensors.is_batch_of_one(table):
         table = table[0]
-    if columns == "half":
-        first, second = table[..., :pairs], table[..., pairs:]
-    else:
-        first, second = table[..., 0::2], table[..., 1::2]
+    first, second = devices.split_pairs(table, columns)
     # only on the CPU: other devices would have to synchronize
     if tensors.on_cpu(table) and not torch.equal(first, second):
         places = "both halves of a row" if columns == "half" else "columns 2i and 2i + 1"
@@ -411,7 +416,7 @@ pair_columns = torch.library.custom_op(
 
 @pair_columns.register_fake
 def _fake_columns(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
-    lead = table.shape[1:-1] if table.dim() == 3 and table.shape[0] == 1 else table.shape[:-1]
+    lead = table.shape[1:-1] if tensors.is_batch_of_one(table) else table.shape[:-1]
     return torch.empty((*lead, table.shape[-1] // 2), dtype=table.dtype, device=table.device)
 
 
@@ -439,9 +444,9 @@ def _rotate_by(
     if not tensors.on_cpu(x):
         return devices.rotated(x, cos, sin, seq_axis, layout, transposed)
     out, tables = tensors.result_for(x), (tensors.array_of(cos, "cos"), tensors.array_of(sin, "sin"))
-    into = None if out is None else tensors.array_of(out, "out")
+    out_array = None if out is None else tensors.array_of(out, "out")
     values, workers = tensors.array_of(x, "x"), tensors.workers(x)
-    array = _rotated_array(values, into, *tables, seq_axis, layout, transposed, workers)
+    array = _rotated_by_tables(values, out_array, *tables, seq_axis, layout, transposed, workers)
     return tensors.tensor_of(array) if out is None else out
 
 
@@ -466,12 +471,13 @@ def run_rotate_by(
     if tensors.is_direct(*parts, cos, sin):
         return tuple([_rotate_by(part, cos, sin, seq_axis, layout, transposed) for part in parts])
     if tensors.is_followed(*parts, cos, sin):
-        call = derivatives.TableRotation(_rotated_by, seq_axis, layout, transposed)
+        call = derivatives.TableRotation(_dispatched_rotate_by, seq_axis, layout, transposed)
         return tuple([derivatives.of_tables(call, part, cos, sin) for part in parts])
-    return tuple([_rotated_by(part, cos, sin, seq_axis, layout, transposed) for part in parts])
+    return tuple([_dispatched_rotate_by(part, cos, sin, seq_axis, layout, transposed) for part in parts])
 
 
-def _rotated_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *arguments: Any) -> torch.Tensor:
+def _dispatched_rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *arguments: Any) -> torch.Tensor:
+    """Return x rotated, by the operator if the call needs one."""
     function = _rotate_by if tensors.is_eager(x, cos, sin) else rotate_by
     result: torch.Tensor = function(x, cos, sin, *arguments)
     return result
@@ -483,7 +489,7 @@ def _save_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> Non
     ctx.save_for_backward(x if any(ctx.needs_input_grad[1:3]) else None, cos, sin)
 
 
-def _gradients_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+def _gradients_of_rotate_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     x, cos, sin = ctx.saved_tensors
     (back,) = run_rotate_by((gradient,), cos, sin, ctx.seq_axis, ctx.layout, not ctx.transposed)
     of_cos = of_sin = None
@@ -493,10 +499,10 @@ def _gradients_by(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None
     return back, of_cos, of_sin, None, None, None
 
 
-rotate_by.register_autograd(_gradients_by, setup_context=_save_tables)
+rotate_by.register_autograd(_gradients_of_rotate_by, setup_context=_save_tables)
 
 
-def _rotated_array(
+def _rotated_by_tables(
     x: npt.NDArray[Any],
     out: npt.NDArray[Any] | None,
     cos: npt.NDArray[Any],
@@ -507,10 +513,10 @@ def _rotated_array(
     workers: int | None,
 ) -> npt.NDArray[Any]:
     # apply_tables has no layout from half to interleaved: rotate in halves, then interleave the result
-    spread = source_and_target(layout, transposed) == ("half", "interleaved")
-    rotary = _rotary_for_tables(x.shape[-1], 2 * cos.shape[-1], "half" if spread else layout)
+    interleave = source_and_target(layout, transposed) == ("half", "interleaved")
+    rotary = _rotary_for_tables(x.shape[-1], 2 * cos.shape[-1], "half" if interleave else layout)
     result = rotary.apply_tables(x, cos, -sin if transposed else sin, seq_axis=seq_axis, out=out, workers=workers)
-    if spread:
+    if interleave:
         pairs = result[..., : rotary.rotary_dim]
         pairs[...] = pairs.reshape(*x.shape[:-1], 2, -1).swapaxes(-1, -2).reshape(pairs.shape)
     return result
@@ -585,29 +591,30 @@ def rotate_few_by(
         address = tensors.plain_address(x)
         if address is None:
             return None
-        form = tensors.DTYPES.get(x.dtype)
-        if form is None:
+        value_format = tensors.DTYPES.get(x.dtype)
+        if value_format is None:
             return None
         # read each attribute once: one read takes as long as a hundred additions
-        shape, strides, size = x.shape, x.stride(), x.numel()
-        if len(shape) != 4 or strides[3] != 1 or not 0 < size < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
+        shape, strides, count = x.shape, x.stride(), x.numel()
+        if len(shape) != 4 or strides[3] != 1 or not 0 < count < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
-        kind, bytes_each = form.kind, form.stored.itemsize
-        if size * bytes_each >= tensors.HUGE_PAGES_FROM or address % bytes_each:
+        kind, itemsize = value_format.kind, value_format.stored.itemsize
+        # results on huge pages, and unaligned memory, take the usual way
+        if count * itemsize >= tensors.HUGE_PAGES_FROM or address % itemsize:
             return None
         rotation = rotation_of(shape, kind)
         if rotation is None:
             return None
         calls.append((x, rotation, shape, address, strides, kind))
-    results, number = [], LAYOUTS.index(layout)
+    results, layout_code = [], LAYOUTS.index(layout)
     for x, rotation, shape, address, strides, kind in calls:
         if inplace:
-            rotation(shape, address, strides, address, strides, seq_axis, kind, number)
+            rotation(shape, address, strides, address, strides, seq_axis, kind, layout_code)
             torch.autograd.graph.increment_version(x)
             results.append(x)
         else:
             out = tensors.new_like(x)
-            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, number)
+            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, layout_code)
             results.append(out)
     return tuple(results)
 
@@ -627,8 +634,11 @@ def rotate_few_by_tables(
     """
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None
-    tables = cos.shape
-    if len(tables) != 3 or tables[2] % 2 or not 0 < math.prod(tables) <= ANGLES or tables != sin.shape:
+    shape_of_tables = cos.shape
+    if len(shape_of_tables) != 3 or shape_of_tables != sin.shape:
+        return None
+    batch, length, columns = shape_of_tables
+    if columns % 2 or not 0 < math.prod(shape_of_tables) <= ANGLES:
         return None
     if cos.dtype not in tensors.DTYPES or cos.dtype != sin.dtype:
         return None
@@ -637,7 +647,7 @@ def rotate_few_by_tables(
     rotations: dict[Any, _Rotation | None] = {}
 
     def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
-        if shape[seq_axis] != tables[1] or shape[3] < tables[2] or tables[0] not in (1, shape[0]):
+        if shape[seq_axis] != length or shape[3] < columns or batch not in (1, shape[0]):
             return None
         dtype = angles_type(kind)
         if dtype not in rotations:

@@ -75,8 +75,9 @@ def check(model: torch.nn.Module) -> Report:
         raise TypeError(f"model must be a torch.nn.Module, not {type(model).__name__}")
     configs = _configs(model)
     findings: list[Finding] = []
-    own_type = getattr(model, "dtype", None)
-    dtype = own_type if own_type in _TYPES else torch.float32
+    dtype = getattr(model, "dtype", None)
+    if dtype not in _TYPES:
+        dtype = torch.float32
     for name, module in model.named_modules():
         if running.is_rotary(module):
             findings += _of_rotary(name, module, configs[name], dtype)
@@ -90,8 +91,9 @@ def _configs(model: torch.nn.Module) -> dict[str, Any]:
     """Return the config of each module by name: its own config, or the one of the nearest enclosing module."""
     configs: dict[str, Any] = {}
     for name, module in model.named_modules():
-        own = getattr(module, "config", None)
-        configs[name] = own if hasattr(own, "to_dict") else configs.get(name.rpartition(".")[0]) if name else None
+        config = getattr(module, "config", None)
+        # modules come after the modules that contain them
+        configs[name] = config if hasattr(config, "to_dict") else configs.get(name.rpartition(".")[0]) if name else None
     return configs
 
 
@@ -166,53 +168,62 @@ def _of_layers(
     config: Any,
     dtype: torch.dtype,
     label: str | None,
-    own: list[tuple[str, torch.Tensor]],
+    buffers: list[tuple[str, torch.Tensor]],
 ) -> Iterator[Finding]:
+    """Yield findings for the frequencies and the computed tables of one kind of layers. title: name in findings."""
     longest = _last_position(config)
     positions = sorted({*POSITIONS, longest})
     try:
         rotaries = [_rotary(config, label, position + 1) for position in positions]
-        seen = _rotary(config, label, int(getattr(module, "max_seq_len_cached", 1)))
+        cached = _rotary(config, label, int(getattr(module, "max_seq_len_cached", 1)))
     except (TypeError, ValueError) as error:
-        for key, buffer in own:
+        for key, buffer in buffers:
             finding = judge_frequencies(f"{name}.{key}", buffer, length=longest)
             yield finding if config is None else finding.undecided(title)
         yield _unknown(title, str(error))
         return
+    shortest_rotary, longest_rotary = rotaries[0], rotaries[-1]
     of_buffers = [
-        judge_frequencies(f"{name}.{key}", buffer, [rotaries[0], rotaries[-1], seen], length=longest)
-        for key, buffer in own
+        judge_frequencies(f"{name}.{key}", buffer, [shortest_rotary, longest_rotary, cached], length=longest)
+        for key, buffer in buffers
     ]
     cause = next((finding for finding in of_buffers if finding.verdict == "wrong"), None)
-    runs = {title: (positions, rotaries[0])}
-    if not _alike(rotaries[0], rotaries[-1]):
+    # title of the finding, positions and expected encoding of each call of the module
+    runs = [(title, positions, shortest_rotary)]
+    if not _alike(shortest_rotary, longest_rotary):
         # frequencies depend on the length: first the positions with the frequencies of the shortest, then all positions;
         # after longer sequences, modules return to the first frequencies only below the length of the training
         trained = getattr(module, "original_max_seq_len", unscaled_length(as_mapping(config)) or math.inf)
-        alike = [p for p, one in zip(positions, rotaries, strict=True) if _alike(one, rotaries[0]) and p + 1 < trained]
-        runs = {
-            f"{title} up to {each[-1]}": (each, one) for each, one in ((alike, rotaries[0]), (positions, rotaries[-1]))
-        }
+        short = [
+            position
+            for position, rotary in zip(positions, rotaries, strict=True)
+            if _alike(rotary, shortest_rotary) and position + 1 < trained
+        ]
+        runs = [
+            (f"{title} up to {short[-1]}", short, shortest_rotary),
+            (f"{title} up to {positions[-1]}", positions, longest_rotary),
+        ]
     labels = () if label is None else (label,)
+    x = torch.zeros(1, dtype=dtype, device=_device_of(module))
     computed = []
-    for run, (chosen, rotary) in runs.items():
-        x = torch.zeros(1, dtype=dtype, device=_device_of(module))
-        tables = running.tables_of(module, rotary, _of_axes(chosen, rotary.ndim), x, *labels)
+    for run_title, positions_of_run, rotary in runs:
+        tables = running.tables_of(module, rotary, _of_axes(positions_of_run, rotary.ndim), x, *labels)
         if tables is None:
-            computed.append(_unknown(run, "returned no cosines and sines of pairs for any of the tried arguments"))
+            computed.append(
+                _unknown(run_title, "returned no cosines and sines of pairs for any of the tried arguments")
+            )
             continue
-        finding = judge_rotary_tables(run, tables.cos, tables.sin, tables.positions, [rotary])
+        finding = judge_rotary_tables(run_title, tables.cos, tables.sin, tables.positions, [rotary])
         if finding.fault in ("values", "frequencies") and cause is not None:
             # the buffers show the cause more clearly than tables of a few positions
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
         computed.append(replace(finding, is_=COMPUTED))
     if cause is not None and all(finding.verdict == "right" for finding in computed):
         # the module may compute the frequencies in each call, or the dtype of the tables may hide the fault
-        wrong = [buffer for (_, buffer), finding in zip(own, of_buffers, strict=True) if finding.verdict == "wrong"]
-        x = torch.zeros(1, dtype=dtype, device=_device_of(module))
+        wrong = [buffer for (_, buffer), finding in zip(buffers, of_buffers, strict=True) if finding.verdict == "wrong"]
         if not any(
-            running.reads(module, wrong, rotary, _of_axes(chosen, rotary.ndim), x, *labels)
-            for chosen, rotary in runs.values()
+            running.reads(module, wrong, rotary, _of_axes(positions_of_run, rotary.ndim), x, *labels)
+            for _, positions_of_run, rotary in runs
         ):
             of_buffers = [_unused(finding) if finding.verdict == "wrong" else finding for finding in of_buffers]
     yield from of_buffers
@@ -231,8 +242,8 @@ def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
     return rotary
 
 
-def _alike(one: Rotary, other: Rotary) -> bool:
-    return np.array_equal(one.frequencies, other.frequencies) and one.attention_factor == other.attention_factor
+def _alike(a: Rotary, b: Rotary) -> bool:
+    return np.array_equal(a.frequencies, b.frequencies) and a.attention_factor == b.attention_factor
 
 
 def _of_axes(positions: list[int], axes: int) -> torch.Tensor:
@@ -248,22 +259,22 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
     """Yield the finding for a sinusoidal module, which computes its rows in each call."""
     kind = "computed sinusoids"
     device = _device_of(module)
-    made = None
+    computed = None
     if device.type != "meta":
         positions = torch.tensor(sorted({*POSITIONS, _last_position(config)}))
-        made = running.rows_of(module, positions, torch.zeros(1, dtype=dtype, device=device))
-    if made is None:
+        computed = running.rows_of(module, positions, torch.zeros(1, dtype=dtype, device=device))
+    if computed is None:
         yield Finding(name, kind, "unknown", None, "returned no rows for any of the tried arguments")
         return
-    array = array_of(made.rows, name)
-    positions_of_rows = made.positions.double().numpy()[:, np.newaxis]
-    judged = judge_waves(array, made.encoding, positions_of_rows, narrowest(array))
-    expected, numbers = repr(made.encoding), (judged.largest_error, judged.radians)
+    rows = array_of(computed.rows, name)
+    positions_of_rows = computed.positions.double().numpy()[:, np.newaxis]
+    judged = judge_waves(rows, computed.encoding, positions_of_rows, narrowest(rows))
+    expected, errors = repr(computed.encoding), (judged.largest_error, judged.radians)
     if judged.complete and judged.fault is None:
-        yield Finding(name, kind, "right", None, f"those of {expected}", *numbers)
+        yield Finding(name, kind, "right", None, f"those of {expected}", *errors)
     elif judged.complete:
-        says = f"compared with {expected}: {judged.reason}"
-        yield Finding(name, kind, "wrong", judged.fault, says, *numbers, judged.first_position)
+        says = f"of {expected}: {judged.reason}"
+        yield Finding(name, kind, "wrong", judged.fault, says, *errors, judged.first_position)
     else:
         says = f"not those of {expected}, and no known cause explains the difference"
-        yield Finding(name, kind, "wrong", "frequencies", says, *numbers, judged.first_position)
+        yield Finding(name, kind, "wrong", "frequencies", says, *errors, judged.first_position)

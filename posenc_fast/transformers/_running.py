@@ -67,20 +67,20 @@ def _restored(module: torch.nn.Module) -> Iterator[None]:
 
     Modules whose frequencies depend on the length replace buffers, or write to them, when the length changes.
     """
-    modules = [(one, dict(vars(one)), one._buffers.copy()) for one in module.modules()]
-    buffers = [buffer for _, _, each in modules for buffer in each.values() if buffer is not None]
+    saved = [(part, dict(vars(part)), part._buffers.copy()) for part in module.modules()]
+    buffers = [buffer for _, _, by_name in saved for buffer in by_name.values() if buffer is not None]
     values = [buffer.detach().clone() for buffer in buffers]
     try:
         with torch.no_grad():
-            for one, _, _ in modules:
-                one.training = False
+            for part, _, _ in saved:
+                part.training = False
             yield
     finally:
-        for one, attributes, own_buffers in modules:
-            vars(one).clear()
-            vars(one).update(attributes)
-            one._buffers.clear()
-            one._buffers.update(own_buffers)
+        for part, attributes, buffers_of_part in saved:
+            vars(part).clear()
+            vars(part).update(attributes)
+            part._buffers.clear()
+            part._buffers.update(buffers_of_part)
         with torch.no_grad():
             for buffer, value in zip(buffers, values, strict=True):
                 if not torch.equal(buffer, value):
@@ -109,9 +109,9 @@ def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *lab
         return
     for axes in (ids, ids.flip(1)):
         # text: (axes, batch, length), sometimes with an additional axis; images: (tokens, axes), with or without batch
-        rows = axes.T[:, None]
-        for form in (rows, torch.cat((rows, rows[:1])), axes, axes[None]):
-            yield _Call(positions, partial(module, x, form, *labels))
+        by_axis = axes.T[:, None]
+        for position_ids in (by_axis, torch.cat((by_axis, by_axis[:1])), axes, axes[None]):
+            yield _Call(positions, partial(module, x, position_ids, *labels))
 
 
 def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
@@ -178,10 +178,9 @@ def tables_of(
             if tables is None:
                 continue
             cos, sin = reversed(tables) if _SINES_FIRST.search(type(module).__name__) else tables
-            exact = [torch.from_numpy(table) for table in rotary.tables(call.positions.numpy(), dtype="float64")]
+            exact_cos, exact_sin = map(torch.from_numpy, rotary.tables(call.positions.numpy(), dtype="float64"))
             for signed in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
-                errors = [(one.double() - true).abs().mean() for one, true in zip((cos, signed), exact, strict=True)]
-                error = float(sum(errors))
+                error = float((cos.double() - exact_cos).abs().mean() + (signed.double() - exact_sin).abs().mean())
                 # tables with NaN are kept as well, if there are no others
                 if best is None or error < least:
                     best, least = Tables(cos, signed, call.positions), math.inf if math.isnan(error) else error
@@ -233,8 +232,11 @@ def _columns(table: Any, tokens: int, pairs: int) -> torch.Tensor | None:
     if table.shape[1] != 2 * pairs:
         return None
     halves, neighbours = (table[:, :pairs], table[:, pairs:]), (table[:, 0::2], table[:, 1::2])
-    # NaN in both columns counts as equal
-    return next((one for one, other in (halves, neighbours) if torch.allclose(one, other, 0, 0, equal_nan=True)), None)
+    for first, second in (halves, neighbours):
+        # NaN in both columns counts as equal
+        if torch.allclose(first, second, 0, 0, equal_nan=True):
+            return first
+    return None
 
 
 # ---- sinusoidal modules -----------------------------------------------------------------------------------------------
@@ -249,8 +251,8 @@ def _pegasus_x(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
 
 def _qwen_omni(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
     # the module converts positions to the dtype of x, and 16-bit types represent all integers up to 256
-    some = positions[positions <= 256]
-    return Rows(module(some.to(x), scale=1), some, qwen_omni_timesteps(module.dim, scale=1.0))
+    exact_positions = positions[positions <= 256]
+    return Rows(module(exact_positions.to(x), scale=1), exact_positions, qwen_omni_timesteps(module.dim, scale=1.0))
 
 
 def _vibevoice(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
@@ -277,7 +279,7 @@ _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
 def rows_of(module: torch.nn.Module, positions: torch.Tensor, x: torch.Tensor) -> Rows | None:
     """Return the rows that a sinusoidal module computes for positions, or None if the call fails or returns other rows."""
     with _restored(module), torch.autocast(x.device.type, enabled=False), contextlib.suppress(Exception):
-        made = _SINUSOIDS[parameters(module)](module, x, positions)
-        if made.rows.shape == (len(made.positions), made.encoding.d_model):
-            return made._replace(rows=made.rows.detach().cpu())
+        computed = _SINUSOIDS[parameters(module)](module, x, positions)
+        if computed.rows.shape == (len(computed.positions), computed.encoding.d_model):
+            return computed._replace(rows=computed.rows.detach().cpu())
     return None
