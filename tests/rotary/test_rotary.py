@@ -398,6 +398,7 @@ def test_apply_tables(table_dtype, rng):
     np.testing.assert_allclose(rotary.apply_tables(x, cos, sin), expected, rtol=0, atol=1e-14)
     batch = rotary.apply_tables(x, np.stack([cos, cos]), np.stack([sin, sin]))
     np.testing.assert_array_equal(batch, rotary.apply_tables(x, cos, sin))
+    np.testing.assert_array_equal(batch, rotary.apply_tables(x, cos, sin, workers=-1))
     assert rotary.apply_tables(x, cos, sin, out=x) is x
     np.testing.assert_array_equal(x, batch)
 

@@ -510,6 +510,7 @@ REFUSED = {
     "null width": ({"model_type": "qwen3", "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}, ["head_dim", "None", "128", "qwen3"]),
     "null width beside another": ({"model_type": "deepseek_v3", "qk_rope_head_dim": 64, "head_dim": None}, ["head_dim", "None"]),
     "huge width": ({"model_type": "llama", "hidden_size": 10**30, "num_attention_heads": 4}, ["hidden_size=1000000", "num_attention_heads=4", "at most"]),
+    "a head above the limit": ({"model_type": "llama", "head_dim": 2**20 + 2}, ["head_dim=1048578", "at most 1048576"]),
     "huge head": ({"model_type": "llama", "head_dim": 10**30}, ["head_dim=1000000", "at most"]),
     "many layers": ({"model_type": "gemma3_text", "num_hidden_layers": 10**12}, ["num_hidden_layers", "1000000000000", "at most"]),
     "text inside text": ({**LLAMA, "text_config": LLAMA}, ["llama", "text_config"]),

@@ -117,7 +117,7 @@ CONFIGS = {
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_what_transformers_computes(name):
+def test_frequencies_of_transformers(name):
     utilities = optional("transformers.modeling_rope_utils")
     transformers = optional("transformers")
     rotary = CONFIGS[name]
@@ -145,7 +145,7 @@ def test_what_transformers_computes(name):
     pf.Rotary(192, rotary_dim=64),
     pf.Rotary(96, rotary_dim=22),
 ], ids=[*CONFIGS, "sections", "interleaved sections", "a third", "no simple part"])  # fmt: skip
-def test_config_comes_back(rotary):
+def test_config_round_trip(rotary):
     config = json.loads(json.dumps(rotary.config()))
     seq_len = dict(rotary._settings.parameters).get("seq_len")
     again = pf.Rotary.from_config(config, layout="half", seq_len=seq_len)
@@ -163,7 +163,7 @@ def test_config_comes_back(rotary):
     pf.Rotary(8, sections=[1, 0, 0, 1]),
     pf.Rotary(16, rotary_dim=8, scaling={"rope_type": "proportional"}),
 ], ids=["frequencies", "xpos", "ntk", "axial", "sections", "a part of a part"])  # fmt: skip
-def test_config_cannot_say_it(rotary):
+def test_rotary_without_a_config(rotary):
     assert rotary.config() is None
 
 
@@ -180,7 +180,7 @@ def test_config_cannot_say_it(rotary):
     ("qwen2vl", pf.Rotary(128, base=1e6, sections=[16, 24, 24])),
     ("qwen3vl", pf.Rotary(64, base=5e6, sections=IN_TURN)),
 ], ids=lambda one: one if isinstance(one, str) else "")  # fmt: skip
-def test_gguf_comes_back(architecture, rotary):
+def test_gguf_round_trip(architecture, rotary):
     assert pf.Rotary.from_gguf(rotary.gguf(architecture)) == rotary
 
 

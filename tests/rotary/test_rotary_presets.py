@@ -72,16 +72,8 @@ TEXT: dict[str, tuple[Any, ...]] = {
     "nanochat": ("nanochat", "NanoChatConfig", "NanoChatRotaryEmbedding", {}, {}),
     "gpt_oss": ("gpt_oss", "GptOssConfig", "GptOssRotaryEmbedding", {}, {}),
     "ministral3": ("ministral3", "Ministral3Config", "Ministral3RotaryEmbedding", {}, {}),
-    "hunyuan": (
-        "hunyuan_v1_dense",
-        "HunYuanDenseV1Config",
-        "HunYuanDenseV1RotaryEmbedding",
-        {
-            "head_dim": 128,
-            "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0},
-        },
-        {},
-    ),
+    "hunyuan": ("hunyuan_v1_dense", "HunYuanDenseV1Config", "HunYuanDenseV1RotaryEmbedding",
+        {"head_dim": 128, "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0}}, {}),
     "gemma3": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "full_attention"}),
     "gemma3 sliding": ("gemma3", "Gemma3TextConfig", "Gemma3RotaryEmbedding", {}, {"layer_type": "sliding_attention"}),
     "gemma4": ("gemma4", "Gemma4TextConfig", "Gemma4TextRotaryEmbedding", {}, {"layer_type": "full_attention"}),
@@ -99,20 +91,8 @@ TEXT: dict[str, tuple[Any, ...]] = {
 MULTIMODAL = {
     "qwen2_vl": ("qwen2_vl", "Qwen2VLTextConfig", "Qwen2VLRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e6, "mrope_section": [16, 24, 24]}}, {}),
     "qwen3_vl": ("qwen3_vl", "Qwen3VLTextConfig", "Qwen3VLTextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [24, 20, 20]}}, {}),
-    "qwen3_5": (
-        "qwen3_5",
-        "Qwen3_5TextConfig",
-        "Qwen3_5TextRotaryEmbedding",
-        {
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 1e7,
-                "partial_rotary_factor": 0.25,
-                "mrope_section": [11, 11, 10],
-            }
-        },
-        {},
-    ),
+    "qwen3_5": ("qwen3_5", "Qwen3_5TextConfig", "Qwen3_5TextRotaryEmbedding",
+        {"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [11, 11, 10]}}, {}),
     "glm4v": ("glm4v", "Glm4vTextConfig", "Glm4vTextRotaryEmbedding", {"rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]}}, {}),
     "ernie4_5_vl": ("ernie4_5_vl_moe", "Ernie4_5_VLMoeTextConfig", "Ernie4_5_VLMoeTextRotaryEmbedding", {}, {}),
 }  # fmt: skip
@@ -365,6 +345,24 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
     # powers of torch are not always rounded once
     assert (ours == theirs).mean() > 0.9
     np.testing.assert_allclose(ours, theirs, rtol=1.3e-7)
+
+
+@pytest.mark.usefixtures("backend")
+def test_far_positions_in_float32(torch, transformers, rng):
+    """The mode "float32" has the angles of transformers, which are far from the exact angles here."""
+    model = Model(torch, transformers, "llama", "LlamaConfig", hidden_size=256, num_attention_heads=4)
+    q, rotary = rng.normal(size=(1, 4, 6, 64)).astype(np.float32), pf.Rotary(64)
+    x, embedding = torch.from_numpy(q), model.module.LlamaRotaryEmbedding(model.config)
+    frequencies = embedding.inv_freq.numpy()
+    cos, sin = embedding(x, torch.arange(10**6, 10**6 + 6)[None])
+    expected = model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].numpy()
+    angles = (np.float32(10**6 + np.arange(6))[:, np.newaxis] * frequencies).astype(np.float64)
+    np.testing.assert_allclose(rotary.apply_tables(q, np.cos(angles), np.sin(angles)), expected, atol=2e-6)
+    # frequencies that differ in the last place have other angles at position one million
+    same = rotary.frequencies.astype(np.float32) == frequencies
+    assert same.sum() > 8
+    table = rotary.tables(6, start=10**6, precision="float32")[0]
+    np.testing.assert_allclose(table[:, same], cos[0, :, :32].numpy()[:, same], rtol=0, atol=1e-6)
 
 
 # functions of grids, and their size arguments, except the number of columns

@@ -132,4 +132,4 @@ def assert_within(got, positions, columns, frequencies, type_name, *, call, scal
             beyond = excess(row[c], value, type_name, ulps)
             if beyond > slack:
                 failures.append((beyond, slack, position, c, row[c], value))
-    assert not failures, f"{len(failures)} values\n{report(failures)}"
+    assert not failures, f"{len(failures)} values of {type_name}\n{report(failures)}"

@@ -1,4 +1,4 @@
-"""Amplitudes that let frequencies in one by one: against the programs of BARF and Nerfies."""
+"""Compare `coarse_to_fine`, which enables frequencies one after another, with the programs of BARF and Nerfies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALPHAS = (-1.0, 0.0, 0.25, 1.0, 1.5, 2.999, 9.99, 10.0, 47.0)
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_barf(alpha, rng):
-    """Its encoding has sines and cosines of each axis, frequencies last; and pi."""
+    """BARF multiplies by pi; its columns are sines and cosines by axis, with frequencies last."""
     n, x = 10, rng.normal(size=(4, 3))
     spectrum = x[..., None] * 2.0 ** np.arange(n) * np.pi
     rows = np.stack([np.sin(spectrum), np.cos(spectrum)], axis=-2)
@@ -27,7 +27,7 @@ def test_barf(alpha, rng):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_nerfies(alpha):
-    """Whose bands have a lowest exponent, which is taken off alpha, and whose sines are of one frequency all axes."""
+    """Nerfies has a lowest exponent, to subtract from alpha, and sorts columns by frequency, then axis."""
     low, n = 2, 5
     bands = np.linspace(low, low + n - 1, n)
     window = 0.5 * (1 + np.cos(np.pi * np.clip(alpha - bands, 0.0, 1.0) + np.pi))
@@ -37,7 +37,7 @@ def test_nerfies(alpha):
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-9, 0.1, 1 / 3, 0.999999999, 1 - 2**-53])
 def test_rounded_once(alpha):
-    """A square of a sine, where one less a cosine has no digits left."""
+    """The formula 1 - cos would lose all digits; sin squared does not."""
     with mpmath.workprec(300):
         exact = mpmath.sin(mpmath.pi * mpmath.mpf(alpha) / 2) ** 2
     assert pf.fourier_features([3.0]).coarse_to_fine(alpha).tolist() == [float(exact)] * 2
@@ -46,7 +46,7 @@ def test_rounded_once(alpha):
 def test_bands_are_different_frequencies():
     encoding = pf.fourier_features([4.0, -1.0, 0.0, 4.0, 2.0], functions=("cos",), scale=-0.5)
     assert encoding.coarse_to_fine(1.5).tolist() == [-0.0, -0.5, -0.5, -0.0, -0.25]
-    # three directions of one length are one band, and so are both columns of a wave
+    # three directions with one length are one band, and so are sine and cosine
     theory = presets.space2vec_theory(4)
     assert theory.coarse_to_fine(2).tolist() == [0.0] * 12 + [1.0] * 12
     assert pf.Encoding([0.0, 0.0]).coarse_to_fine(0).tolist() == [1, 1]

@@ -1,4 +1,4 @@
-"""What is found by looking: names in modules, reprs, attributes, pictures in notebooks."""
+"""Test introspection: names of modules, reprs, attributes, pictures in notebooks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ import posenc_fast as pf
 from support.optional import optional
 from support.processes import python
 
-# modules of other packages, and what these are
+# modules that need other packages, and these packages
 OPTIONAL = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
 PACKAGES = {"dask", "jax", "matplotlib", "numba", "polars", "sklearn", "torch", "transformers"}
-# modules, and what they need
+# modules, and the packages that they need
 MODULES = {
     "": "", ".presets": "", ".presets.positions": "", ".reference": "", ".typing": "", ".torch": "torch",
     ".transformers": "torch", ".dask": "dask", ".jax": "jax", ".numba": "numba", ".sklearn": "sklearn",
@@ -33,28 +33,28 @@ MODULES = {
 
 
 def taken(encoding, columns):
-    """An encoding that no call of a public function makes."""
+    """Return an encoding that no public function can build."""
     return pf.Encoding._of(encoding._sinusoids.take(columns))
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_dir_has_public_names_alone(name):
+def test_dir_has_only_public_names(name):
     if MODULES[name]:
         optional(MODULES[name])
     module = importlib.import_module(f"posenc_fast{name}")
     found = dir(module)
     assert set(module.__all__) <= set(found)
     assert not [each for each in found if each.startswith("_") and each != "__version__"]
-    # all of them are there to be had, and none was only imported
+    # all names are attributes, and dir() shows no other imported module
     more = {"typing", *(each for each in OPTIONAL if f"posenc_fast.{each}" in sys.modules)} if name == "" else set()
     assert set(found) == set(module.__all__) | more
     for each in found:
         getattr(module, each)
 
 
-# ---- programs that look at the whole package ----
+# ---- programs that read the whole package ---------------------------------------------------------------------------
 
-LOOKS = {
+READERS = {
     "help": "help(pf)",
     "pydoc": "import pydoc; pydoc.doc('posenc_fast')",
     "getmembers": "import inspect; print(pf.__doc__, dict(inspect.getmembers(pf))['grid'], 'table(')",
@@ -62,21 +62,21 @@ LOOKS = {
 }
 
 
-@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
-@pytest.mark.parametrize("there", [False, True], ids=["without", "with"])
-def test_looking_imports_no_optional_package(look, there):
-    """With none of them installed, and with all of those that are here."""
-    hide = "" if there else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("installed", [False, True], ids=["without", "with"])
+def test_readers_import_no_optional_package(reader, installed):
+    """The optional packages are hidden, or installed as on this machine."""
+    hide = "" if installed else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
     after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
-    run = python(f"import sys\n{hide}import posenc_fast as pf\n{look}{after}")
+    run = python(f"import sys\n{hide}import posenc_fast as pf\n{reader}{after}")
     assert run.returncode == 0, run.stderr
-    # the first sentence, a function of the summary, and (but for objects) the members
+    # the first sentence, a function of the summary, and a method
     for words in ("Sinusoidal and rotary (RoPE) position encodings", "positional_encoding", "table("):
         assert words in run.stdout
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
-def test_what_is_not_installed_is_no_attribute(name):
+def test_error_without_an_optional_package(name):
     run = python(f"""if True:
         import sys
         sys.modules.update(dict.fromkeys({PACKAGES}))
@@ -100,7 +100,7 @@ def test_what_is_not_installed_is_no_attribute(name):
         assert re.fullmatch(rf"posenc_fast\.{name} needs .*: pip install .*", each)
 
 
-# ---- what rebuilds a value ------------------------------------------------------------------------------------------
+# ---- reprs and recipes ----------------------------------------------------------------------------------------------
 
 NAMES = {name: getattr(pf, name) for name in pf.__all__} | {"Fraction": Fraction}
 WEIGHTS = np.random.default_rng(0).normal(size=(80, 2))
@@ -143,7 +143,7 @@ def test_repr_rebuilds(build):
 
 
 @pytest.mark.parametrize("build", LONG.values(), ids=LONG)
-def test_long_reprs_say_so(build):
+def test_long_reprs_are_shortened(build):
     value = build()
     assert len(repr(value)) < 400
     assert re.fullmatch(r"<\w+\(.*, \.\., .*\), shortened; its recipe is whole>", repr(value))
@@ -160,8 +160,8 @@ def test_recipe_in_a_fresh_process():
     assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
 
 
-def test_imports_at_once():
-    """A thread that imports a part of the package waits for one that imports the whole."""
+def test_imports_in_two_threads():
+    """Two threads import the package and a part of it at the same time."""
     code = """if True:
         import threading
         barrier = threading.Barrier(2)
@@ -179,7 +179,7 @@ def test_imports_at_once():
         assert (result.returncode, result.stderr) == (0, "")
 
 
-def test_sixty_four_numbers_are_whole():
+def test_repr_of_64_numbers_is_whole():
     assert not repr(pf.fourier_features(WEIGHTS[:32])).startswith("<")
     assert repr(pf.fourier_features(WEIGHTS[:33])).startswith("<")
 
@@ -195,10 +195,10 @@ def test_presets_rebuild_themselves():
 
 def test_recipes_do_not_change_with_arguments():
     array = np.array([1.0, 2.0])
-    made = [pf.fourier_features(array), pf.sinusoidal(4, frequencies=array), pf.Encoding(array, array, array)]
-    before = [encoding.recipe for encoding in made]
+    encodings = [pf.fourier_features(array), pf.sinusoidal(4, frequencies=array), pf.Encoding(array, array, array)]
+    before = [encoding.recipe for encoding in encodings]
     array += 1
-    assert [encoding.recipe for encoding in made] == before
+    assert [encoding.recipe for encoding in encodings] == before
 
 
 def test_without_a_recipe():
@@ -207,14 +207,14 @@ def test_without_a_recipe():
     assert repr(part) == "<Encoding of 3 columns>"
 
 
-def test_what_was_given_can_be_read():
+def test_base_and_layout():
     assert (pf.sinusoidal(8).base, pf.sinusoidal(8).layout) == (10000.0, "interleaved")
     assert (pf.sinusoidal(8, base=50).base, pf.sinusoidal(8, layout="concatenated").layout) == (50.0, "concatenated")
-    given = pf.sinusoidal(4, frequencies=[1.0, 2.0])
-    assert (given.base, given.layout) == (None, "interleaved")
+    explicit = pf.sinusoidal(4, frequencies=[1.0, 2.0])
+    assert (explicit.base, explicit.layout) == (None, "interleaved")
     features = pf.fourier_features([1.0])
     assert (features.base, features.layout) == (None, "concatenated")
-    for other in (pf.Encoding([1.0]), pf.join([given, features]), taken(given, [0])):
+    for other in (pf.Encoding([1.0]), pf.join([explicit, features]), taken(explicit, [0])):
         assert (other.base, other.layout) == (None, None)
     rotary = pf.Rotary(8, base=500, layout="interleaved")
     assert (rotary.base, rotary.layout) == (500.0, "interleaved")
@@ -225,7 +225,7 @@ def test_what_was_given_can_be_read():
 
 
 def pixels(text):
-    """(rows, columns, 3) of the PNG in the HTML, whose rows are not filtered."""
+    """Return pixels (rows, columns, 3) of the PNG in the HTML. The PNG uses no filters."""
     data = base64.b64decode(re.search(r"base64,([^\"]+)\"", text)[1])
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     chunks, place = {}, 8
@@ -261,15 +261,15 @@ def test_pictures_show_the_table():
     assert (warm[table > 0.1] > 0).all()
     assert (warm[table < -0.1] < 0).all()
     assert (np.abs(warm[np.abs(table) < 0.01]) < 10).all()
-    turned = pixels(pf.Rotary(8)._repr_html_())
+    rotated = pixels(pf.Rotary(8)._repr_html_())
     cos = pf.Rotary(8).tables(48)[0]
-    assert ((turned[..., 0] - turned[..., 2])[cos > 0.1] > 0).all()
+    assert ((rotated[..., 0] - rotated[..., 2])[cos > 0.1] > 0).all()
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("d", [96, 128, 130, 192, 512, 768, 4096])
 def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
-    """And pairs of the same distance: nothing in them is torn apart or bent."""
+    """Pictures of wide encodings show every n-th pair."""
     encoding = pf.sinusoidal(d, layout=layout)
     text = encoding._repr_html_()
     pairs = np.arange(0, d // 2, -(-d // 96))
@@ -285,7 +285,7 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
-    """Sines and cosines that take turns at frequencies of their own stay both."""
+    """If sines and cosines alternate with different frequencies, the picture shows both."""
     encoding = pf.presets.evans_unpaired(192)
     columns = np.flatnonzero(np.arange(192) % 4 < 2)
     np.testing.assert_array_equal(pixels(encoding._repr_html_()), pixels(taken(encoding, columns)._repr_html_()))
@@ -294,7 +294,7 @@ def test_pictures_of_columns_without_partners_show_neighbours():
     assert "91 of 1000 columns (every 11th column)" in same._repr_html_()
 
 
-def test_pictures_of_periods_show_a_turn_of_the_longest():
+def test_pictures_of_periods_show_the_longest_period():
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     text = encoding._repr_html_()
     assert "positions 0 to 604,800, the longest period, downwards" in text

@@ -1,4 +1,4 @@
-"""The ends of what arguments can be: enormous and infinite numbers, arrays that show what they are not, huge sizes."""
+"""Test limits of arguments: enormous and infinite numbers, arrays with a false shape, huge sizes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ INF, NAN = float("inf"), float("nan")
 
 @pytest.fixture(autouse=True)
 def no_warnings():
-    """Overflow to infinity is the right rounding here, and no reason for a warning."""
+    """Turn warnings into errors: overflow to infinity is correct rounding, and must not warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
 
 
 def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
-    """Sine and cosine columns of one frequency, within the promised bounds for float64."""
+    """Assert that sine and cosine columns of one frequency keep the error bounds of float64."""
     for row, position in zip(rows, positions, strict=True):
         for got, true in zip(row, exact.sincos(position, exact.number(frequency)), strict=True):
             assert exact.excess(got, true, "float64", ulps) <= beyond, (position, frequency, float(got), float(true))
@@ -43,7 +43,7 @@ def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
     "step", [10**400, 2**64, -(2**70), 1e305, Fraction(10**400, 3)], ids=lambda s: type(s).__name__
 )
 def test_step_after_the_only_row(step):
-    """It may have any size, for no position lies there."""
+    """No position uses the step of a single row, so it may have any size."""
     encoding, zero = pf.sinusoidal(6), np.zeros((1, 6), np.float32)
     for start, expected in ((3, encoding.table(4)[3:]), (3.5, encoding.encode([3.5]))):
         np.testing.assert_array_equal(encoding.table(1, start=start, step=step), expected)
@@ -65,13 +65,13 @@ def test_tiny_angles_on_several_axes(position):
     assert shifted[0] == position[0]
 
 
-def test_beyond_float32_there_is_no_sine_in_float32():
+def test_precision_float32_beyond_float32():
     assert np.isnan(pf.sinusoidal(4).encode([1e300, 1e40], precision="float32")).all()
 
 
 @pytest.mark.parametrize("missing", [NAN, INF, -INF], ids=str)
 @pytest.mark.parametrize("other", [1.0, 2.0**50, 1e300], ids="{:g}".format)
-def test_one_axis_missing_and_another_enormous(missing, other):
+def test_missing_and_enormous_coordinates(missing, other):
     encoding = pf.fourier_features([[0.0, 1.0], [1.0, 1e5]])
     for dtype in (np.float64, np.longdouble):
         rows = encoding.encode(np.array([[missing, other], [other, missing], [0, 0]], dtype))
@@ -79,10 +79,10 @@ def test_one_axis_missing_and_another_enormous(missing, other):
         assert rows[2].tolist() == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("given", [{"amplitudes": 1e300}, {"amplitudes": [1, -1e300]}], ids=str)
-def test_amplitudes_that_cannot_be_exact(given):
+@pytest.mark.parametrize("amplitudes", [1e300, [1, -1e300]], ids=str)
+def test_too_large_amplitudes(amplitudes):
     with pytest.raises(ValueError, match=r"amplitudes .*1e\+300"):
-        pf.Encoding([1.0, 2.0], 0.0, **given)
+        pf.Encoding([1.0, 2.0], 0.0, amplitudes)
     with pytest.raises(ValueError, match=r"scale.*1e\+300"):
         pf.sinusoidal(4, scale=-1e300)
 
@@ -90,13 +90,13 @@ def test_amplitudes_that_cannot_be_exact(given):
 def test_largest_amplitude():
     rows = pf.fourier_features([1.0], scale=_checks.MOST_AMPLITUDE).table(50, start=-25, dtype=np.float64)
     assert_exact(rows / _checks.MOST_AMPLITUDE, range(-25, 25), 1.0)
-    # in smaller types they are infinite, as any rounding has it
+    # beyond a smaller dtype, values are rounded to infinity
     assert np.isinf(pf.fourier_features([1.0], scale=1e200).table(3)).sum() == 5
 
 
 @pytest.mark.parametrize("positions", [None, [0.5, 1.0]], ids=["table", "positions"])
 @pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
-def test_adding_to_what_is_infinite(name, positions):
+def test_adding_to_infinite_values(name, positions):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
     largest = float(ml_dtypes.finfo(dtype).max)
@@ -107,7 +107,7 @@ def test_adding_to_what_is_infinite(name, positions):
         np.testing.assert_array_equal(got, [[sign * INF, -sign * INF, NAN, last]] * 2)
 
 
-def test_adding_what_is_enormous_only_before_it_is_scaled():
+def test_adding_to_values_that_scale_to_a_usual_size():
     x = np.array([[1e305, -1.7e308]])
     got = pf.sinusoidal(2).add_to(x, x_scale=1e-305)
     np.testing.assert_allclose(got, [[1.0, -1700 + 1]], rtol=2.0**-52)
@@ -117,8 +117,8 @@ def test_adding_what_is_enormous_only_before_it_is_scaled():
 @pytest.mark.parametrize(
     ("x", "x_scale"), [(0.0, 1e300), (1e-300, 1e300), (-1e305, 1e-305), (0.0, -1.7e308)], ids="{:g}".format
 )
-def test_sums_beyond_what_can_be_exact(x, x_scale, position):
-    """The bound that docs/accuracy.md gives beyond 2**989."""
+def test_sums_beyond_exact_arithmetic(x, x_scale, position):
+    """Beyond 2**989, the bound of docs/accuracy.md holds."""
     got = pf.fourier_features([np.pi]).add_to(np.full((1, 2), x), x_scale=x_scale, positions=[position])[0]
     term = Fraction(x) * Fraction(x_scale)
     for value, true in zip(got, exact.sincos(position, exact.number(np.pi)), strict=True):
@@ -127,7 +127,7 @@ def test_sums_beyond_what_can_be_exact(x, x_scale, position):
 
 @pytest.mark.parametrize("amplitude", [5e-324, 1e-310, 1e-300, 2.0**-960], ids="{:g}".format)
 def test_products_with_amplitudes_that_underflow(amplitude):
-    """The bound that docs/accuracy.md gives below 2**-960."""
+    """Below 2**-960, the bound of docs/accuracy.md holds."""
     positions = np.array([-1.0, 0.1, 1e-20, 1e-200, 3.0, -(2.0**40) - 0.5])
     rows = pf.fourier_features([1.0], scale=amplitude).encode(positions, dtype=np.float64)
     for row, position in zip(rows, positions, strict=True):
@@ -143,7 +143,7 @@ def test_rounding_to_infinity_does_not_warn():
 
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16"])
-def test_turning_what_is_infinite(name):
+def test_rotating_infinite_values(name):
     x = np.array([[INF, -INF, NAN, 1.0], [INF, 1.0, 0.0, -0.0], [1.0, -INF, 0.0, 1.0]], name)
     angles = np.array([1.0, 2.0, 3.0])[:, np.newaxis] * pf.Rotary(4, layout="interleaved").frequencies
     (a, b), (cos, sin) = (x[:, 0::2], x[:, 1::2]), (np.cos(angles), np.sin(angles))
@@ -153,48 +153,48 @@ def test_turning_what_is_infinite(name):
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15 + np.finfo(name).eps)
 
 
-@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("width", [130, 512, 2000], ids="width={}".format)
 @pytest.mark.parametrize("build", [pf.sinusoidal, lambda d: pf.Encoding([0.5] * d)], ids=["many-waves", "one-wave"])
-def test_work_space_is_enough(build, width, name):
-    """For the sanitizers, which see when it is not: the widest rows of each type by every way."""
+def test_scratch_memory_is_large_enough(build, width):
+    """Compute wide rows of each dtype by each call: sanitizers report accesses beyond the scratch memory."""
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    dtype = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
-    encoding, x = build(width), np.zeros((2, 5, width), dtype)
-    expected = encoding.table(5, dtype=dtype)
-    positions = np.arange(5.0)
-    tolerance = {"float64": 1e-15, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}[name]
-    for got in (
-        encoding.encode(positions, dtype=dtype),
-        encoding.add_to(x)[1],
-        encoding.add_to(x, positions=positions)[1],
-        encoding.add_to(x, positions=np.stack([positions, positions]))[1],
-        encoding.add_to(x, start=0.0, step=1.0, precision="float32")[1],
-        encoding.table(9, start=-4, step=1, dtype=dtype)[4:],
-        encoding.table(5, step=1.0, dtype=dtype),
-    ):
-        np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=0, atol=3e-7 + tolerance)
+    encoding, positions = build(width), np.arange(5.0)
+    for name, tolerance in (("f8", 1e-15), ("f4", 1e-7), ("f2", 5e-4), (ml_dtypes.bfloat16, 4e-3)):
+        dtype = np.dtype(name)
+        x, expected = np.zeros((2, 5, width), dtype), encoding.table(5, dtype=dtype)
+        for got in (
+            encoding.encode(positions, dtype=dtype),
+            encoding.add_to(x)[1],
+            encoding.add_to(x, positions=positions)[1],
+            encoding.add_to(x, positions=np.stack([positions, positions]))[1],
+            encoding.add_to(x, start=0.0, step=1.0, precision="float32")[1],
+            encoding.table(9, start=-4, step=1, dtype=dtype)[4:],
+            encoding.table(5, step=1.0, dtype=dtype),
+        ):
+            np.testing.assert_allclose(
+                got.astype(float), expected.astype(float), rtol=0, atol=3e-7 + tolerance, err_msg=str(dtype)
+            )
 
 
-# ---- arrays that are not what they seem -------------------------------------------------------------------------
+# ---- unusual arrays ---------------------------------------------------------------------------------------------
 
 
-class Liar(np.ndarray):
-    """Shows a shape that its memory does not have."""
+class FalseShape(np.ndarray):
+    """An array with a shape that does not fit its memory."""
 
     @property
     def shape(self):
         return (1000, 64)
 
 
-class Stubborn(np.ndarray):
-    """Cannot be looked at."""
+class Unreadable(np.ndarray):
+    """An array whose indexing and views raise errors."""
 
     def __getitem__(self, index):
-        raise AssertionError("asked")
+        raise AssertionError("called")
 
     def view(self, *args):
-        raise AssertionError("asked")
+        raise AssertionError("called")
 
 
 CALLS = {
@@ -208,15 +208,15 @@ calls = pytest.mark.parametrize("call", list(CALLS.values()), ids=list(CALLS))
 
 
 @calls
-def test_memory_counts_and_not_what_a_subclass_says(call):
-    out = np.full((2, 4), 7, np.float32).view(Liar)
+def test_shape_of_a_subclass_is_not_trusted(call):
+    out = np.full((2, 4), 7, np.float32).view(FalseShape)
     with pytest.raises(ValueError, match=r"\(2, 4\)"):
         call(pf.sinusoidal(64), 1000, out)
     assert (np.asarray(out) == 7).all()
 
 
 @calls
-@pytest.mark.parametrize("subclass", [Stubborn, np.matrix, np.ma.MaskedArray, np.recarray], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("subclass", [Unreadable, np.matrix, np.ma.MaskedArray, np.recarray], ids=lambda k: k.__name__)
 def test_out_of_a_subclass(subclass, call):
     encoding = pf.sinusoidal(4)
     memory, plain = np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32)
@@ -228,17 +228,17 @@ def test_out_of_a_subclass(subclass, call):
     assert memory.tobytes() == plain.tobytes()
 
 
-def test_out_that_is_no_array_but_says_so():
-    class Pretender:
+def test_out_with_a_false_class():
+    class FalseClass:
         __class__ = np.ndarray
         dtype, shape, size = np.dtype(np.float32), (3, 4), 12
 
     with pytest.raises(TypeError):
-        pf.sinusoidal(4).table(3, out=Pretender())
+        pf.sinusoidal(4).table(3, out=FalseClass())
 
 
-def test_shape_set_by_another_thread_in_between():
-    """The shape that was checked is the one that is written."""
+def test_shape_changed_by_another_thread():
+    """The call writes the shape that it checked."""
     encoding, n = pf.sinusoidal(16), 64
     out, stop, done = np.zeros((n, 16), np.float32), threading.Event(), 0
     expected = encoding.table(n)
@@ -266,7 +266,7 @@ def test_shape_set_by_another_thread_in_between():
 
 
 @pytest.mark.parametrize("rows", [3, 500])
-def test_positions_between_the_places_for_doubles(rows):
+def test_unaligned_positions(rows):
     positions = np.zeros(8 * rows + 3, np.uint8)[3:].view(np.float64)
     assert not positions.flags.aligned
     positions[...] = np.arange(rows) / 3
@@ -283,13 +283,13 @@ def test_positions_between_the_places_for_doubles(rows):
     lambda: pf.positional_encoding(1, 2**31),
     lambda: Sinusoids((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1)),
 ], ids=["sinusoidal-2^30", "sinusoidal-2^40", "shortcut", "encoding"])  # fmt: skip
-def test_more_columns_than_can_be_counted(call):
+def test_too_many_columns(call):
     with pytest.raises(ValueError, match=r"d_model=\d+ is too large"):
         call()
 
 
 @pytest.mark.parametrize("text", ["", "\n", "K", "what", "48M", "512"], ids=repr)
-def test_whatever_the_system_says_about_its_cache(text, tmp_path, monkeypatch):
+def test_size_of_the_cache_from_any_text(text, tmp_path, monkeypatch):
     (tmp_path / "index0").mkdir(exist_ok=True)
     (tmp_path / "index0" / "size").write_text(text)
     (tmp_path / "index1").mkdir(exist_ok=True)
@@ -300,7 +300,7 @@ def test_whatever_the_system_says_about_its_cache(text, tmp_path, monkeypatch):
     assert size == {"48M": 48 << 20, "512": 512}.get(text, size)
 
 
-def test_the_exact_way_knows_all_turns_of_a_position_and_of_a_frequency():
+def test_product_of_the_largest_position_and_frequency():
     with mpmath.workprec(3000):
         true = mpmath.sin(mpmath.mpf(1e308) * mpmath.mpf(1e308))
     assert pf.Encoding([1e308]).encode([1e308], dtype=np.float64)[0, 0] == pytest.approx(float(true), abs=2.0**-50)

@@ -1,4 +1,4 @@
-"""Rounding modes and flushing of subnormals that others have set: what holds then, as docs/robustness.md says."""
+"""Test results under other rounding modes and with flushed subnormals, as docs/robustness.md describes them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MODES = {
 }.get(platform.machine(), {})
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.libc_ver()[0] != "glibc" or not MODES or sys.maxsize < 2**32,
-    reason="modes are set as glibc does it on x86-64 and 64-bit ARM",
+    reason="the test sets modes by glibc on x86-64 and 64-bit ARM",
 )
 
 
@@ -41,7 +41,7 @@ def rounding(mode):
 
 @contextlib.contextmanager
 def flushing():
-    """Subnormal results, and on x86 arguments, count as zeros, as the start-up code of ``-ffast-math`` has it."""
+    """Flush subnormal results, and on x86 arguments, to zero, as the start-up code of ``-ffast-math`` does."""
     library, environment = libm(), (ctypes.c_uint32 * 8)()
     place, flags = (7, 0x8040) if platform.machine() == "x86_64" else (0, 1 << 24)
     library.fegetenv(environment)
@@ -65,7 +65,7 @@ def results():
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("mode", list(MODES.values()), ids=list(MODES))
-def test_other_rounding_modes_cost_the_last_bits(mode):
+def test_other_rounding_modes_change_last_bits(mode):
     nearest = results()
     with rounding(mode):
         assert 1 + np.float64(1e-300) != 1 or 1 - np.float64(1e-300) != 1
@@ -74,7 +74,7 @@ def test_other_rounding_modes_cost_the_last_bits(mode):
         got = other[name]
         assert got.dtype == expected.dtype
         assert got.shape == expected.shape
-        # in float32 an angle has few digits; and what needs exact arithmetic may be anything
+        # float32 angles have few digits, and exact arithmetic needs the usual rounding mode
         if name.startswith(("float32 arithmetic", "reals, far")):
             assert np.isfinite(got).all()
             continue
@@ -83,13 +83,13 @@ def test_other_rounding_modes_cost_the_last_bits(mode):
         last = 2.0**-32 if got.dtype == np.float64 else 2 * np.finfo(got.dtype).eps
         error = np.abs(got.astype(np.float64) - expected.astype(np.float64)).max()
         assert error <= last * size, name
-    # nothing is kept of what was computed then but by encodings that were made then
+    # only encodings that were created in the other mode cache its results
     again = results()
     assert all(np.array_equal(again[name], nearest[name]) for name in nearest)
 
 
 @pytest.mark.usefixtures("backend")
-def test_flushed_subnormals_change_nothing_else():
+def test_flushing_changes_only_subnormals():
     expected = results()
     encoding = pf.sinusoidal(4)
     positions = [2e-308, 1e-310, 5e-324]

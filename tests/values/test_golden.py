@@ -1,4 +1,4 @@
-"""Outputs of published implementations, each reproduced by one Encoding: see golden/README.md."""
+"""Reproduce outputs of published implementations, each by one Encoding; see golden/README.md."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def arrays():
 
 
 def frequency_rows(freqs, arrays, functions, axes, order):
-    """For each column its function and its frequencies, one an axis, in the order of the output."""
+    """Yield the function and the frequencies by axis of each column, in the order of the output."""
     if "matrix" in freqs:
         matrix = arrays[freqs["matrix"]].astype(np.float64)
         schedules, places = [list(matrix.T)] * functions, [0]
     else:
-        given = freqs["per_function"] if "per_function" in freqs else [freqs] * functions
-        schedules = [arrays[part["array"]].astype(np.float64) for part in given]
+        parts = freqs["per_function"] if "per_function" in freqs else [freqs] * functions
+        schedules = [arrays[part["array"]].astype(np.float64) for part in parts]
         places = axes
     ranges = {"a": places, "f": range(max(map(len, schedules))), "s": range(functions)}
     for choice in itertools.product(*(ranges[letter] for letter in order)):
@@ -41,7 +41,7 @@ def frequency_rows(freqs, arrays, functions, axes, order):
 
 
 def encoding_of(entry, arrays, ndim):
-    """The entry's sinusoids as an Encoding."""
+    """Return the Encoding of a golden entry."""
     args = entry["args"]
     names = args.get("funcs", ["sin", "cos"])
     columns = list(
@@ -96,7 +96,7 @@ def test_every_output_is_covered(arrays):
     ],
     ids=["tensor2tensor", "tensor2tensor-odd", "tensor2tensor-d3", "tensorflow", "tensorflow-odd", "whisper"],
 )
-def test_named_parameters_say_the_same(key, encoding, arrays):
+def test_parameters_of_sinusoidal(key, encoding, arrays):
     positions = arrays[key + "X"].reshape(-1)
     got = encoding.encode(positions)
     np.testing.assert_allclose(got, arrays[key].reshape(got.shape), rtol=0, atol=2e-6 + 2.4e-7 * positions.max())

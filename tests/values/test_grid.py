@@ -1,4 +1,4 @@
-"""Tables over several axes: every point has the encoding of its coordinates, wherever and however it is written."""
+"""Test tables over several axes: each point has the encoding of its coordinates, in any memory of `out`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def expected(axes, encoding, indexing="ij", dtype=np.float64):
 def agree(got, axes, encoding, indexing="ij"):
     exact = expected(axes, encoding, indexing)
     assert got.shape == exact.shape
-    # both are within half a unit in the last place of the exact value; for float64, within one
+    # both errors are at most half a unit in the last place; for float64, one
     units = 1.0 if got.dtype == np.float64 else 0.5
     allowed = units * np.spacing(np.abs(exact).astype(got.dtype)).astype(np.float64) + 2.0**-50
     assert (np.abs(got.astype(np.float64) - exact) <= allowed).all()
@@ -59,7 +59,7 @@ def test_coordinates(name, indexing, rng):
     agree(pf.grid(axes, encoding, indexing=indexing), axes, encoding, indexing)
 
 
-def test_xy_is_meshgrid():
+def test_shape_of_indexing_xy():
     assert pf.grid([2, 3, 4], ENCODINGS["three"], indexing="xy").shape == (3, 2, 4, 15)
     assert pf.grid([3], ROW, indexing="xy").shape == (3, 6)
 
@@ -74,7 +74,7 @@ def test_bfloat16():
 
 
 @pytest.mark.usefixtures("backend")
-def test_the_bits_are_those_of_each_axis_table():
+def test_same_bits_as_the_table_of_each_axis():
     grid = pf.grid([40, 30], ENCODINGS["two"])
     np.testing.assert_array_equal(grid[:, 11, :6], ROW.table(40))
     np.testing.assert_array_equal(grid[17, :, 6:], COLUMN.table(30))
@@ -92,7 +92,7 @@ def test_ranges_are_parts_of_the_grid(name, dtype):
 
 
 @pytest.mark.usefixtures("backend")
-def test_ranges_to_the_ends_of_64_bits():
+def test_ranges_to_the_limits_of_64_bits():
     first, last = range(-(2**63), -(2**63) + 3), range(2**64 - 2, 2**64)
     grid = pf.grid([first, last], ENCODINGS["two"])
     np.testing.assert_array_equal(grid[:, 1, :6], ROW.table(3, start=-(2**63)))
@@ -155,7 +155,7 @@ def test_out_with_strides():
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("name", ["two", "dense", "constant"])
-def test_points_without_a_value(name):
+def test_missing_coordinates(name):
     encoding = ENCODINGS[name]
     grid = pf.grid([np.array([0.0, np.nan, 2.0]), np.array([1.0, np.inf])], encoding)
     assert np.isnan(grid[1]).all()
@@ -221,11 +221,11 @@ def test_an_encoding_is_needed():
         pf.grid([3], 4)
 
 
-@pytest.mark.parametrize("none", [np.nan, np.inf, -np.inf])
-def test_no_position_in_extended_precision_beside_integers(none):
-    """Columns that read both axes take them as exact numbers, which such a one is not."""
+@pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
+def test_missing_long_doubles_with_integers(missing):
+    """Columns that read both axes use exact numbers, but NaN and infinities are not exact numbers."""
     encoding = pf.fourier_features([[0.5, 0.25], [1.0, -2.0]])
-    axis = np.array([1.5, none, 3.0], np.longdouble)
+    axis = np.array([1.5, missing, 3.0], np.longdouble)
     got = pf.grid([axis, 4], encoding)
     assert np.isnan(got[1]).all()
     expected = pf.grid([axis[[0, 2]].astype(np.float64), 4], encoding)

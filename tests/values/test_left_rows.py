@@ -1,4 +1,4 @@
-"""Rows that an engine leaves to exact arithmetic: it says which, and these are the ones that are done."""
+"""Test rows that an engine leaves to exact arithmetic: it returns which, and the package computes these."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def plan_of(encoding, **changed):
-    """The engine's Plan of an encoding, made anew with some of its arguments changed."""
-    given = {}
+    """Return a Plan of the engine for an encoding, with some arguments changed, and the largest angles."""
+    arguments = {}
 
     def recorded(frequencies, largest, source, amplitude, runs, planar):
-        given.update(locals())
+        arguments.update(locals())
         return object()
 
     engine = _backend.current()
     spy = engine._replace(module=types.SimpleNamespace(Plan=recorded))
     Plans(encoding._sinusoids).plan(spy, "real")
     names = ("frequencies", "largest", "source", "amplitude", "runs", "planar")
-    return engine.module.Plan(**{key: changed.get(key, given[key]) for key in names}), given["largest"]
+    return engine.module.Plan(**{key: changed.get(key, arguments[key]) for key in names}), arguments["largest"]
 
 
-def test_the_engine_says_which_rows_it_left():
+def test_engine_returns_which_rows_it_left():
     plan, largest = plan_of(pf.sinusoidal(6))
     positions = np.array([0.0, 1e-300, 5.0, 2.0**50 / largest[0], -1e300, np.nan, -(2.0**40)])[:, np.newaxis]
     out = np.full((len(positions), 6), -7.0)
@@ -41,14 +41,14 @@ def test_the_engine_says_which_rows_it_left():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("largest", [0.0, 1e9, np.inf], ids="{:g}".format)
-def test_whichever_rows_it_leaves_are_done(largest, dtype):
-    """Also where its rule is another one than anyone thinks."""
+def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
+    """The engine decides by `largest`, the largest frequency. Another value changes which rows it leaves."""
     encoding, positions = pf.sinusoidal(6, base=50.0), np.linspace(-3e6, 4e6, 71)
     expected, added = (
         encoding.encode(positions, dtype=dtype),
         encoding.add_to(np.ones((71, 6), dtype), positions=positions),
     )
-    # not that which the builder keeps
+    # a new Encoding, because the builder caches its own
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._cache[_backend.current().backend, "real"] = plan, False

@@ -1,4 +1,4 @@
-"""Exact periods: whole quarter turns are exact at any position of any type, and all else keeps the promise."""
+"""Test exact periods: quarter turns are exact at any position of any dtype, and other values keep the error bounds."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_tables(backend):
         np.testing.assert_array_equal(table[::3, 0], 0)
         np.testing.assert_array_equal(table[::3, 2], [1, -1, 1, -1, 1])
         np.testing.assert_array_equal(table, encoding.encode(start + np.arange(13), dtype=np.float64))
-    # steps that no double holds
+    # steps that are not doubles
     thirds = pf.fourier_features(pf.periodic([1])).table(10, start=Fraction(10**12), step=Fraction(1, 3))
     np.testing.assert_array_equal(thirds[::3], np.tile(np.float32([0, 1]), (4, 1)))
     tenths = pf.fourier_features(pf.periodic([0.1])).table(10**4, step=0.1)
@@ -108,8 +108,8 @@ def test_sums(backend):
     np.testing.assert_array_equal(x, [[[7, 7, 8, 8], [7, 7, 6, 8], [7, 7, 8, 8]]] * 2)
 
 
-def test_beside_others(backend):
-    """One axis for a schedule of both types; several axes; phases that are no quarter turns."""
+def test_with_other_frequencies(backend):
+    """Periods with other frequencies on one axis, on several axes, and with other phases than quarter turns."""
     both = pf.join([CLOCK, pf.sinusoidal(4)], axes=[0, 0])
     times = np.array(["1700-01-01", "2026-01-01T12"], "M8[ns]")
     for dtype in (np.float64, np.float32):
@@ -127,7 +127,7 @@ def test_beside_others(backend):
     np.testing.assert_array_equal(CLOCK.shift(CLOCK.table(5, dtype=np.float64), DAY), CLOCK.table(5, dtype=np.float64))
 
 
-# ---- all else -----------------------------------------------------------------------------------------------------
+# ---- other values -------------------------------------------------------------------------------------------------
 
 PERIODS = (7, 0.1, Fraction(22, 7), 31556952, Fraction(10**30 + 1, 3), 1e-9)
 
@@ -152,7 +152,7 @@ def test_accuracy(backend, drawn, dtype, rng):
     for position, row in zip(positions.tolist(), rows, strict=True):
         for i, period in enumerate(PERIODS):
             with mpmath.workprec(1500):
-                # whole turns are taken off as rational numbers, before anything is rounded
+                # subtract whole turns as rational numbers, before any rounding
                 turns = Fraction(position) / Fraction(period)
                 turns -= round(turns)
                 angle = 2 * mpmath.pi * turns.numerator / turns.denominator
@@ -177,16 +177,16 @@ KINDS = ["int64", "float64", "longdouble", "fractions", "M8[ns]"]
 
 
 @pytest.mark.parametrize("given_as", KINDS)
-@pytest.mark.parametrize("build", ["straight", "interleaved", "all-quadrants", "beside-others", "reversed"])
+@pytest.mark.parametrize("build", ["straight", "interleaved", "all-quadrants", "with-others", "reversed"])
 @dtypes
 def test_zeros_have_the_signs_of_ieee_754(backend, dtype, build, given_as):
-    """As of sinPi and cosPi: so ``encode(-p)`` has the bits of ``encode(p)``, mirrored."""
+    """Signs are those of sinPi and cosPi, so ``encode(-p)`` has the bits of ``encode(p)``, mirrored."""
     day = pf.periodic([4])
     encoding, odd = {
         "straight": lambda: (pf.fourier_features(day), [-1, 1]),
         "interleaved": lambda: (pf.fourier_features(day, layout="interleaved", scale=0.5), [-1, 1]),
         "all-quadrants": lambda: (pf.Encoding(pf.periodic([4] * 4), [0, 0.25, 0.5, 0.75]), [-1, 1, -1, 1]),
-        "beside-others": lambda: (
+        "with-others": lambda: (
             pf.join([pf.sinusoidal(3), pf.fourier_features(day)], axes=[0, 0]),
             [-1, 1, -1, -1, 1],
         ),
@@ -227,14 +227,14 @@ def test_zeros_of_tables_and_sums(backend, dtype):
         assert not np.signbit(total[total == 0].astype("f8")).any()
 
 
-def test_what_rounds_to_zero_keeps_its_sign(backend):
+def test_values_rounded_to_zero_keep_their_sign(backend):
     encoding = pf.fourier_features(pf.periodic([4]))
     rows = encoding.encode(np.array([1e-12, -1e-12, 2 + 1e-12, 1 + 1e-12]), dtype="f2")
     assert np.signbit(rows[:3, 0]).tolist() == [False, True, True]
     assert np.signbit(rows[3, 1])
 
 
-def test_no_numbers(backend):
+def test_nan_and_infinity(backend):
     rows = CLOCK.encode([np.nan, np.inf, -np.inf, 0.0])
     assert np.isnan(rows[:3]).all()
     np.testing.assert_array_equal(rows[3], [0, 0, 1, 1])
@@ -281,14 +281,14 @@ def test_arrays_of_periods():
     )
     assert pf.periodic([0.1]) != pf.periodic([Decimal("0.1")])
     assert len(pf.periodic((1, 2, 3))) == 3
-    # times in several spellings have units all the same
+    # times with different units in one list
     assert pf.periodic(["1D", np.timedelta64(12, "h"), datetime.timedelta(days=7)]) == pf.periodic(
         [DAY, DAY / 2, 7 * DAY]
     )
 
 
 def test_numbers_count_seconds_of_times():
-    """As the docstring says: 24 is no day."""
+    """24 means 24 seconds, not a day."""
     clock = pf.fourier_features(pf.periodic([24]))
     np.testing.assert_array_equal(clock.encode(np.datetime64("1970-01-01T00:00:06")), [1, 0])
     np.testing.assert_array_equal(clock.encode(np.datetime64("2026-01-01T05")), [0, 1])
@@ -316,7 +316,7 @@ def test_value():
 
 
 @pytest.mark.slow
-def test_torch_operators_carry_it():
+def test_text_for_torch_operators():
     text = optional("posenc_fast.torch._text")
     encoding = pf.fourier_features(pf.periodic([DAY, 0.1, Fraction(1, 3)]))
     assert text.from_text(text.to_text(encoding)) == encoding
@@ -324,9 +324,9 @@ def test_torch_operators_carry_it():
 
 @pytest.mark.usefixtures("backend")
 def test_usual_times_need_no_exact_arithmetic(monkeypatch):
-    """A row by exact arithmetic takes a hundred times as long: it is for tiny and enormous angles alone."""
+    """A row by exact arithmetic takes 100 times as long, so only tiny and enormous angles use it."""
     monkeypatch.setattr(
-        "posenc_fast._core.encoding.rows.exact_row", lambda *given: pytest.fail(f"exact row of {given[1]}")
+        "posenc_fast._core.encoding.rows.exact_row", lambda *arguments: pytest.fail(f"exact row of {arguments[1]}")
     )
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     encoding.encode(np.datetime64("2026-01-01", "s") + np.arange(1000) * 3607)
@@ -336,6 +336,6 @@ def test_usual_times_need_no_exact_arithmetic(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["day", "week", "month", "quarter", "year"])
-def test_cycles_of_the_calendar_are_no_periods(name):
+def test_cycles_of_the_calendar_are_not_periods(name):
     with pytest.raises(ValueError, match=rf"periods has '{name}'.*calendar.*PositionalEncoder"):
         pf.periodic([name])

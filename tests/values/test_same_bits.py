@@ -1,7 +1,7 @@
-"""No value depends on a mathematical library: its exp, log, pow and sin have other last bits on other machines.
+"""Test that no value depends on a mathematical library, whose exp, log, pow and sin differ in last bits between machines.
 
-NumPy's are vectorised where the CPU has the instructions, and the C library's elsewhere. Sums, products, quotients and
-square roots are rounded correctly by every IEEE machine.
+NumPy vectorizes these functions on some CPUs, and calls the C library on others. Each IEEE machine rounds sums, products,
+quotients and square roots correctly.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ atan atan2 arcsinh arccosh arctanh hypot cbrt sinc angle unwrap geomspace logspa
 matmul tensordot vander polyval
 """
 MODULES = {"np", "numpy", "math", "cmath"}
-# where such a function is called, or a power or matrix product stands; and why that is no value of an encoding
+# files, or expressions in them, with such a function, power or matrix product; reason why it computes no value
 ALLOWED = {
     "_core/encoding/algebra.py: a @ b": "chooses where locate begins to search",
-    "_models/check/faults.py": "judges values, and makes none",
-    "_models/check/frequencies.py": "judges values, and makes none",
-    "_models/check/waves.py": "judges values, and makes none",
+    "_models/check/faults.py": "compares values",
+    "_models/check/frequencies.py": "compares values",
+    "_models/check/waves.py": "compares values",
     "_cli/formats.py": "counts the digits of a format",
     "_selfcheck/oracle.py": "powers of Decimals",
-    "_selfcheck/speed.py": "the tutorial's program, which is timed",
+    "_selfcheck/speed.py": "times the program of the tutorials",
     "_selfcheck/accuracy.py": "draws positions; powers of two in bounds",
-    "_models/identify/angles.py": "measures what was given",
+    "_models/identify/angles.py": "measures values of the caller",
     "_models/identify/bases.py": "compares bases",
-    "_models/identify/encoding.py": "measures what was given",
-    "_models/identify/grids.py": "measures what was given",
-    "_models/identify/rotary.py": "measures what was given",
-    "_models/identify/rotations.py": "measures what was given",
+    "_models/identify/encoding.py": "measures values of the caller",
+    "_models/identify/grids.py": "measures values of the caller",
+    "_models/identify/rotary.py": "measures values of the caller",
+    "_models/identify/rotations.py": "measures values of the caller",
     "_models/identify/tolerances.py": "estimates errors of float32",
     "_core/numbers/exact.py": "powers of Decimals",
     "_core/numbers/doubles.py": "powers of Decimals",
@@ -45,12 +45,12 @@ ALLOWED = {
     "plot/_curves.py": "pictures",
     "plot/_likeness.py": "pictures",
     "plot/_tables.py": "pictures",
-    "reference.py": "powers of Decimals, and the tutorials' programs",
+    "reference.py": "powers of Decimals, and programs of tutorials",
 }
 
 
 def is_exact_power(node: ast.BinOp) -> bool:
-    """Integers, powers of two, squares: their results are exact, or a product."""
+    """Return whether a power is of integers, of two, or a square: results are exact, or products."""
     base, exponent = node.left, node.right
     if isinstance(exponent, ast.Constant) and exponent.value == 2:
         return True
@@ -59,7 +59,7 @@ def is_exact_power(node: ast.BinOp) -> bool:
     return isinstance(base, ast.Constant) and (isinstance(base.value, int) or base.value == 2.0)
 
 
-def found_in(tree: ast.AST) -> list[str]:
+def uses_of(tree: ast.AST) -> list[str]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -87,7 +87,7 @@ def test_sources():
     wrong, used = [], set()
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        lines = found_in(ast.parse(path.read_text(encoding="utf-8")))
+        lines = uses_of(ast.parse(path.read_text(encoding="utf-8")))
         for line in lines:
             where = {name, f"{name}: {line.partition(': ')[2]}"} & set(ALLOWED)
             used |= where
@@ -108,10 +108,10 @@ def test_sources():
     "np.linalg.norm(a)",
     "from math import sin",
 ])  # fmt: skip
-def test_is_found(source):
-    assert found_in(ast.parse(source))
+def test_inexact_expressions(source):
+    assert uses_of(ast.parse(source))
 
 
 @pytest.mark.parametrize("source", ["2**31", "x**2", "2.0**-n", "10**9", "math.sqrt(x)", "np.sqrt(x)", "f(**how)"])
-def test_is_exact(source):
-    assert not found_in(ast.parse(source))
+def test_exact_expressions(source):
+    assert not uses_of(ast.parse(source))

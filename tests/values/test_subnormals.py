@@ -1,6 +1,6 @@
-"""Results of small types are rounded once, also where they are subnormal: a stop at float32 would lose what decides.
+"""Test that results of small dtypes are rounded once, also subnormal ones. Rounding to float32 first would change some.
 
-A column of frequency zero is its amplitude, exactly: so any float64 can be sent through each call.
+A column of frequency 0 equals its amplitude. So each call can round any float64.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def name(request):
 
 
 def nearest(value, name):
-    """The number of a type that is nearest to a float64, ties to even, in integers."""
+    """Return the number of a dtype that is nearest to a float64, ties to even, by integer arithmetic."""
     if not math.isfinite(value) or value == 0:
         return value
     bits, least = exact.TYPES[name]
@@ -41,16 +41,16 @@ def nearest(value, name):
     return math.copysign(float(rounded) if abs(rounded) <= largest else math.inf, value)
 
 
-def awkward(rng, name, count):
-    """Float64 numbers at and beside the middles of two numbers of a type, most of them subnormal, and any others."""
+def near_midpoints(rng, name, count):
+    """Return doubles at and near midpoints of two numbers of a dtype, most of them subnormal, and other doubles."""
     bits, least = exact.TYPES[name]
     middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
-    # as near to a middle as float64 has numbers, or far enough to be seen in 24 bits
-    beside = middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count))
+    # adjacent doubles, or distances that 24 bits can represent
+    near = middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count))
     normal = np.ldexp(rng.integers(2**bits, 2 ** (bits + 1), count) + 0.5, rng.integers(least, 0, count))
     others = np.ldexp(rng.uniform(1, 2, count), rng.integers(-900, 900, count))
     ends = [0.0, 2.0 ** (least - 1), 2.0**least, 2.0 ** (bits + least - 1)]
-    values = np.concatenate([beside, normal, normal * (1 - 2.0**-53), others, ends])
+    values = np.concatenate([near, normal, normal * (1 - 2.0**-53), others, ends])
     values *= rng.choice([1, -1], len(values))
     return values[np.abs(values) < MOST_AMPLITUDE]
 
@@ -62,7 +62,7 @@ def same(got, expected):
 @pytest.mark.parametrize("width", [3, 700], ids="width={}".format)
 @pytest.mark.parametrize("call", ["encode", "encode one", "table", "rows", "add_to", "add_to rows"])
 def test_every_float64_is_rounded_once(call, width, name, rng):
-    values = np.resize(rng.permutation(awkward(rng, name, 250)), width)
+    values = np.resize(rng.permutation(near_midpoints(rng, name, 250)), width)
     encoding, dtype, rows = pf.Encoding(np.zeros(width), 0.25, values), DTYPES[name], 70
     if call == "encode":
         got = encoding.encode(np.arange(rows) + 0.5, dtype=dtype)
@@ -80,7 +80,7 @@ def test_every_float64_is_rounded_once(call, width, name, rng):
 
 
 def test_engines_round_alike(name, rng):
-    values = np.concatenate([awkward(rng, name, 3000), [math.inf, -math.inf, 0.0, -0.0]])
+    values = np.concatenate([near_midpoints(rng, name, 3000), [math.inf, -math.inf, 0.0, -0.0]])
     kind = kind_of(DTYPES[name])
     with np.errstate(all="ignore"):
         got = _rounding.round_to(kind, values, np.full_like(values, -0.0))
@@ -102,8 +102,8 @@ def test_sine_of_a_tiny_angle(position, expected):
     assert pf.Encoding([1.0]).table(1, start=position, dtype="bfloat16").item() == expected
 
 
-def assert_once(got, true, name, slack):
-    """slack: what the value may be off before it is rounded."""
+def assert_rounded_once(got, true, name, slack):
+    """slack: allowed error before rounding."""
     beyond = exact.excess(got, true, name)
     assert beyond <= slack, (
         f"{float(got).hex()} for {mpmath.nstr(true, 25)}: beyond by {beyond:.3e}, allowed {slack:.3e}"
@@ -129,21 +129,21 @@ def test_small_amplitudes(call, name, rng):
         for c in rng.integers(0, d, 12).tolist():
             true = amplitude * exact.sincos(start + i, schedule[c // 2])[c % 2]
             term = Fraction(x_scale) * Fraction(float(x[i, c]))
-            assert_once(got[i, c], true + exact.number(term), name, 2.0**-50 * (amplitude + abs(float(term))))
+            assert_rounded_once(got[i, c], true + exact.number(term), name, 2.0**-50 * (amplitude + abs(float(term))))
 
 
 def test_shift(name, rng):
     encoding, offset = pf.Encoding([1.0, 1.0], [0, 0.25]), 0.7
     least = exact.TYPES[name][1]
     encoded = (rng.integers(-90, 90, (400, 2)) * 2.0**least).astype(DTYPES[name])
-    # the sum lies beside the middle of two numbers: cos(angle) = 1/2 + a little
+    # cos(angle) is slightly above 1/2, so the sum is near a midpoint
     angle = math.acos(0.5 * (1 + 2.0**-17))
     shifted = encoding.shift(np.array([0, 2.0**least], DTYPES[name]), angle)
     assert float(shifted[1]) == 2.0**least
     sine, cosine = exact.sincos(offset, mpmath.mpf(1))
     for (a, b), row in zip(encoded.astype(float).tolist(), encoding.shift(encoded, offset), strict=True):
-        assert_once(row[0], a * cosine + b * sine, name, 2.0**-50 * math.hypot(a, b))
-        assert_once(row[1], b * cosine - a * sine, name, 2.0**-50 * math.hypot(a, b))
+        assert_rounded_once(row[0], a * cosine + b * sine, name, 2.0**-50 * math.hypot(a, b))
+        assert_rounded_once(row[1], b * cosine - a * sine, name, 2.0**-50 * math.hypot(a, b))
 
 
 @pytest.mark.parametrize("layout", ["half", "interleaved", "interleaved_to_half"])
@@ -151,7 +151,7 @@ def test_rotations(layout, name, rng):
     least, n = exact.TYPES[name][1], 40
     angle = math.acos(0.5 * (1 + 2.0**-17))
     x = (rng.integers(-3, 4, (1, n)) * 2.0**least).astype(DTYPES[name])
-    # frequency 1 alone: all pairs turn by one angle
+    # with frequency 1 only, all pairs rotate by the same angle
     rotary = pf.Rotary(n, base=1.0, layout=layout)
     got = rotary.apply(x, start=angle).astype(float)[0]
     given = x.astype(float)[0]
@@ -160,14 +160,14 @@ def test_rotations(layout, name, rng):
     sine, cosine = exact.sincos(angle, mpmath.mpf(1))
     for a, b, first, second in zip(given[before[0]], given[before[1]], got[to[0]], got[to[1]], strict=True):
         slack = 2.0**-20 * math.hypot(a, b)
-        assert_once(first, a * cosine - b * sine, name, slack)
-        assert_once(second, b * cosine + a * sine, name, slack)
+        assert_rounded_once(first, a * cosine - b * sine, name, slack)
+        assert_rounded_once(second, b * cosine + a * sine, name, slack)
     alone = pf.Rotary(2, base=1.0, layout=layout).apply(np.array([[2.0**least, 0]], DTYPES[name]), start=angle)
     assert float(alone[0, 0]) == 2.0**least
 
 
-def test_not_a_number_of_any_payload(name):
-    """NaN stays NaN: rounding its bits as if they were a number would carry into the sign."""
+def test_nan_of_any_payload(name):
+    """NaN stays NaN. Rounding its bits like those of a number would carry into the sign."""
     every = np.array([0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000001], np.uint64).view(np.float64)
     encoding = pf.sinusoidal(40)
     assert np.isnan(encoding.encode(every, dtype=DTYPES[name]).astype(float)).all()

@@ -1,4 +1,4 @@
-"""Integrated encodings, `encode(positions, variance=...)`: against mpmath, the programs that have them, and what a mean is."""
+"""Compare integrated encodings, `encode(positions, variance=...)`, with mpmath, other programs and numerical means."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENCODINGS = {
 
 
 def exactly(encoding, position, variance):
-    """A row as mpmath numbers: of each column its value and its angle."""
+    """Return a row as mpmath numbers: the value and the angle of each column."""
     frequencies = encoding.frequencies.reshape(encoding.d_model, -1)
     row = []
     with mpmath.workprec(400):
@@ -43,15 +43,15 @@ def exactly(encoding, position, variance):
     return row
 
 
-def assert_kept(encoding, positions, variances, **options):
-    """The bounds of the docstring, for each type."""
+def assert_within_bounds(encoding, positions, variances, **options):
+    """Assert the error bounds of the docstring of `encode`, for each dtype."""
     rows = [exactly(encoding, position, variance) for position, variance in zip(positions, variances, strict=True)]
     for name in ("float64", "float32", "float16"):
         got = encoding.encode(positions, dtype=name, **options)
         for row, values, position, variance in zip(got, rows, positions, variances, strict=True):
             for value, (exact, angle) in zip(row, values, strict=True):
                 bound = abs(exact) * mpmath.mpf(2) ** -50 + mpmath.mpf(2) ** -59 * min(1, angle)
-                # of float64 the subnormals have no bits to be exact with
+                # subnormal float64 values have fewer bits
                 rounding = mpmath.mpf(2) ** -1073 if name == "float64" else half_ulp(exact, name)
                 error = abs(number(float(value)) - exact)
                 assert error <= bound + rounding, (name, position, variance, value, exact)
@@ -64,12 +64,12 @@ def test_bounds(name, rng):
     positions = rng.normal(size=(4, 3)) * 10.0 ** rng.integers(-6, 5, size=(4, 1))
     sizes = 10.0 ** rng.uniform(-8, 1, size=(4, 1))
     one = float(sizes[0, 0])
-    assert_kept(encoding, positions, [one] * 4, variance=one)
+    assert_within_bounds(encoding, positions, [one] * 4, variance=one)
     diagonal = sizes * rng.uniform(size=(4, 3))
-    assert_kept(encoding, positions, diagonal, variance=diagonal)
+    assert_within_bounds(encoding, positions, diagonal, variance=diagonal)
     root = rng.normal(size=(4, 3, 3)) * np.sqrt(sizes)[..., None]
     matrices = np.einsum("nab,ncb->nac", root, root)
-    assert_kept(encoding, positions, matrices, variance=matrices)
+    assert_within_bounds(encoding, positions, matrices, variance=matrices)
 
 
 @pytest.mark.usefixtures("backend")
@@ -77,8 +77,8 @@ def test_bounds_over_one_axis(rng):
     encoding = pf.sinusoidal(24)
     exact = pf.Encoding(encoding.frequencies, encoding.phases)
     positions, variances = rng.uniform(-1e4, 1e4, size=8), 10.0 ** rng.uniform(-3, 8, size=8)
-    assert_kept(exact, positions, variances, variance=variances)
-    # a schedule's frequencies are real numbers, nearer than float64 has them
+    assert_within_bounds(exact, positions, variances, variance=variances)
+    # frequencies of a schedule are real numbers, not rounded to float64
     np.testing.assert_allclose(
         encoding.encode(positions, variance=variances, dtype=np.float64),
         exact.encode(positions, variance=variances, dtype=np.float64),
@@ -89,7 +89,7 @@ def test_bounds_over_one_axis(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_a_mean_over_a_normal_distribution():
-    """What the factor is: Gauss and Hermite's points and weights make the mean of each column."""
+    """Gauss-Hermite quadrature gives the mean of each column."""
     encoding, mean, variance = pf.fourier_features([0.3, 1.0, 2.0]), 1.7, 0.5
     points, weights = np.polynomial.hermite_e.hermegauss(60)
     columns = encoding.encode(mean + np.sqrt(variance) * points, dtype=np.float64)
@@ -98,7 +98,7 @@ def test_a_mean_over_a_normal_distribution():
 
 
 class TestPrograms:
-    """The formulas of sources that have variances, in float64."""
+    """Formulas of other programs with variances, in float64."""
 
     x, v = np.random.default_rng(5).uniform(0, 2, size=(2, 9, 3)) * [[[1.0]], [[0.01]]]
 
@@ -120,7 +120,7 @@ class TestPrograms:
         np.testing.assert_allclose(made, (embed * torch.cat([factor] * 2, -1)).numpy(), rtol=0, atol=1e-13)
 
     def test_nerfstudio(self):
-        """Which multiplies positions by 2 pi, and variances not."""
+        """Nerfstudio multiplies positions by 2 pi, but not variances."""
         frequencies = 2.0 ** np.linspace(0, 4, 5)
         scaled = (2 * np.pi * self.x[..., None] * frequencies).reshape(9, -1)
         spread = (self.v[..., None] * frequencies**2).reshape(9, -1)
@@ -139,7 +139,7 @@ class TestCalls:
         got = self.encoding.encode(x, variance=np.zeros((5, 4, 3)), dtype=np.float64)
         np.testing.assert_array_equal(got, self.encoding.encode(x, dtype=np.float64))
 
-    def test_ways_to_say_the_same(self, rng):
+    def test_shapes_of_equal_variances(self, rng):
         x = rng.normal(size=(5, 4, 3))
         one = self.encoding.encode(x, variance=0.01)
         for variance in (
@@ -149,7 +149,7 @@ class TestCalls:
         ):
             np.testing.assert_array_equal(self.encoding.encode(x, variance=variance), one)
 
-    def test_rows_stand_alone(self, rng):
+    def test_rows_do_not_depend_on_others(self, rng):
         """The bits of a row depend on no other row, memory layout or thread."""
         x, v = rng.normal(size=(20000, 3)), rng.uniform(size=(20000, 3))
         encoding = presets.mip_nerf(0, 12)
@@ -161,18 +161,18 @@ class TestCalls:
 
     def test_same_bits_everywhere(self, rng):
         x, v = rng.normal(size=(50, 3)), rng.uniform(size=(50, 3))
-        made = []
-        for which in ENGINES:
-            with pf.use_backend(*which):
-                made.append(
+        results = []
+        for engine in ENGINES:
+            with pf.use_backend(*engine):
+                results.append(
                     [self.encoding.encode(x, variance=v, dtype=name) for name in ("float64", "float32", "float16")]
                 )
-        for other in made[1:]:
-            for one, two in zip(made[0], other, strict=True):
+        for other in results[1:]:
+            for one, two in zip(results[0], other, strict=True):
                 np.testing.assert_array_equal(one, two)
 
     def test_bfloat16(self, rng):
-        """Rounded once: of the float64 value."""
+        """Values are rounded once from float64."""
         ml_dtypes = optional("ml_dtypes")
         x, v = rng.normal(size=(200, 3)), rng.uniform(size=(200, 3))
         exact = self.encoding.encode(x, variance=v, dtype=np.float64)
@@ -193,7 +193,7 @@ class TestCalls:
         assert not np.isnan(got[0]).any()
 
     def test_times(self):
-        """In seconds squared, whatever their unit; exact periods too."""
+        """Variances of times are in seconds squared, for each unit and for exact periods."""
         clock = pf.fourier_features(pf.periodic(["1D", "7D"]))
         hour = 3600.0
         rows = clock.encode(
@@ -228,7 +228,7 @@ class TestCalls:
     def test_frequencies_beyond_squares(self):
         with pytest.raises(ValueError, match=r"variance needs frequencies of at most 2\*\*300 turns"):
             pf.fourier_features([1e200]).encode(1.0, variance=1.0)
-        # the square is a number, and the weight none
+        # the square is finite, and the weight is 0
         assert pf.Encoding([2.0**300]).encode(1.0, variance=2.0**300) == 0
 
     @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ class TestCalls:
         ids=str,
     )
     def test_weights_below_float64(self, amplitude, variance, backend):
-        """The product is rounded, not the weight alone."""
+        """The package rounds the product, not the weight."""
         row = pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=variance, dtype=np.float64)
         with mpmath.workprec(400):
             exact = amplitude * mpmath.sin(1) * mpmath.exp(-mpmath.mpf(variance) / 2)
@@ -248,7 +248,7 @@ class TestCalls:
             assert pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=0.1, dtype=dtype) == np.inf
 
     def test_covariances(self):
-        """A matrix whose covariance is larger than its variances allow is no matrix of covariances; rounded ones are."""
+        """A covariance above the limit of its variances is an error, but roundings are accepted."""
         difference = pf.Encoding([[1.0, -1.0]])
         with pytest.raises(
             ValueError, match=r"variance must be covariance matrices, .* not \[\[0.0, 1.0\], \[1.0, 0.0\]\]"
