@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from dataclasses import FrozenInstanceError
@@ -16,10 +17,8 @@ from posenc_fast.presets._registry import FACTS
 from support.fuzzing import DTYPES
 from support.optional import optional
 
-TYPES = tuple(DTYPES.values())
-TYPE_IDS = tuple(DTYPES)
 GOLDEN = Path(__file__).parents[1] / "golden"
-every_type = pytest.mark.parametrize("dtype", TYPES, ids=TYPE_IDS)
+every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
 
 
 def agrees(found, table, atol=None):
@@ -33,8 +32,6 @@ def agrees(found, table, atol=None):
         assert error <= atol
 
 
-@every_type
-@pytest.mark.parametrize(("rows", "start"), [(20, 0), (20, 2), (300, 1), (300, -3)])
 @pytest.mark.parametrize(
     ("d", "settings"),
     [
@@ -58,17 +55,20 @@ def agrees(found, table, atol=None):
     ],
     ids=str,
 )
-def test_parameters(dtype, rows, d, settings, start):
-    table = pf.sinusoidal(d, **settings).table(rows, start=start, dtype=np.float64).astype(dtype)
-    found = pf.identify(table)
-    assert (found.start, found.step, found.scale, found.zero_rows) == (start, 1, 1.0, ())
-    assert found.encoding == pf.sinusoidal(d, **settings)
-    assert found.base == settings.get("base", 10000.0)
-    assert (found.freq_shift, found.first) == (settings.get("freq_shift", 0.0), settings.get("first", 1.0))
-    # the layout of two columns is ambiguous
-    assert found.layout == ("interleaved" if d == 2 else settings.get("layout", "interleaved"))
-    assert found.functions == settings.get("functions", ("sin", "cos"))
-    agrees(found, table, {"float64": 1e-12, "float32": 1e-7, "float16": 3e-4, "bfloat16": 2e-3}[np.dtype(dtype).name])
+def test_parameters(d, settings):
+    bounds = {"float64": 1e-12, "float32": 1e-7, "float16": 3e-4, "bfloat16": 2e-3}
+    for name, (rows, start) in itertools.product(DTYPES, [(20, 0), (20, 2), (300, 1), (300, -3)]):
+        table = pf.sinusoidal(d, **settings).table(rows, start=start, dtype=np.float64).astype(DTYPES[name])
+        found = pf.identify(table)
+        case = (name, rows, start, found)
+        assert (found.start, found.step, found.scale, found.zero_rows) == (start, 1, 1.0, ()), case
+        assert found.encoding == pf.sinusoidal(d, **settings), case
+        assert found.base == settings.get("base", 10000.0), case
+        assert (found.freq_shift, found.first) == (settings.get("freq_shift", 0.0), settings.get("first", 1.0)), case
+        # the layout of two columns is ambiguous
+        assert found.layout == ("interleaved" if d == 2 else settings.get("layout", "interleaved")), case
+        assert found.functions == settings.get("functions", ("sin", "cos")), case
+        agrees(found, table, bounds[name])
 
 
 @every_type
@@ -154,16 +154,17 @@ def test_an_unusual_base():
     assert "xlm" not in found.presets
 
 
-@pytest.mark.parametrize("dtype", TYPES[1:], ids=TYPE_IDS[1:])
 @pytest.mark.parametrize("name", [n for n in presets.names() if FACTS[n].by_width and FACTS[n].axes in ("1", "ndim")])
-def test_every_preset_is_found(name, dtype):
+def test_every_preset_is_found(name):
     encoding = presets.get(name)(48)
-    table = encoding.table(60, start=1, dtype=np.float64).astype(dtype)
-    found = pf.identify(table)
-    agrees(found, table)
-    # where angles are more than half a turn, another preset may have the same rows
-    if encoding.d_model == 48 and np.abs(encoding.frequencies).max() <= np.pi:
-        assert name in found.presets
+    rows = encoding.table(60, start=1, dtype=np.float64)
+    for kind, dtype in [*DTYPES.items()][1:]:
+        table = rows.astype(dtype)
+        found = pf.identify(table)
+        agrees(found, table)
+        # where angles are more than half a turn, another preset may have the same rows
+        if encoding.d_model == 48 and np.abs(encoding.frequencies).max() <= np.pi:
+            assert name in found.presets, kind
 
 
 def test_grids_of_an_unusual_width():
