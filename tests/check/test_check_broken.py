@@ -25,7 +25,7 @@ def is_wrong(finding, fault, word=""):
     assert word in finding.says
 
 
-# ---- values that are not finite -------------------------------------------------------------------------------------------
+# ---- values that are not finite -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -80,7 +80,7 @@ def test_the_first_frequencies_of_a_longer_list():
     assert finding.verdict == "right"
 
 
-# ---- rows of zeros ----------------------------------------------------------------------------------------------------
+# ---- rows of zeros --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

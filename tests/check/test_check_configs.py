@@ -54,7 +54,7 @@ def folder_of(path, config, **arrays):
     return str(path)
 
 
-# ---- configs that cannot be read ----------------------------------------------------------------------------------------
+# ---- configs that cannot be read ------------------------------------------------------------------------------------
 
 
 @unread
@@ -143,7 +143,7 @@ def test_duplicate_keys(tmp_path, capsys):
     assert "'rope_theta' stands twice" in capsys.readouterr().err
 
 
-# ---- other numbers of frequencies than in the config ----------------------------------------------------------------------
+# ---- other numbers of frequencies than in the config ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("head_dim", [64, 96, 256])
@@ -187,7 +187,7 @@ def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
     assert finding.verdict == verdict
 
 
-# ---- configs that can be read ---------------------------------------------------------------------------------------------
+# ---- configs that can be read ---------------------------------------------------------------------------------------
 
 
 def test_a_config_alone(tmp_path, capsys):
@@ -234,7 +234,7 @@ def test_every_key_of_the_longest_position(key):
     assert expected_of({**LLAMA, key: 4096}).length == 4096
 
 
-# ---- configs of many layers -------------------------------------------------------------------------------------------------
+# ---- configs of many layers -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [MOST_KINDS + 1, 99_999])

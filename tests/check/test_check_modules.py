@@ -369,7 +369,7 @@ def test_modules_next_to_a_model_of_transformers():
     assert set(verdicts.values()) == {"right"}
 
 
-# ---- programs of other projects ---------------------------------------------------------------------------------------------
+# ---- programs of other projects -------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

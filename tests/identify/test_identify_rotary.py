@@ -113,7 +113,7 @@ def test_padding_is_left_out(rng):
     assert "roformer" in pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x)).presets
 
 
-# ---- encodings without a preset --------------------------------------------------------------------------------------------
+# ---- encodings without a preset -------------------------------------------------------------------------------------
 
 
 LONG = {**YARN, "original_max_position_embeddings": 32768}

@@ -18,7 +18,9 @@ from posenc_fast.presets._registry import FACTS
 HALF, BASE = 64, 10000.0
 # fmt: off
 # numbers of frequencies, of 64, that differ by one unit: torch's exp and pow are not always correctly rounded
-DIFFERENT = {"exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2}
+DIFFERENT = {
+    "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
+}
 # key in the file: numbers of columns, of 128, that such a frequency changes
 MOVED = {
     "diffusers_timesteps shift=0": 4, "diffusers_timesteps shift=0.5": 2, "diffusers_timesteps shift=1": 0,
