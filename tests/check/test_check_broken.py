@@ -1,4 +1,4 @@
-"""Tensors that are broken, half written, or of a kind that their name does not tell: no fault missed, and no false alarm."""
+"""Check broken and incomplete tensors, and tensors whose name has another meaning."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def is_wrong(finding, fault, word=""):
     assert word in finding.says
 
 
-# ---- values that are none -------------------------------------------------------------------------------------------
+# ---- values that are not finite -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -80,7 +80,7 @@ def test_the_first_frequencies_of_a_longer_list():
     assert finding.verdict == "right"
 
 
-# ---- rows of zeros ----------------------------------------------------------------------------------------------------
+# ---- rows of zeros --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_row_for_padding_before_rows_of_zeros_at_the_end(d, last):
     finding = the_finding({"encoder.pe": padded})
     assert finding.verdict == "unknown", finding
     assert "the last ones: padding" in finding.says
-    # one in between is none of both
+    # a row of zeros between others is wrong
     padded[40] = 0
     is_wrong(the_finding({"encoder.pe": padded}), "values", f"{2 + last} rows of zeros: 1, 40, 130")
 
@@ -126,7 +126,7 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
     finding = the_finding({"pos_embed": pe})
     assert finding.verdict == "right", finding
     assert f"after {count} row" in finding.says
-    # the rows behind them count
+    # the rows after the other tokens are checked
     pe[100, :5] = 7
     is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))
 
@@ -135,7 +135,7 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
 
 
 @pytest.mark.parametrize("name", ["pos_encoder.div_term", "time_embed.time_freqs"])
-def test_schedules_that_are_no_rotary_encodings(name):
+def test_schedules_of_other_encodings(name):
     values = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
     assert the_finding({name: values}).verdict == "right"
     is_wrong(the_finding({"rotary_emb.freqs": values}), "base")
@@ -145,14 +145,14 @@ def test_timescales():
     assert the_finding({"timescale": (BASE ** (np.arange(64) / 64)).astype(np.float32)}).verdict != "wrong"
 
 
-def test_frequencies_that_are_called_as_divisors():
+def test_frequencies_with_the_name_of_divisors():
     assert the_finding({"layers.0.rope_freqs": FREQUENCIES}).verdict == "right"
-    # of GGUF
+    # the name of divisors in GGUF
     assert the_finding({"rope_freqs.weight": FREQUENCIES}).verdict == "wrong"
 
 
 @pytest.mark.parametrize("name", ["sin_cos", "sincos_cache", "attn.sin_cos_cached"])
-def test_sines_before_cosines_where_the_name_says_so(name):
+def test_order_of_sines_and_cosines_in_names(name):
     angles = np.arange(512)[:, np.newaxis] * pf.Rotary(128, base=BASE).frequencies
     sines_first = np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)
     assert the_finding({name: sines_first}).verdict == "right"

@@ -1,4 +1,4 @@
-"""Configs: each has a verdict of its own, and one that cannot be read makes no tensor right."""
+"""Check configs. Each config has its own verdict, and no tensor is right if the config cannot be read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from support.command_line import posix, run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
 GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, "rope_theta": 1e6}
-# of base 10000, where most of the configs below have another
+# base 10000, unlike most configs below
 FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 COS, SIN = pf.Rotary(128).tables(100)
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
+SCALING = {"rope_type": "linear", "factor": 2}
+PARAMETERS = {"full_attention": {"rope_theta": 1e6}}
+PARAMETERS_OF_ONE_KIND = {"rope_parameters": PARAMETERS, "layer_types": ["full_attention", "x"]}
 # the verdict on each config, and a word of the reason
 UNREAD = {
     "base as text": ({**LLAMA, "rope_theta": "500000"}, "wrong", "rope_theta"),
@@ -27,24 +30,16 @@ UNREAD = {
     "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "is rope_theta meant"),
     "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "different bases"),
     "two scalings": (
-        {**LLAMA, "rope_scaling": {"rope_type": "linear", "factor": 2}, "rope_parameters": {"rope_theta": 1e4}},
+        {**LLAMA, "rope_scaling": SCALING, "rope_parameters": {"rope_theta": 1e4}},
         "wrong",
-        "both rope_scaling",
+        "both rope_s",
     ),
     "scaling as a list": ({**LLAMA, "rope_scaling": [1]}, "wrong", "must be a mapping"),
-    "a kind of layers without parameters": (
-        {**GEMMA, "rope_parameters": {"full_attention": {"rope_theta": 1e6}}, "layer_types": ["full_attention", "x"]},
-        "wrong",
-        "no parameters for x",
-    ),
+    "a kind of layers without parameters": ({**GEMMA, **PARAMETERS_OF_ONE_KIND}, "wrong", "no parameters for x"),
     "yarn without a length": ({**LLAMA, "rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "unknown", "lacks"),
     "no heads": ({"model_type": "llama", "hidden_size": 1024, "rope_theta": 5e5}, "unknown", "num_attention_heads"),
     "unknown type": ({"model_type": "no_such", "head_dim": 128, "rope_theta": 5e5}, "unknown", "'no_such'"),
-    "unknown architecture": (
-        {"model_type": "no_such", "architectures": ["NoSuch"], "head_dim": 128},
-        "unknown",
-        "'no_such'",
-    ),
+    "unknown architecture": ({"model_type": "no_such", "architectures": ["No"], "head_dim": 8}, "unknown", "'no_such'"),
     "nothing": ({}, "unknown", "no model_type"),
     "gpt2": ({"model_type": "gpt2", "n_embd": 1024, "n_head": 8}, "unknown", "no rotary encoding"),
     "bert": ({"model_type": "bert", "hidden_size": 1024, "num_attention_heads": 8}, "unknown", "no rotary encoding"),
@@ -59,7 +54,7 @@ def folder_of(path, config, **arrays):
     return str(path)
 
 
-# ---- configs that cannot be read ----------------------------------------------------------------------------------------
+# ---- configs that cannot be read ------------------------------------------------------------------------------------
 
 
 @unread
@@ -101,7 +96,7 @@ def test_rounded_frequencies_are_wrong_beside_any_config():
 
 
 def test_a_config_that_says_nothing_of_a_position_table():
-    """A table is compared with all encodings, whatever the config is; a wrong config is reported all the same."""
+    """A table is compared with all encodings, for any config. A wrong config has its own finding."""
     pe = {"pe": pf.positional_encoding(50, 64)}
     (finding,) = pf.check(pe, config=UNREAD["bert"][0]).findings
     assert finding.verdict == "right"
@@ -119,7 +114,7 @@ def test_one_part_that_cannot_be_read():
     assert report.findings[1].name == "config['text_config'] (llama)"
     right = {**wrong, "text_config": text}
     assert [finding.verdict for finding in pf.check({NAME: FREQUENCIES}, config=right).findings] == ["right"]
-    # the text has its keys at the top, which are not known
+    # the keys of the text are at the top, and belong to an unknown type
     other = {**text, "model_type": "no_such", "vision_config": vision}
     report = pf.check({NAME: FREQUENCIES}, config=other)
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
@@ -140,7 +135,7 @@ def test_a_config_that_is_no_file(kind, tmp_path, capsys):
     assert "config.json" in capsys.readouterr().err
 
 
-def test_a_key_that_stands_twice(tmp_path, capsys):
+def test_duplicate_keys(tmp_path, capsys):
     folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES})
     text = json.dumps({**LLAMA, "rope_theta": 5e5})[:-1] + ', "rope_theta": 10000.0}'
     (tmp_path / "config.json").write_text(text)
@@ -148,7 +143,7 @@ def test_a_key_that_stands_twice(tmp_path, capsys):
     assert "'rope_theta' occurs twice" in capsys.readouterr().err
 
 
-# ---- frequencies of another number than the config's ----------------------------------------------------------------------
+# ---- other numbers of frequencies than in the config ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("head_dim", [64, 96, 256])
@@ -175,7 +170,7 @@ def test_frequencies_that_were_cut(base, scaling):
 
 
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
-    """The config, which is right, does not make up for them."""
+    """The right config does not make the result right."""
     folder = folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES[:-1]})
     assert [finding.verdict for finding in pf.check(folder).findings] == ["unknown"]
     assert run("check", folder) == 2
@@ -183,8 +178,8 @@ def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
-def test_tables_of_texts_beside_a_config_of_several_axes(base, verdict):
-    """All axes have the same position in a text."""
+def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
+    """In a text, all axes have the same position."""
     scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
     config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
     cos, sin = pf.Rotary(128, base=base).tables(100)
@@ -192,7 +187,7 @@ def test_tables_of_texts_beside_a_config_of_several_axes(base, verdict):
     assert finding.verdict == verdict
 
 
-# ---- configs that can be read ---------------------------------------------------------------------------------------------
+# ---- configs that can be read ---------------------------------------------------------------------------------------
 
 
 def test_a_config_alone(tmp_path, capsys):
@@ -204,11 +199,8 @@ def test_a_config_alone(tmp_path, capsys):
         assert "base 500000, 64 pairs; longest position 8192; no file stores the frequencies" in finding.says
         assert (report.ok, report.compared) == (True, 1)
     assert run("check", str(tmp_path)) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.strip() for line in lines[-2:]] == [
-        "model = AutoModel.from_pretrained(..)",
-        "posenc_fast.check(model)",
-    ]
+    *_, load, check = capsys.readouterr().out.splitlines()
+    assert (load.strip(), check.strip()) == ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
     assert "AutoModel.from_pretrained(..)" in report._repr_html_()
 
 
@@ -227,8 +219,8 @@ def test_lengths_that_differ():
     assert "2049 tokens: " in finding.says
 
 
-def test_a_right_config_beside_learned_positions(tmp_path, seed):
-    """The config is all that can be compared."""
+def test_a_right_config_with_learned_positions(tmp_path, seed):
+    """Only the config can be compared."""
     learned = np.random.default_rng(seed).normal(size=(64, 32)).astype(np.float32)
     report = pf.check(folder_of(tmp_path, LLAMA, **{"vision.pos_embed": learned}))
     assert [finding.verdict for finding in report.findings] == ["unknown", "right"]
@@ -242,7 +234,7 @@ def test_every_key_of_the_longest_position(key):
     assert expected_of({**LLAMA, key: 4096}).length == 4096
 
 
-# ---- configs of many layers -------------------------------------------------------------------------------------------------
+# ---- configs of many layers -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [MOST_KINDS + 1, 99_999])

@@ -54,7 +54,7 @@ def is_wrong(finding, fault, word=""):
     assert finding.largest_error > 0
 
 
-# ---- frequencies ------------------------------------------------------------------------------------------------------
+# ---- frequencies ----------------------------------------------------------------------------------------------------
 
 
 @every_half
@@ -202,7 +202,7 @@ def test_tables_that_went_through_bfloat16(rows, base, dim):
     assert judge_table("pe", pf.positional_encoding(rows, dim, base=base, dtype=np.float16)).verdict == "right"
 
 
-# ---- tables of cosines and sines --------------------------------------------------------------------------------------
+# ---- tables of cosines and sines ------------------------------------------------------------------------------------
 
 
 def rounded_angles(frequencies, rows, steps, half):
@@ -324,7 +324,7 @@ def test_an_attention_factor_on_cosines_or_sines_alone(wrong, order, dtype):
     assert "1.208" in finding.says
 
 
-# ---- position tables --------------------------------------------------------------------------------------------------
+# ---- position tables ------------------------------------------------------------------------------------------------
 
 SHAPES = [
     (d, layout, shift)

@@ -1,4 +1,4 @@
-"""Files, folders and the command: what is read, what it prints, and an error with the file's name for all that is broken."""
+"""Check files and folders. The command prints reports, and its errors name broken files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(values):
 
 
 def model(folder, layers=4, values=FREQUENCIES, config=CONFIG, **more):
-    """Write a folder of a model, with weights that have nothing to do with positions."""
+    """Write a folder of a model, with weights that are not positional."""
     folder.mkdir(exist_ok=True)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config))
@@ -44,16 +44,14 @@ def model(folder, layers=4, values=FREQUENCIES, config=CONFIG, **more):
     return str(folder)
 
 
-# ---- reports ----------------------------------------------------------------------------------------------------------
+# ---- reports --------------------------------------------------------------------------------------------------------
 
 
 def test_right(tmp_path, capsys):
     assert run("check", model(tmp_path / "model")) == 0
     out = capsys.readouterr().out
-    assert (
-        "right    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: those of base 500000"
-        in out
-    )
+    name = "right    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: those of base 500000"
+    assert name in out
     assert "what to do" not in out
 
 
@@ -75,7 +73,7 @@ def test_json(tmp_path, capsys):
     assert [report["compared"] for report in reports] == [4, 4]
     assert [report["path"] for report in reports] == folders
     for report in reports:
-        # all layers, however alike they are
+        # the JSON has all layers, although they are alike
         assert [finding["name"] for finding in report["findings"]] == [NAME.format(i) for i in range(4)]
         assert all(list(finding) == KEYS for finding in report["findings"])
     assert reports[1]["findings"][0]["fault"] == "rounded"
@@ -99,7 +97,7 @@ def test_report():
     assert "no positional tensors found" in str(Report("there", ()))
 
 
-def test_config_of_its_own(tmp_path, capsys):
+def test_config_by_option(tmp_path, capsys):
     folder = model(tmp_path / "model", config=None)
     assert run("check", folder) == 0
     (tmp_path / "other.json").write_text(json.dumps({**CONFIG, "rope_theta": 1e4}))
@@ -116,7 +114,7 @@ def test_nothing_to_check(tmp_path, capsys):
     assert (report.ok, report.compared, report.findings) == (None, 0, ())
 
 
-def test_the_others_are_checked_all_the_same(tmp_path, capsys):
+def test_other_paths_are_checked_after_an_error(tmp_path, capsys):
     assert run("check", str(tmp_path / "none"), model(tmp_path / "model")) == 2
     captured = capsys.readouterr()
     assert str(tmp_path / "none") in captured.err
@@ -124,7 +122,7 @@ def test_the_others_are_checked_all_the_same(tmp_path, capsys):
 
 
 def test_a_thousand_tensors(tmp_path, seed):
-    """Each is read once, and those of the same bytes are judged once."""
+    """Each tensor is read once, and equal tensors are judged once."""
     rng = np.random.default_rng(seed)
     arrays = {NAME.format(i): FREQUENCIES for i in range(800)}
     arrays |= {f"blocks.{i}.pos_embed": rng.normal(size=(49, 32)).astype(np.float32) for i in range(200)}
@@ -135,14 +133,13 @@ def test_a_thousand_tensors(tmp_path, seed):
     assert len(str(report).splitlines()) == 3
 
 
-# ---- formats ----------------------------------------------------------------------------------------------------------
+# ---- formats --------------------------------------------------------------------------------------------------------
 
 
 def test_numpy_files(tmp_path):
     np.save(tmp_path / "any name.npy", FREQUENCIES)
-    np.savez_compressed(
-        tmp_path / "tables.npz", cos=pf.Rotary(64).tables(50)[0], sin=pf.Rotary(64).tables(50)[1], other=1
-    )
+    cos, sin = pf.Rotary(64).tables(50)
+    np.savez_compressed(tmp_path / "tables.npz", cos=cos, sin=sin, other=1)
     assert [finding.verdict for finding in pf.check(tmp_path / "any name.npy").findings] == ["right"]
     (finding,) = pf.check(tmp_path / "tables.npz").findings
     assert (finding.name, finding.verdict) == ("cos, sin", "right")
@@ -150,24 +147,25 @@ def test_numpy_files(tmp_path):
 
 def test_index(tmp_path):
     model(tmp_path)
-    (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
+    shard = "model-00001-of-00001.safetensors"
+    (tmp_path / "model.safetensors").rename(tmp_path / shard)
     index = tmp_path / "model.safetensors.index.json"
     names = [NAME.format(i) for i in range(4)]
-    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}))
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, shard)}))
     for path in (tmp_path, index):
         assert len(pf.check(path).findings) == 4
-    # of tensors that the file lacks, positional or not
+    # names of tensors that the file lacks
     names += ["lm_head.weight", NAME.format(4)]
-    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}))
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(names, shard)}))
     for path in (tmp_path, index):
         report = pf.check(path)
         finding = report.findings[-1]
         assert (report.ok, len(report.findings), finding.name, finding.is_) == (False, 5, index.name, "index")
-        assert f"'lm_head.weight' in model-00001-of-00001.safetensors, {NAME.format(4)!r} in model" in finding.says
+        assert f"'lm_head.weight' in {shard}, {NAME.format(4)!r} in model" in finding.says
 
 
 def test_a_name_in_several_files(tmp_path):
-    """Each is judged, by its file's name; cosines find their sines in their own file first."""
+    """Findings have the names of the files. Cosines are paired with the sines of the same file."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     cos, sin = pf.Rotary(128, base=5e5).tables(64)
     wrong = {"inv_freq": FREQUENCIES.astype(np.float16), "cos_cached": cos, "sin_cached": -sin}
@@ -183,21 +181,18 @@ def test_a_name_in_several_files(tmp_path):
     }
 
 
-def test_tensors_of_types_that_are_not_read(tmp_path):
-    """They are named, and the others are judged."""
+def test_tensors_of_unsupported_types(tmp_path):
     kinds = {NAME.format(0): ("F8_E4M3", (64,), bytes(64)), NAME.format(1): stored(FREQUENCIES)}
     safetensors(str(tmp_path / "model.safetensors"), kinds)
-    first, second = pf.check(tmp_path, config=CONFIG).findings
-    assert (first.verdict, first.says) == ("unknown", "numbers of type F8_E4M3 are unsupported")
-    assert second.verdict == "right"
     np.savez(tmp_path / "objects.npz", inv_freq=np.array([1, None]), **{"other.inv_freq": FREQUENCIES})
-    first, second = pf.check(tmp_path / "objects.npz", config=CONFIG).findings
-    assert (first.verdict, first.says) == ("unknown", "numbers of type object are unsupported")
-    assert second.verdict == "right"
+    for path, kind in ((tmp_path / "model.safetensors", "F8_E4M3"), (tmp_path / "objects.npz", "object")):
+        first, second = pf.check(path, config=CONFIG).findings
+        assert (first.verdict, first.says) == ("unknown", f"numbers of type {kind} are unsupported")
+        assert second.verdict == "right"
 
 
 @pytest.mark.slow
-def test_tensors_without_memory_of_their_own(tmp_path, capsys):
+def test_tensors_without_memory_of_their_own(tmp_path):
     torch = optional("torch")
     values = torch.from_numpy(FREQUENCIES.copy())
     empty = {"sparse.inv_freq": values.to_sparse(), "meta.inv_freq": torch.empty(64, device="meta")}
@@ -206,18 +201,12 @@ def test_tensors_without_memory_of_their_own(tmp_path, capsys):
     assert (sparse.verdict, meta.verdict, other.fault) == ("unknown", "unknown", "rounded")
     assert "to_dense()" in sparse.says
     assert "on meta" in meta.says
-    # a program, and not weights: the error says so, and torch's warning does not
-    with warnings.catch_warnings(action="ignore"):
-        torch.jit.save(torch.jit.trace(torch.nn.Identity(), values), tmp_path / "program.pt")
-    with warnings.catch_warnings(action="error"):
-        assert run("check", str(tmp_path / "program.pt")) == 2
-    assert "program.pt cannot be read as torch weights" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pickle", "in a file of torch", "program"])
 def test_pickles_of_more_than_weights(kind, inside, capsys):
-    """The error does not repeat torch's advice how to load them all the same."""
+    """The error does not repeat torch's advice to load the file without its check."""
     torch = optional("torch")
     path = inside / "model.pt"
     if kind == "pickle":
@@ -227,7 +216,9 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
             torch.jit.save(torch.jit.trace(torch.nn.Identity(), torch.ones(2)), path)
     else:
         torch.save({"inv_freq": torch.ones(4), "more": Trap()}, path)
-    assert run("check", "model.pt") == 2
+    # torch's warnings are not repeated either
+    with warnings.catch_warnings(action="error"):
+        assert run("check", "model.pt") == 2
     error = capsys.readouterr().err
     assert "model.pt cannot be read as torch weights: it contains other objects" in error
     assert "could execute code from the file" in error
@@ -237,8 +228,8 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 
 @pytest.mark.slow
-def test_pickles_beside_other_files(tmp_path, capsys):
-    """They are read unless the folder has the weights in a file that needs no pickle."""
+def test_pickles_next_to_other_files(tmp_path, capsys):
+    """Pickles are read unless the folder has the weights in another format."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))
@@ -284,16 +275,16 @@ def test_a_package_that_is_missing(suffix, package, tmp_path, monkeypatch, capsy
     assert f"pip install {package}\n" in capsys.readouterr().err
 
 
-def test_import_takes_nothing_more():
+def test_check_is_imported_when_it_is_used():
     code = "import sys, posenc_fast; print(any('posenc_fast._models.check' in name for name in sys.modules))"
     assert python(code).stdout.strip() == "False"
 
 
-# ---- bad input --------------------------------------------------------------------------------------------------------
+# ---- bad input ------------------------------------------------------------------------------------------------------
 
 
 class Trap:
-    """Unpickled, it would leave a file."""
+    """An object whose unpickling creates a folder."""
 
     def __reduce__(self):
         return os.mkdir, ("unpickled",)
@@ -305,7 +296,7 @@ def header(entries, size=0, encoding="utf-8", prefix=b""):
 
 
 def archive(arrays):
-    """An .npz with members of these names."""
+    """Return an .npz with members of these names."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as members:
         for name, values in arrays.items():
@@ -324,12 +315,12 @@ def entry(begin=0, end=256, shape=(64,), kind="F32"):
 
 
 def bomb():
-    """A member that says that it has 2^40 bytes, and a header to match."""
+    """Return a .npy header of an array of 2^40 bytes."""
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % 2**38
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-# the first one is hidden by the second
+# the second entry hides the first
 TWICE = f'{{"inv_freq": {json.dumps(entry(kind="I32"))}, "inv_freq": {json.dumps(entry())}}}'
 BROKEN = {
     "lying-header.safetensors": (2**62).to_bytes(8, "little") + b"{}",
@@ -360,7 +351,7 @@ BROKEN = {
     "pickle.pt": pickle.dumps(Trap()),
     "lying.npy": bomb(),
     "empty.gguf": b"",
-    # an array of 2^40 integers behind the end
+    # an array of 2^40 integers beyond the end
     "array.gguf": b"GGUF" + struct.pack("<IQQQ3sIIQ", 3, 0, 1, 3, b"a.b", 9, 0, 2**40),
     "cut.gguf": b"GGUF" + bytes(8),
 }  # fmt: skip
@@ -414,7 +405,7 @@ print(finding.verdict, most() - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process took at most")
 @pytest.mark.parametrize("names", [["pe"], ["cos_cached", "sin_cached"]], ids=" ".join)
 def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
-    """A small file with a large array, which is compressed."""
+    """The file is small, because its large array is compressed."""
     size = 64 << 20
     np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
     verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
@@ -423,7 +414,7 @@ def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
-    """A file with a hole, which takes no room."""
+    """The file is sparse, so it takes no space on the disk."""
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 64), }" % (rows + 1)
@@ -437,12 +428,10 @@ def test_tensors_too_large_to_read_are_unknown(tmp_path):
 @pytest.mark.parametrize(
     "weight_map",
     [
-        {"a": "../model.safetensors"},
-        {"a": "/etc/passwd"},
-        {"a": "model.safetensors.index.json"},
-        {"a": ".."},
-        {"a": "gone.safetensors"},
-        {"a": 1},
+        *(
+            {"a": name}
+            for name in ("../model.safetensors", "/etc/passwd", "model.safetensors.index.json", "..", "no", 1)
+        ),
         ["a"],
         None,
     ],
@@ -470,19 +459,14 @@ def test_broken_configs(text, tmp_path, capsys):
         {**CONFIG, "rope_scaling": [1]},
         {**CONFIG, "head_dim": "wide"},
         {**CONFIG, "rope_theta": -1},
-        {
-            **CONFIG,
-            "model_type": "gemma3_text",
-            "layer_types": 7,
-            "num_hidden_layers": True,
-            "max_position_embeddings": float("nan"),
-        },
+        {**CONFIG, "model_type": "gemma3_text", "layer_types": 7, "num_hidden_layers": True},
+        {**CONFIG, "model_type": "gemma3_text", "layer_types": 7, "max_position_embeddings": float("nan")},
         {**CONFIG, "text_config": {"text_config": {"model_type": []}}},
         {"model_type": 1, "architectures": 5},
     ],
     ids=str,
 )
-def test_configs_that_mean_nothing(config, tmp_path):
+def test_invalid_configs(config, tmp_path):
     report = pf.check(model(tmp_path), config=config)
     assert not report.ok
     assert {finding.verdict for finding in report.findings if finding.is_ != "config"} == {"unknown"}
@@ -493,7 +477,7 @@ def test_no_regular_file(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.safetensors")
     assert run("check", str(tmp_path / "pipe.safetensors")) == 2
     assert "not a regular file" in capsys.readouterr().err
-    # in a folder it is passed over
+    # in a folder, such files are ignored
     assert len(pf.check(model(tmp_path)).findings) == 4
     (tmp_path / "loop.safetensors").symlink_to("loop.safetensors")
     (tmp_path / "folder.npz").mkdir()
@@ -501,20 +485,17 @@ def test_no_regular_file(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("source", [3, None, [1.0], {1: 2}.keys()], ids=str)
-def test_sources_that_are_none(source):
+def test_bad_sources(source):
     with pytest.raises(TypeError, match="source must be a function"):
         pf.check(source)
     with pytest.raises(TypeError, match="source must be"):
         pf.check(source, config=CONFIG)
 
 
-def test_an_empty_path(capsys):
-    """Such as "$MODEL" that is not set: not the folder where the command runs."""
+def test_bad_paths(tmp_path, capsys):
+    # an unset "$MODEL" is not the current folder
     assert run("check", "") == 2
     assert "source must be the path of a folder or a file, not ''" in capsys.readouterr().err
-
-
-def test_a_file_of_no_kind(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("pe")
     assert run("check", str(tmp_path / "notes.txt")) == 2
     assert "must be a folder" in capsys.readouterr().err

@@ -186,7 +186,7 @@ def test_bad_environment(capsys):
     assert re.fullmatch(r"posenc-fast: error: .*fortran.*\n", err)
 
 
-# ---- completion -------------------------------------------------------------------------------------------------------
+# ---- completion -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -228,7 +228,7 @@ def test_completion_errors(monkeypatch, capsys):
     assert error(capsys, "completion", "bash") == "completion needs shtab: pip install shtab\n"
 
 
-# ---- how it ends ------------------------------------------------------------------------------------------------------
+# ---- how it ends ----------------------------------------------------------------------------------------------------
 
 
 def table_long(inside):
@@ -325,7 +325,8 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
     ("code", "module"),
     [
         (["-m", "posenc_fast"], "numpy"), (["-mposenc_fast"], "numpy"), (["posenc-fast"], "numpy"),
-        (["-m", "other"], "numpy"), (["-c", SCRIPT], "numpy"), (["-m", "posenc_fast"], "shtab"), (["-m", "other"], "shtab"),
+        (["-m", "other"], "numpy"), (["-c", SCRIPT], "numpy"),
+        (["-m", "posenc_fast"], "shtab"), (["-m", "other"], "shtab"),
     ],
 )  # fmt: skip
 def test_signal_during_imports(code, module, inside):

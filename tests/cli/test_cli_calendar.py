@@ -1,4 +1,4 @@
-"""The command encode with --periods: cycles of the calendar by any wall clock, beside lengths, from every sort of file."""
+"""The command encode with --periods: cycles of the calendar in any timezone, and lengths, from every file format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._cli import encode as _encode
-from support.command_line import run, same
+from support.command_line import error, run, same
 from support.optional import optional
 
 if not zoneinfo.available_timezones():
@@ -26,17 +26,16 @@ CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
 def expected(times, cycles, timezone=None):
-    """Sines and cosines of parts of cycles, of one after the other."""
+    """Return the sines and cosines of each cycle in turn."""
     turn = pf.fourier_features(pf.periodic([1]))
     parts = pf.presets.positions.calendar(times, cycles, timezone=timezone)
     return turn.encode(parts).reshape(len(parts), -1)
 
 
 def written(times, offset="", hours=0):
-    """A CSV file of times, as a clock has them that is some hours ahead of UTC."""
-    local = [
-        "" if np.isnat(each) else f"{each}{offset}" for each in times.astype("M8[us]") + np.timedelta64(hours, "h")
-    ]
+    """Write a CSV file of the local times of a clock that is some hours ahead of UTC."""
+    local = times.astype("M8[us]") + np.timedelta64(hours, "h")
+    local = ["" if np.isnat(each) else f"{each}{offset}" for each in local]
     Path("p.csv").write_text("n,time\n" + "".join(f"{i},{each}\n" for i, each in enumerate(local)))
 
 
@@ -68,7 +67,7 @@ def test_columns_are_named_by_their_cycles(suffix):
     np.testing.assert_array_equal(made[:, [1, 4]], pf.fourier_features(pf.periodic(["12h"])).encode(TIMES))
 
 
-def test_an_offset_is_a_wall_clock_of_its_own():
+def test_offsets_are_local_times():
     written(TIMES, "+05:30", 5)
     assert run("encode", "p.csv", "--column", "time", "--periods", "day,month", "-o", "o.npy") == 0
     same("o.npy", expected(TIMES + np.timedelta64(5, "h"), ["day", "month"]))
@@ -109,7 +108,7 @@ def test_npy_and_parquet():
 
 
 def test_blocks(monkeypatch, rng):
-    """Missing cells, dates of microseconds and of nanoseconds: each block has some of them."""
+    """Each block has missing cells, and dates of microseconds and of nanoseconds."""
     times = rng.integers(-(2**60), 2**60, 1000).view("M8[ns]")
     times[::3] = times[::3].astype("M8[us]")
     times[rng.integers(0, 1000, 30)] = "NaT"
@@ -146,13 +145,11 @@ def test_times_need_periods_with_a_unit(kind, options, words, capsys):
     else:
         pa = optional("pyarrow")
         optional("pyarrow.parquet").write_table(pa.table({"t": pa.array(TIMES)}), file)
-    assert run("encode", file, *options.split(), "-o", "o.npy") == 2
-    error = capsys.readouterr().err
-    assert re.search(words, error), error
+    assert re.search(words, error(capsys, "encode", file, *options.split(), "-o", "o.npy"))
     assert os.listdir() == [file]
 
 
-def test_numbers_have_lengths_of_their_own():
+def test_lengths_of_numbers():
     Path("p.csv").write_text("hour\n0\n6\n12\n")
     assert run("encode", "p.csv", "--periods", "24", "-o", "o.npy") == 0
     same("o.npy", np.float32([[0, 1], [1, 0], [0, -1]]))
@@ -164,10 +161,7 @@ def test_numbers_have_lengths_of_their_own():
         ("--column time --periods dya", "periods has 'dya'.*is 'day' meant"),
         ("--column time --periods ,", "periods must have at least one"),
         ("--column time --periods day --timezone Europe/Berln", "'Europe/Berln'.*is 'Europe/Berlin' meant"),
-        (
-            "--column time --periods 12h --timezone Europe/Berlin",
-            "timezone='Europe/Berlin' needs a cycle of the calendar",
-        ),
+        ("--column time --periods 12h --timezone Europe/Berlin", "timezone='Europe/Berlin' needs a cycle of the cal"),
         ("--column time --timezone Europe/Berlin --d-model 4", "--timezone is for the cycles of --periods"),
         ("--column time --periods day --d-model 4", "--periods excludes --d-model"),
         ("--column time --periods day --preset vaswani2017", "--periods excludes --preset"),
@@ -180,8 +174,5 @@ def test_numbers_have_lengths_of_their_own():
 def test_bad_cycles(options, words, out, capsys):
     Path("p.csv").write_text("n,time,late\n1,2026-01-01,9999-12-31T23:30-01:00\n2,2026-01-02,2026-01-01\n")
     zone = ["--timezone", "UTC"] if "late" in options else []
-    assert run("encode", "p.csv", *options.split(), *zone, *out) == 2
-    written, error = capsys.readouterr()
-    assert re.search(words, error), error
-    assert written == ""
+    assert re.search(words, error(capsys, "encode", "p.csv", *options.split(), *zone, *out))
     assert os.listdir() == ["p.csv"]

@@ -22,7 +22,7 @@ from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
 
-# ---- encode: .npy -----------------------------------------------------------------------------------------------------
+# ---- encode: .npy ---------------------------------------------------------------------------------------------------
 
 
 POSITIONS = {
@@ -150,7 +150,7 @@ def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
     assert not existing or Path("o.npy").read_bytes() == b"before"
 
 
-# ---- encode: CSV ------------------------------------------------------------------------------------------------------
+# ---- encode: CSV ----------------------------------------------------------------------------------------------------
 
 
 def encoded(text, *options, d=6):
@@ -378,7 +378,7 @@ def test_bad_cell_in_a_late_chunk(cell, monkeypatch, capsys):
 # ---- encode: other delimiters ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("delimiter", "given"), [*zip(";|§ \t", ";|§ \t", strict=True), ("\t", "tab"), ("\t", "\\t")])
+@pytest.mark.parametrize(("delimiter", "given"), [*((each, each) for each in ";|§ \t"), ("\t", "tab"), ("\t", "\\t")])
 def test_delimiter(delimiter, given):
     text = 'a;"b;"\n"1,5";2.5\nx;-3\n'.replace(";", delimiter)
     rows = encoded(text, "--column", "1", "--delimiter", given)

@@ -24,7 +24,7 @@ from support.optional import optional
 
 pytestmark = pytest.mark.usefixtures("inside")
 
-# ---- table ------------------------------------------------------------------------------------------------------------
+# ---- table ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_equal_archives_are_equal_files(monkeypatch):
     assert Path("a.npz").read_bytes() == Path("b.npz").read_bytes()
 
 
-# ---- files: all or nothing --------------------------------------------------------------------------------------------
+# ---- files: all or nothing ------------------------------------------------------------------------------------------
 
 
 @posix
@@ -444,7 +444,7 @@ def test_no_permission_to_read():
             assert (process.returncode, err) == (2, f"posenc-fast: error: {name}: Permission denied\n")
 
 
-# ---- memory -----------------------------------------------------------------------------------------------------------
+# ---- memory ---------------------------------------------------------------------------------------------------------
 
 
 PEAK = """

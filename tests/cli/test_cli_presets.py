@@ -57,7 +57,7 @@ def test_names_fit_a_terminal(width, terminal, capsys):
 
 
 @pytest.mark.parametrize("width", [40, 80])
-@pytest.mark.parametrize("name", ["flaxformer_rotary", "llama"])
+@pytest.mark.parametrize("name", ["flaxformer_rotary", "llama", "diffwave"])
 def test_one_is_shown(name, width, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", str(width))
     assert run("presets", name) == 0

@@ -1,7 +1,8 @@
-"""Tables of every type are traced to what made them, and tables of no encoding to nothing."""
+"""Identify the encoding of tables of every type, and reject other tables."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from dataclasses import FrozenInstanceError
@@ -16,14 +17,12 @@ from posenc_fast.presets._registry import FACTS
 from support.fuzzing import DTYPES
 from support.optional import optional
 
-TYPES = tuple(DTYPES.values())
-TYPE_IDS = tuple(DTYPES)
 GOLDEN = Path(__file__).parents[1] / "golden"
-every_type = pytest.mark.parametrize("dtype", TYPES, ids=TYPE_IDS)
+every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES))
 
 
 def agrees(found, table, atol=None):
-    """The answer makes the table."""
+    """Check that the identified encoding has the rows of the table."""
     assert found
     rows = found.encoding.table(len(table), start=found.start, step=found.step, dtype=np.float64)
     rows[list(found.zero_rows)] = 0
@@ -33,8 +32,6 @@ def agrees(found, table, atol=None):
         assert error <= atol
 
 
-@every_type
-@pytest.mark.parametrize(("rows", "start"), [(20, 0), (20, 2), (300, 1), (300, -3)])
 @pytest.mark.parametrize(
     ("d", "settings"),
     [
@@ -58,17 +55,20 @@ def agrees(found, table, atol=None):
     ],
     ids=str,
 )
-def test_parameters(dtype, rows, d, settings, start):
-    table = pf.sinusoidal(d, **settings).table(rows, start=start, dtype=np.float64).astype(dtype)
-    found = pf.identify(table)
-    assert (found.start, found.step, found.scale, found.zero_rows) == (start, 1, 1.0, ())
-    assert found.encoding == pf.sinusoidal(d, **settings)
-    assert found.base == settings.get("base", 10000.0)
-    assert (found.freq_shift, found.first) == (settings.get("freq_shift", 0.0), settings.get("first", 1.0))
-    # of two columns nobody can tell the order
-    assert found.layout == ("interleaved" if d == 2 else settings.get("layout", "interleaved"))
-    assert found.functions == settings.get("functions", ("sin", "cos"))
-    agrees(found, table, {"float64": 1e-12, "float32": 1e-7, "float16": 3e-4, "bfloat16": 2e-3}[np.dtype(dtype).name])
+def test_parameters(d, settings):
+    bounds = {"float64": 1e-12, "float32": 1e-7, "float16": 3e-4, "bfloat16": 2e-3}
+    for name, (rows, start) in itertools.product(DTYPES, [(20, 0), (20, 2), (300, 1), (300, -3)]):
+        table = pf.sinusoidal(d, **settings).table(rows, start=start, dtype=np.float64).astype(DTYPES[name])
+        found = pf.identify(table)
+        case = (name, rows, start, found)
+        assert (found.start, found.step, found.scale, found.zero_rows) == (start, 1, 1.0, ()), case
+        assert found.encoding == pf.sinusoidal(d, **settings), case
+        assert found.base == settings.get("base", 10000.0), case
+        assert (found.freq_shift, found.first) == (settings.get("freq_shift", 0.0), settings.get("first", 1.0)), case
+        # the layout of two columns is ambiguous
+        assert found.layout == ("interleaved" if d == 2 else settings.get("layout", "interleaved")), case
+        assert found.functions == settings.get("functions", ("sin", "cos")), case
+        agrees(found, table, bounds[name])
 
 
 @every_type
@@ -84,7 +84,7 @@ def test_scaled_tables(dtype, scale):
         assert "nemo_fixed" in found.presets
         assert "annotated_transformer" not in found.presets
     if scale == 3.7:
-        # a factor that no source has
+        # no source has this factor
         assert "annotated_transformer" in found.presets
 
 
@@ -149,64 +149,50 @@ def test_frequencies_of_no_schedule():
 def test_an_unusual_base():
     found = pf.identify(pf.sinusoidal(64, base=1234.5).table(200))
     assert (found.base, found.freq_shift) == (1234.5, 0.0)
-    # those presets that have it as an option
+    # presets with the base as an option
     assert "annotated_transformer" in found.presets
     assert "xlm" not in found.presets
 
 
-@pytest.mark.parametrize("dtype", TYPES[1:], ids=TYPE_IDS[1:])
 @pytest.mark.parametrize("name", [n for n in presets.names() if FACTS[n].by_width and FACTS[n].axes in ("1", "ndim")])
-def test_every_preset_is_found(name, dtype):
+def test_every_preset_is_found(name):
     encoding = presets.get(name)(48)
-    table = encoding.table(60, start=1, dtype=np.float64).astype(dtype)
-    found = pf.identify(table)
-    agrees(found, table)
-    # where angles are more than half a turn, another preset may have the same rows
-    if encoding.d_model == 48 and np.abs(encoding.frequencies).max() <= np.pi:
-        assert name in found.presets
+    rows = encoding.table(60, start=1, dtype=np.float64)
+    for kind, dtype in [*DTYPES.items()][1:]:
+        table = rows.astype(dtype)
+        found = pf.identify(table)
+        agrees(found, table)
+        # where angles are more than half a turn, another preset may have the same rows
+        if encoding.d_model == 48 and np.abs(encoding.frequencies).max() <= np.pi:
+            assert name in found.presets, kind
 
 
-def test_presets_without_parameters_are_no_hindrance():
-    """A grid of images, of a width that none of several axes and no width of its own has."""
+def test_grids_of_an_unusual_width():
     found = pf.identify(np.pad(pf.grid([14, 14], presets.mae(64)).reshape(196, 64), ((1, 0), (0, 0))))
     assert (found.presets[0], found.axes) == ("mae", (14, 14))
 
 
-OUTPUTS = [
-    ("g011", "xlm", 0),
-    ("g014", "annotated_transformer", 0),
-    ("g021", "evans_unpaired", 0),
-    ("g022", "evans_unpaired", 0),
-    ("g040", "marian", 0),
-    ("g041", "marian", 0),
-    ("g052", "fairseq", 0),
-    ("g053", "fairseq", 0),
-    ("g070", "musicgen", 0),
-    ("g071", "musicgen", 0),
-    ("g093", "whisper", 0),
-    ("g099", "x_transformers", 0),
-    ("g102", "fairseq", 2),
-    ("g113", "speechbrain_rotary", 0),
-    ("g129", "keras_hub", 3),
-    ("g130", "keras_hub", 3),
-    ("g131", "mlx", 0),
-    ("g287", "x_transformers", 3),
-    ("g326", "funnel", 0),
-]
+# key of a recorded output, preset, first position
+OUTPUTS = """
+g011 xlm 0, g014 annotated_transformer 0, g021 evans_unpaired 0, g022 evans_unpaired 0, g040 marian 0, g041 marian 0,
+g052 fairseq 0, g053 fairseq 0, g070 musicgen 0, g071 musicgen 0, g093 whisper 0, g099 x_transformers 0, g102 fairseq 2,
+g113 speechbrain_rotary 0, g129 keras_hub 3, g130 keras_hub 3, g131 mlx 0, g287 x_transformers 3, g326 funnel 0
+"""
 
 
-@pytest.mark.parametrize(("key", "name", "start"), OUTPUTS, ids=[f"{key}-{name}" for key, name, _ in OUTPUTS])
-def test_published_outputs(key, name, start):
+def test_published_outputs():
     names = {e["key"]: e for part in json.loads((GOLDEN / "golden.json").read_text()).values() for e in part}
     with np.load(GOLDEN / "golden.npz") as file:
-        table = file[key]
-    found = pf.identify(table.reshape(-1, table.shape[-1]))
-    assert found, names[key]["name"]
-    assert name in found.presets
-    assert found.start == start
+        tables = dict(file)
+    for row in OUTPUTS.split(","):
+        key, name, start = row.split()
+        found = pf.identify(tables[key].reshape(-1, tables[key].shape[-1]))
+        assert found, names[key]["name"]
+        assert name in found.presets, names[key]["name"]
+        assert found.start == int(start), names[key]["name"]
 
 
-# ---- tables as they lie in checkpoints --------------------------------------------------------------------------
+# ---- tables as in checkpoints --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(50, 1, 64), (1, 50, 64), (1, 1, 50, 64), (50, 1, 1, 64), (1, 50, 1, 64)], ids=str)
@@ -229,24 +215,29 @@ TENSORS = {
 @pytest.mark.parametrize("make", TENSORS.values(), ids=TENSORS)
 def test_tensors(make, monkeypatch):
     torch = optional("torch")
-    # nothing here needs it
+    # tensors of bfloat16 do not need ml_dtypes
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     given = make(torch, pf.positional_encoding(50, 64))
     found = pf.identify(given)
     assert found.encoding == pf.sinusoidal(64)
-    # the numbers' own type says how far they may be off
+    # the tolerance depends on the dtype of the tensor
     assert found.error < {"float16": 3e-4, "bfloat16": 2e-3}.get(str(given.dtype)[6:], 1e-7)
     assert given.requires_grad == (given.dtype != torch.float16)
 
 
-def test_bad_tensors():
-    torch = optional("torch")
-    with pytest.raises(TypeError, match=r"table must be one of float64, .*, not dtype\('int64'"):
-        pf.identify(torch.ones((20, 8), dtype=torch.int64))
-    with pytest.raises(TypeError, match=r"table must be one of float64, .*, not dtype\('complex64'"):
-        pf.identify(torch.ones((20, 8), dtype=torch.complex64))
-    with pytest.raises(ValueError, match="not finite"):
-        pf.identify(torch.full((20, 8), torch.nan, dtype=torch.bfloat16))
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda torch: torch.ones((20, 8), dtype=torch.int64), TypeError, r"one of float64, .*, not dtype\('int64'"),
+        (lambda torch: torch.ones((20, 8), dtype=torch.complex64), TypeError, r"float64, .*, not dtype\('complex64'"),
+        (lambda torch: torch.full((20, 8), torch.nan, dtype=torch.bfloat16), ValueError, "not finite"),
+    ],
+    ids=["integers", "complex", "NaN"],
+)
+def test_bad_tensors(make, error, words):
+    tensor = make(optional("torch"))
+    with pytest.raises(error, match=words):
+        pf.identify(tensor)
 
 
 # ---- grids ------------------------------------------------------------------------------------------------------
@@ -272,14 +263,14 @@ GRIDS = {
 def test_grids(name, axes, build, dtype):
     table = pf.grid(axes, build(), dtype=np.float64).astype(dtype)
     rows = table.reshape(-1, table.shape[-1])
-    # the shape is known, or is found; rows as they are in buffers, and with class tokens before them
+    # with the shape of the grid, as rows, as a buffer, and after two class tokens
     for given, zeros in ((table, 0), (rows, 0), (rows[None], 0), (np.pad(rows, ((2, 0), (0, 0))), 2)):
         found = pf.identify(given)
         assert name.removesuffix("-wide") in found.presets
         assert (found.axes, found.zero_rows) == (tuple(axes), tuple(range(zeros)))
         again = pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(-1, rows.shape[-1])
         assert np.abs(again - rows.astype(np.float64)).max() == pytest.approx(found.error, rel=1e-6, abs=1e-14)
-        # what is printed makes it too
+        # the printed call has the same grid
         text = next(line for line in str(found).splitlines() if line.startswith("positions"))
         called = eval(text.partition("grid")[2].join(["pf.grid", ""]), {"pf": pf, "encoding": found.encoding})
         assert called.shape == rows.shape
@@ -291,7 +282,7 @@ def test_grids(name, axes, build, dtype):
     ids=["unknown", "usual", "interpolated", "larger"],
 )
 def test_grids_of_diffusers(side, options):
-    """Steps that are parts of a cell, as of Stable Diffusion 3 and PixArt."""
+    """Grids whose steps are parts of a cell, as in Stable Diffusion 3 and PixArt."""
     encoding = presets.diffusers_2d(32, side, **options)
     found = pf.identify(pf.grid([side, side], encoding).reshape(1, -1, 32))
     if options == {"base_size": 8}:
@@ -315,7 +306,7 @@ def test_scaled_grids_and_given_starts():
     assert (found.axes, found.start) == ((range(7, 13), range(7, 15)), 7)
 
 
-def test_what_only_resembles_a_grid():
+def test_changed_grids_are_not_identified():
     table = pf.grid([14, 14], presets.mae(64)).reshape(196, 64)
     for changed in (table[:-1], table[1:], np.roll(table, 1, axis=0), table[::-1], table.reshape(2, 98, 64)):
         assert not pf.identify(changed)
@@ -323,10 +314,10 @@ def test_what_only_resembles_a_grid():
     wrong[123, 45] += 0.01
     assert not pf.identify(wrong)
     wrong[123] = 0
-    # a row of zeros within is no part of a grid
-    assert not pf.identify(wrong)
-    # nor is anything near it
-    assert pf.identify(wrong).closest is None
+    # a grid has no row of zeros, and grids have no closest preset
+    found = pf.identify(wrong)
+    assert not found
+    assert found.closest is None
 
 
 # ---- nothing ----------------------------------------------------------------------------------------------------
@@ -346,7 +337,7 @@ def test_random_matrices(dtype, d, rng):
 
 @every_type
 def test_learned_tables(dtype, rng):
-    """A table that training has moved a little is none, but the closest one is the one it came from."""
+    """A table that training changed is not identified. The closest preset is the original one."""
     table = pf.sinusoidal(64, layout="concatenated").table(100, dtype=np.float64)
     found = pf.identify((table + 0.05 * rng.normal(size=table.shape)).astype(dtype))
     assert not found
@@ -355,20 +346,15 @@ def test_learned_tables(dtype, rng):
     assert str(found).startswith("no known encoding; the closest is ")
 
 
-def test_other_encodings_are_none():
-    for table in (
-        presets.mae(16).encode(
-            np.random.default_rng(0).permutation(np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2))
-        ),
-        np.eye(20),
-        np.ones((30, 8)),
-        np.tile(pf.sinusoidal(8).table(1), (30, 1)),
-        np.sin(np.arange(400.0)).reshape(40, 10) ** 2,
-    ):
+def test_tables_of_no_encoding():
+    cells = np.stack(np.meshgrid(range(6), range(6)), -1).reshape(-1, 2)
+    shuffled = presets.mae(16).encode(np.random.default_rng(0).permutation(cells))
+    constant = np.tile(pf.sinusoidal(8).table(1), (30, 1))
+    for table in (shuffled, np.eye(20), np.ones((30, 8)), constant, np.sin(np.arange(400.0)).reshape(40, 10) ** 2):
         assert not pf.identify(table)
 
 
-# ---- arguments and the answer -----------------------------------------------------------------------------------
+# ---- arguments and results -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -395,11 +381,10 @@ def test_bad_tables(table, error, words):
         pf.identify(table)
 
 
-def test_bad_start():
-    with pytest.raises(TypeError, match="start must be a real number, not '1'"):
-        pf.identify(np.ones((20, 2)), start="1")
-    with pytest.raises(ValueError, match="start must be a finite number, not nan"):
-        pf.identify(np.ones((20, 2)), start=np.nan)
+@pytest.mark.parametrize(("start", "error"), [("1", TypeError), (np.nan, ValueError)])
+def test_bad_start(start, error):
+    with pytest.raises(error, match=f"start must be a (real|finite) number, not {start!r}"):
+        pf.identify(np.ones((20, 2)), start=start)
 
 
 def test_the_table_is_not_changed():
@@ -411,7 +396,7 @@ def test_the_table_is_not_changed():
     np.testing.assert_array_equal(table, before)
 
 
-def test_answers_are_values():
+def test_results_are_values():
     table = pf.sinusoidal(16).table(30, start=1)
     one, two = pf.identify(table), pf.identify(table.tolist())
     assert isinstance(one, pf.Identification)
@@ -423,14 +408,14 @@ def test_answers_are_values():
 
 
 def test_bfloat16_that_went_to_float32():
-    """As readers of checkpoints without that type give it: the upper halves of float32 numbers."""
+    """Readers without bfloat16 return the upper halves of float32 numbers."""
     rows = pf.presets.whisper(384).table(400)
     bits = rows.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
     assert "whisper" in pf.identify(rounded).presets
 
 
-# ---- paths --------------------------------------------------------------------------------------------------------------
+# ---- paths ----------------------------------------------------------------------------------------------------------
 
 
 MAE = pf.grid([14, 14], presets.mae(64)).reshape(196, 64)
@@ -438,7 +423,7 @@ WHISPER = presets.whisper(64).table(100)
 
 
 def test_paths(tmp_path, monkeypatch):
-    """The only tensor of a file, or the only one with the name of a position table."""
+    """Read the only tensor of a file, or the only one with the name of a position table."""
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", WHISPER)
     np.savez("one.npz", x=WHISPER)
@@ -456,13 +441,10 @@ def test_paths(tmp_path, monkeypatch):
 def test_paths_of_torch(tmp_path):
     torch = optional("torch")
     weights = {"decoder.pos_embed": torch.from_numpy(MAE).bfloat16()[None], "decoder.weight": torch.ones(9, 9)}
-    for name, state in {
-        "a.pt": weights["decoder.pos_embed"],
-        "b.bin": weights,
-        "c.ckpt": {"state_dict": weights},
-    }.items():
+    files = {"a.pt": weights["decoder.pos_embed"], "b.bin": weights, "c.ckpt": {"state_dict": weights}}
+    for name, state in files.items():
         torch.save(state, tmp_path / name)
-        assert "mae" in pf.identify(tmp_path / name).presets
+        assert "mae" in pf.identify(tmp_path / name).presets, name
 
 
 @pytest.mark.parametrize(

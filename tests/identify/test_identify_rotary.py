@@ -40,38 +40,38 @@ def test_all_presets_are_tried():
     assert {name for name, facts in FACTS.items() if facts.rotary} == {name for name, _ in PRESETS.values()} | LEARNED
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("preset", PRESETS)
-def test_tables_of_presets(preset, dtype, rng):
+def test_tables_of_presets(preset, rng):
     name, rotary = PRESETS[preset]
     where = sixteen(name, rotary, rng)
-    cos, sin = rotary.tables(where, dtype=number_type(dtype))
-    found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
-    assert name in found.presets
-    assert found.rotary_dim == rotary.rotary_dim
-    # the identified Rotary has the same tables
-    identified, exact = (one.tables(where, dtype=np.float64) for one in (found.rotary, rotary))
-    np.testing.assert_allclose(identified, exact, rtol=0, atol=1e-6)
+    exact = rotary.tables(where, dtype=np.float64)
+    for dtype in DTYPES:
+        cos, sin = rotary.tables(where, dtype=number_type(dtype))
+        found = pf.identify_rotary(cos=cos, sin=sin, positions=where)
+        assert name in found.presets, dtype
+        assert found.rotary_dim == rotary.rotary_dim, dtype
+        # the identified Rotary has the same tables
+        identified = found.rotary.tables(where, dtype=np.float64)
+        np.testing.assert_allclose(identified, exact, rtol=0, atol=1e-6, err_msg=dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("preset", PRESETS)
-def test_vectors_of_presets(preset, dtype, rng):
+def test_vectors_of_presets(preset, rng):
     name, rotary = PRESETS[preset]
-    where, x = sixteen(name, rotary, rng), rng.normal(size=(2, 16, rotary.head_dim)).astype(number_type(dtype))
-    found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
-    assert name in found.presets
-    assert found.layout == rotary._settings.layout
-    assert found.rotary.head_dim == rotary.head_dim
+    where, vectors = sixteen(name, rotary, rng), rng.normal(size=(2, 16, rotary.head_dim))
+    for dtype in DTYPES:
+        x = vectors.astype(number_type(dtype))
+        found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
+        assert name in found.presets, dtype
+        assert (found.layout, found.rotary.head_dim) == (rotary._settings.layout, rotary.head_dim), dtype
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("preset", PRESETS)
-def test_frequencies_of_presets(preset, dtype):
+def test_frequencies_of_presets(preset):
     name, rotary = PRESETS[preset]
-    assert name in pf.identify_rotary(frequencies=rotary.frequencies.astype(number_type(dtype))).presets
-    frequencies = rotary._angles_of("cos").frequencies.astype(number_type(dtype))
-    assert name in pf.identify_rotary(frequencies=frequencies).presets
+    for dtype in ("float64", "float32", "bfloat16"):
+        for frequencies in (rotary.frequencies, rotary._angles_of("cos").frequencies):
+            assert name in pf.identify_rotary(frequencies=frequencies.astype(number_type(dtype))).presets, dtype
 
 
 # ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def test_padding_is_left_out(rng):
     assert "roformer" in pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x)).presets
 
 
-# ---- encodings without a preset --------------------------------------------------------------------------------------------
+# ---- encodings without a preset -------------------------------------------------------------------------------------
 
 
 LONG = {**YARN, "original_max_position_embeddings": 32768}

@@ -9,20 +9,20 @@ import pytest
 
 import posenc_fast as pf
 
-THEIRS = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
+FREQUENCIES = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
 # positions whose float32 products are far from the exact ones
 FAR = 123457
 
 
 def program(positions):
     """Return the sine and cosine of the rounded products, each rounded once."""
-    angles = (np.asarray(positions, np.float32)[..., np.newaxis] * THEIRS).astype(np.float64)
+    angles = (np.asarray(positions, np.float32)[..., np.newaxis] * FREQUENCIES).astype(np.float64)
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
 
 
 @pytest.fixture
 def encoding():
-    return pf.sinusoidal(16, frequencies=pf.float32_frequencies(THEIRS), layout="concatenated")
+    return pf.sinusoidal(16, frequencies=pf.float32_frequencies(FREQUENCIES), layout="concatenated")
 
 
 @pytest.mark.usefixtures("backend")
@@ -59,7 +59,7 @@ class TestCalls:
 
     @pytest.mark.parametrize("length", [1, 300])
     def test_rotary(self, length, rng):
-        rotary = pf.Rotary(16, frequencies=pf.float32_frequencies(THEIRS))
+        rotary = pf.Rotary(16, frequencies=pf.float32_frequencies(FREQUENCIES))
         cosines, sines = rotary.tables(length, start=FAR)
         np.testing.assert_array_equal(
             np.concatenate([sines, cosines], axis=1), program(np.arange(FAR, FAR + length)), strict=True
@@ -77,22 +77,22 @@ class TestCalls:
 
 
 def test_other_numbers_are_rounded(encoding):
-    wide = THEIRS.astype(np.float64) * (1 + 2.0**-30)
+    wide = FREQUENCIES.astype(np.float64) * (1 + 2.0**-30)
     assert pf.sinusoidal(16, frequencies=pf.float32_frequencies(wide), layout="concatenated") == encoding
 
 
 def test_is_a_value(encoding):
-    for value in (encoding, pf.Rotary(16, frequencies=pf.float32_frequencies(THEIRS))):
+    for value in (encoding, pf.Rotary(16, frequencies=pf.float32_frequencies(FREQUENCIES))):
         assert pickle.loads(pickle.dumps(value)) == value
         assert eval(value.recipe, vars(pf)) == value
-    exact = pf.sinusoidal(16, frequencies=THEIRS, layout="concatenated")
+    exact = pf.sinusoidal(16, frequencies=FREQUENCIES, layout="concatenated")
     assert encoding != exact
     np.testing.assert_array_equal(encoding.frequencies, exact.frequencies)
-    part = pf.float32_frequencies(THEIRS)[1:4]
-    assert part == pf.float32_frequencies(THEIRS[1:4])
+    part = pf.float32_frequencies(FREQUENCIES)[1:4]
+    assert part == pf.float32_frequencies(FREQUENCIES[1:4])
 
 
-def test_not_beside_exact_ones(encoding):
+def test_not_joined_with_exact_frequencies(encoding):
     with pytest.raises(ValueError, match=r"float32_frequencies.*two encodings"):
         pf.join([encoding, pf.sinusoidal(4)])
 

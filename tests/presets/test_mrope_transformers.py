@@ -1,7 +1,7 @@
-"""Positions of tokens beside `get_rope_index` of transformers, for every model type that has one: equal in value and type.
+"""Compare positions of tokens with `get_rope_index` of transformers, for every model type that has it.
 
-Layouts are drawn: texts, images, videos, audio and videos with sound in any order, in batches with padding on either side.
-Sequences are built as the models' processors build them.
+The tests draw texts, images, videos, audio and videos with sound in any order, in batches with padding on either side.
+Values and dtypes must be equal. Sequences have the order of the models' processors.
 """
 
 from __future__ import annotations

@@ -93,23 +93,5 @@ class TestFoNE:
         assert not rows[:, 44:].any()
 
 
-def test_fields_are_found():
-    for field, name in {
-        "weather": "aurora",
-        "remote sensing": "galileo_months",
-        "molecules": "alphafold3",
-        "graphs": "tgn",
-        "tabular": "plr",
-    }.items():
-        assert name in presets.search(field), field
-    for other, name in {
-        "TGAT": "tgn",
-        "RealMLP": "pbld",
-        "boltz": "alphafold3",
-        "GVP": "structured_transformer",
-    }.items():
-        assert name in presets.search(other), other
-
-
 def test_midnights_of_prophet_are_exact():
     assert presets.prophet(1, 1).encode(np.datetime64("2200-05-05")).tolist() == [0, 1]

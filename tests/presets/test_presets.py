@@ -257,6 +257,12 @@ def test_search():
     assert {name for name in presets.names() if FACTS[name].rotary} < set(presets.search("rotary"))
     assert presets.search("whisper", "flux2") == ()
     assert presets.search("e") == presets.names()
+    for words, name in (
+        ("weather", "aurora"), ("remote sensing", "galileo_months"), ("molecules", "alphafold3"), ("graphs", "tgn"),
+        ("tabular", "plr"), ("TGAT", "tgn"), ("RealMLP", "pbld"), ("boltz", "alphafold3"),
+        ("GVP", "structured_transformer"),
+    ):  # fmt: skip
+        assert name in presets.search(words), words
     # titles of families, and different spellings of names
     assert {"ddpm", "edm", "flux", "wan", "diffusers_timesteps"} < set(presets.search("diffusion"))
     assert presets.search("Llama-3.1") == presets.search("llama 3.1") == presets.search("llama3.1") == ("llama3",)
@@ -344,8 +350,8 @@ nemos([[0.5]]) | ValueError | masked_frequencies must be a non-empty array of wh
 nemos([[]]) | ValueError | masked_frequencies must be a non-empty array
 nemos([[1], [2]], period=[1.0]) | ValueError | period has 1 numbers, .* each of 2 axes
 plr([1.0, 2.0]) | ValueError | weight has shape \(2,\), but must have \(features, k\)
-pbld([[1.0, 2.0]], [[1.0], [2.0]]) | ValueError | bias_1 has shape \(2, 1\), but must have the shape of weight_1, \(1, 2\)
-rbf_sampler([[1.0, 2.0]], [1.0]) | ValueError | random_offset has shape \(1,\), but must have one number for each of 2 columns
+pbld([[1.0, 2.0]], [[1.0], [2.0]]) | ValueError | bias_1 has shape \(2, 1\), but must .* of weight_1, \(1, 2\)
+rbf_sampler([[1.0, 2.0]], [1.0]) | ValueError | random_offset has shape \(1,\), but .* for each of 2 columns
 fone(43) | ValueError | embedding_dim=43 leaves no columns .* 22 periods; give at least 44
 fone(44, period_base_list=(2, -5)) | ValueError | period_base_list must be a finite positive
 galileo(6) | ValueError | embed_dim=6 does not divide among 2 axes .* multiple of 4, such as 8

@@ -166,7 +166,7 @@ def test_published_output(entry, arrays):
     )
 
 
-# ---- outputs without recorded positions: the tests compute them like the source ----------------------------------------
+# ---- outputs without recorded positions: the tests compute them like the source -------------------------------------
 
 
 def cells(*lengths):

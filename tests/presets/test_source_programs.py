@@ -54,7 +54,7 @@ def test_a_file_is_run_without_its_package(tmp_path, monkeypatch):
         program("no-such-distribution", "part.py")
 
 
-# ---- weather ------------------------------------------------------------------------------------------------------------
+# ---- weather --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_aurora_with_a_linear_column(aurora, rng):
     same(made, theirs(torch.from_numpy(x), 32), bound=ROUNDED)
 
 
-# ---- tables and series --------------------------------------------------------------------------------------------------
+# ---- tables and series ----------------------------------------------------------------------------------------------
 
 
 def test_plr_of_rtdl(rng):
@@ -177,7 +177,7 @@ def test_nemos(mask, frequencies, bounds, rng):
         assert np.array_equal(presets.nemos(5, period=2.5).encode(x), made.encode(x))
 
 
-# ---- molecules and graphs -----------------------------------------------------------------------------------------------
+# ---- molecules and graphs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file", ["encoders", "encodersv2"])
@@ -256,7 +256,7 @@ def test_esmfold2(rng):
     same(made, theirs(torch.from_numpy(times)), 2 * np.pi * (np.outer(times, frequencies) + phases))
 
 
-# ---- the Earth ----------------------------------------------------------------------------------------------------------
+# ---- the Earth ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -361,7 +361,7 @@ def test_geoclip(axes, rng):
     same(presets.geoclip_positional(8.0, 6, input_dims=axes).encode(x), expected, 2 * np.pi * 8 * x)
 
 
-# ---- images and video ---------------------------------------------------------------------------------------------------
+# ---- images and video -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [20, 24, 96])
@@ -410,7 +410,7 @@ def test_segment_anything(rng):
     same(made.encode(2 * points / [8, 4] - 1), expected, angles)
 
 
-# ---- scenes -------------------------------------------------------------------------------------------------------------
+# ---- scenes ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -55,11 +55,11 @@ def run(text, program, monkeypatch):
     """Run a program, and return its names. Skip if a package is missing."""
     for package in sorted(set(PACKAGES.findall(text))):
         optional(package)
-    # written files go beside the program, and no window opens
+    # programs write files into their own folder, and open no window
     monkeypatch.chdir(program.parent)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     program.write_text(text, "utf-8")
-    # several models that wait for their threads in loops would take minutes
+    # without the limit, waiting threads make several models take minutes
     with optional("threadpoolctl").threadpool_limits(1) if "sklearn" in text else contextlib.nullcontext():
         names = runpy.run_path(str(program))
     if "matplotlib" in text:
@@ -253,36 +253,6 @@ def needs(program):
                 yield OWN[rest[0]]
             elif first not in {"numpy", "posenc_fast", *sys.stdlib_module_names}:
                 yield first
-
-
-BUILD_ON = "The blocks of this page build on each other."
-
-
-def borrowed(blocks):
-    """Yield the names that a block takes from earlier blocks."""
-    earlier = set()
-    for block in blocks:
-        names = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)]
-        own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-        for node in ast.walk(ast.parse(block)):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                own |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-                own.add(node.name)
-            elif isinstance(node, ast.arg):
-                own.add(node.arg)
-        yield from ({node.id for node in names} - own) & earlier
-        earlier |= own
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_page_says_whether_its_blocks_build_on_each_other(page):
-    assert (BUILD_ON in PAGES[page]) == any(borrowed(BLOCK.findall(PAGES[page])))
-
-
-def test_borrowed():
-    assert list(borrowed(["import a.b as c\nx = c.y", "x = 1\nprint(x, c)"])) == ["c"]
-    assert list(borrowed(["x = 1", "def f(x):\n    return x\n\nprint(f(2))"])) == []
 
 
 # ---- how it is installed --------------------------------------------------------------------------------------------
