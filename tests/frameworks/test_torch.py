@@ -672,7 +672,7 @@ def of_pixels():
     adding()(X, start=0.5) | TypeError | start; 0.5; positions
     adding()(X, start=True) | TypeError | start; True
     adding()(X, positions=[0, 1]) | TypeError | positions; list
-    adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,); (3, 2)
+    adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,); (3, 2); (length,) or (batch, length)
     adding()(X, positions=torch.arange(2), start=1) | ValueError | start=1
     adding()(X, positions=X[:, 0, 0] > 0) | TypeError | positions; bool
     adding()(X, positions=GRAD[:, 0, 0]) | ValueError | positions; gradients; detach
