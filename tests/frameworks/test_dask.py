@@ -309,13 +309,12 @@ def test_wrong_columns(call, error, words):
 
 
 def test_threads_share_an_encoding():
-    for d in range(30, 60):
-        # a new encoding has an empty cache, and all threads begin at once
-        encoding = pf.sinusoidal(d, base=float(d))
-        rows = pfd.table(encoding, 640, start=2**40, chunks=10)
-        with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(8) as pool:
+        for d in range(30, 60):
+            # a new encoding has an empty cache, and all threads begin at once
+            rows = pfd.table(pf.sinusoidal(d, base=float(d)), 640, start=2**40, chunks=10)
             got = rows.compute(scheduler="threads", pool=pool)
-        np.testing.assert_array_equal(got, pf.sinusoidal(d, base=float(d)).table(640, start=2**40))
+            np.testing.assert_array_equal(got, pf.sinusoidal(d, base=float(d)).table(640, start=2**40))
 
 
 def peak(call):
@@ -379,8 +378,6 @@ def test_processes_give_the_same_bits(client):
 
 
 def test_workers_exchange_nothing(client):
-    distributed = optional("distributed")
-
     # dask pickles local functions by value, so workers need not import this file
     def slowly(rows):
         time.sleep(0.1)
@@ -391,7 +388,7 @@ def test_workers_exchange_nothing(client):
 
     before = received()
     rows = client.persist(pfd.table(LINE, 2000, chunks=100).map_blocks(slowly))
-    distributed.wait(rows, timeout=SECONDS)
+    optional("distributed").wait(rows, timeout=SECONDS)
     assert all(client.has_what().values()), "one worker did it all"
     assert received() == before
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.errors import raises, wrong_calls
 from support.optional import optional
 
 pytestmark = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
@@ -53,97 +54,79 @@ def test_threads():
     same_bits(out.reshape(8000, 16), encoding.table(8000, dtype="f8"))
 
 
-def test_invalid_arguments():
-    encoding = pf.sinusoidal(12)
-    address = pfn.address_of(encoding)
-    with pytest.raises(ValueError, match="d_model values of the Encoding"):
-        pfn.table(address, 0, np.empty((3, 11)))
-    with pytest.raises(ValueError, match="rows must be contiguous"):
-        pfn.table(address, 0, np.empty((3, 24))[:, ::2])
-    with pytest.raises(ValueError, match="one row for each row of out"):
-        pfn.encode(address, np.zeros(2), np.empty((3, 12)))
-    with pytest.raises(ValueError, match="exact arithmetic"):
-        pfn.encode(address, np.full(3, 1e200), np.empty((3, 12)))
-    with pytest.raises(numba.TypingError, match="float64 and float32"):
-        pfn.table(address, 0, np.empty((3, 12), np.int64))
-    with pytest.raises(TypeError, match="an Encoding or a Rotary, not int"):
-        pfn.address_of(8)
-    with pytest.raises(ValueError, match="periods"):
-        pfn.address_of(pf.fourier_features(pf.periodic(["1D"])))
+LINE, POINTS = pf.sinusoidal(12), pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
+ROWS = np.full((3, 12), 7.0)
+
+
+def at(value):
+    """Return the address of a value, which is valid as long as the value exists."""
+    return pfn.address_of(value)
+
+
+@wrong_calls("""
+    pfn.table(at(LINE), 0, ROWS[:, 1:]) | ValueError | d_model values of the Encoding
+    pfn.table(at(LINE), 0, np.empty((3, 24))[:, ::2]) | ValueError | rows must be contiguous
+    pfn.table(at(LINE), 0, np.empty((3, 12), np.int64)) | numba.TypingError | float64 and float32
+    pfn.table(at(LINE), 0.5, ROWS) | numba.TypingError | start must be an integer
+    pfn.table(at(LINE), 1e300, ROWS) | numba.TypingError | start must be an integer
+    pfn.table(at(LINE), True, ROWS) | numba.TypingError | start must be an integer
+    pfn.table(at(LINE), np.uint64(2**63), ROWS) | ValueError | start must be below
+    pfn.encode(at(LINE), np.zeros(2), ROWS) | ValueError | one row for each row of out
+    pfn.encode(at(LINE), np.full(3, 1e200), np.empty((3, 12))) | ValueError | exact arithmetic
+    pfn.encode(at(POINTS), np.zeros((6, 1)), np.empty((3, 8))) | ValueError | one row for each row of out
+    at(8) | TypeError | an Encoding or a Rotary, not int
+    at(pf.fourier_features(pf.periodic(["1D"]))) | ValueError | periods
+""")
+def test_invalid_arguments(call, error, words):
+    raises(call, error, words)
+    assert (ROWS == 7).all()
+
+
+ROTARY = pf.Rotary(12)
+
+
+def calls(rows):
+    """Return calls that write to rows, or to views of rows with more axes."""
+    return (
+        lambda: pfn.table(at(LINE), 5, rows),
+        lambda: pfn.encode(at(LINE), np.ones(3), rows),
+        lambda: pfn.add_to(at(LINE), np.zeros((1, *rows.shape)), 5, 1.0, rows[np.newaxis]),
+        lambda: pfn.rotate(at(ROTARY), np.ones((1, 1, *rows.shape)), 5, rows[np.newaxis, np.newaxis]),
+    )
 
 
 @pytest.mark.parametrize("axes", [1, 3], ids=["too-few", "too-many"])
 def test_wrong_number_of_axes(axes):
-    encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
-    address, other = pfn.address_of(encoding), pfn.address_of(rotary)
-    array = np.full((3,) * (axes - 1) + (8,), 7.0)
-    for call in (
-        lambda: pfn.table(address, 0, array),
-        lambda: pfn.encode(address, np.zeros(3), array),
-        lambda: pfn.add_to(address, array[np.newaxis], 0, 1.0, array[np.newaxis]),
-        lambda: pfn.rotate(other, array[np.newaxis, np.newaxis], 0, array[np.newaxis, np.newaxis]),
-    ):
+    array = np.full((3,) * (axes - 1) + (12,), 7.0)
+    for call in calls(array):
         with pytest.raises(numba.TypingError, match=r"expects an array of [234] axes here, not of"):
             call()
     assert (array == 7).all()
 
 
 def test_read_only_arrays():
-    memory = bytes(3 * 8 * 8)
-    rows = np.frombuffer(memory).reshape(3, 8)
-    encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
-    address, other = pfn.address_of(encoding), pfn.address_of(rotary)
-    for call in (
-        lambda: pfn.table(address, 5, rows),
-        lambda: pfn.encode(address, np.ones(3), rows),
-        lambda: pfn.add_to(address, np.zeros((1, 3, 8)), 5, 1.0, rows[np.newaxis]),
-        lambda: pfn.rotate(other, np.ones((1, 1, 3, 8)), 5, rows[np.newaxis, np.newaxis]),
-    ):
+    rows = np.frombuffer(bytes(3 * 12 * 8)).reshape(3, 12)
+    for call in calls(rows):
         with pytest.raises(numba.TypingError, match="read-only"):
             call()
     assert not rows.any()
     # an array that is only read may be read-only
-    out = np.empty((1, 3, 8))
-    pfn.add_to(address, rows[np.newaxis], 5, 1.0, out)
-    same_bits(out[0], encoding.table(3, start=5, dtype="f8"))
+    out = np.empty((1, 3, 12))
+    pfn.add_to(at(LINE), rows[np.newaxis], 5, 1.0, out)
+    same_bits(out[0], LINE.table(3, start=5, dtype="f8"))
 
 
-def test_starts():
-    encoding, out = pf.sinusoidal(8), np.full((3, 8), 7.0)
-    address = pfn.address_of(encoding)
-    for start in (0.5, 1e300, True):
-        with pytest.raises(numba.TypingError, match="start must be an integer"):
-            pfn.table(address, start, out)
-    with pytest.raises(ValueError, match="start must be below"):
-        pfn.table(address, np.uint64(2**63), out)
-    assert (out == 7).all()
+def test_starts_empty_arrays_and_one_column():
+    out = np.empty((3, 12))
     for start in (np.uint64(2**63 - 3), -(2**63), np.int32(-5)):
-        pfn.table(address, start, out)
-        same_bits(out, encoding.table(3, start=int(start), dtype="f8"))
-
-
-def test_empty_arrays_and_one_column():
-    # keep references: an address is valid as long as its object exists
-    encoding, rotary = pf.sinusoidal(8), pf.Rotary(8)
-    address = pfn.address_of(encoding)
-    pfn.table(address, 0, np.empty((0, 8)))
-    pfn.encode(address, np.empty(0), np.empty((0, 8)))
-    pfn.add_to(address, np.empty((2, 0, 8)), 0, 1.0, np.empty((2, 0, 8)))
-    pfn.rotate(pfn.address_of(rotary), np.empty((1, 2, 0, 8)), 0, np.empty((1, 2, 0, 8)))
-    wave = pf.Encoding([1.0])
-    column = np.empty((1, 3)).T
-    pfn.table(pfn.address_of(wave), 0, column)
+        pfn.table(at(LINE), start, out)
+        same_bits(out, LINE.table(3, start=int(start), dtype="f8"))
+    for call in calls(np.empty((0, 12)))[::2]:
+        call()
+    pfn.encode(at(LINE), np.empty(0), np.empty((0, 12)))
+    pfn.rotate(at(ROTARY), np.empty((1, 2, 0, 12)), 0, np.empty((1, 2, 0, 12)))
+    wave, column = pf.Encoding([1.0]), np.empty((1, 3)).T
+    pfn.table(at(wave), 0, column)
     same_bits(column, wave.table(3, dtype="f8"))
-
-
-def test_points_of_wrong_shape():
-    encoding = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
-    with pytest.raises(ValueError, match="one row for each row of out"):
-        pfn.encode(pfn.address_of(encoding), np.zeros((6, 1)), np.empty((3, 8)))
-
-
-def test_address_of_an_encoding_is_constant():
-    encoding = pf.Encoding([1.0, 0.5])
-    assert pfn.address_of(encoding) == pfn.address_of(encoding)
-    rotary = pf.Rotary(8)
-    assert pfn.address_of(rotary) == pfn.address_of(rotary)
+    assert at(wave) == at(wave)
+    assert at(ROTARY) == at(ROTARY)

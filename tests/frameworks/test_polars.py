@@ -9,13 +9,16 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.errors import raises, wrong_calls
 from support.optional import optional
-from support.processes import python
 
 pl = optional("polars")
 optional("posenc_fast.polars")
 
 ENGINES = ["in-memory", "streaming"]
+# the version of polars decides which error is raised
+COMPUTED = TypeError, pl.exceptions.ComputeError
+PAIRS = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
 START = datetime.datetime(2026, 3, 28, 22, 30, 0, 123456)
 
 
@@ -40,6 +43,15 @@ COLUMNS = {
 }
 
 
+def selected(column, *arguments, **options):
+    """Return the rows of a column, as a column."""
+    return pl.DataFrame({"t": column}).select(pl.col("t").posenc.encode(*arguments, **options))["t"]
+
+
+def cycles_of(column, *arguments, **options):
+    return pl.DataFrame({"t": column}).select(pl.col("t").posenc.cycles(*arguments, **options))["t"]
+
+
 def array_of(column):
     """Return the values of an Array column without nulls."""
     assert isinstance(column.dtype, pl.Array)
@@ -51,32 +63,20 @@ def array_of(column):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("engine", [None, *ENGINES])
-def test_rows_are_those_of_the_direct_call(name, engine):
+def test_rows_are_those_of_the_direct_call(name):
     frame = pl.DataFrame({"t": COLUMNS[name]})
-    expression = pl.col("t").posenc.encode(6, base=100.0)
-    got = frame.select(expression) if engine is None else frame.lazy().select(expression).collect(engine=engine)
-    assert got.schema == {"t": pl.Array(pl.Float32, 6)}
-    np.testing.assert_array_equal(array_of(got["t"]), pf.sinusoidal(6, base=100.0).encode(COLUMNS[name]))
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
-def test_types_are_known_from_the_schema(dtype):
-    kind = getattr(pl, dtype.capitalize(), None)
-    if kind is None:
-        pytest.skip("this polars has no float16")
-    lazy = pl.LazyFrame({"t": COLUMNS["float64"]}).select(pl.col("t").posenc.encode(5, dtype=dtype))
+    lazy = frame.lazy().select(pl.col("t").posenc.encode(6, base=100.0))
     # the schema is known before the frame is computed
-    assert lazy.collect_schema() == {"t": pl.Array(kind, 5)}
-    np.testing.assert_array_equal(
-        array_of(lazy.collect()["t"]), pf.sinusoidal(5).encode(COLUMNS["float64"], dtype=dtype)
-    )
+    assert lazy.collect_schema() == {"t": pl.Array(pl.Float32, 6)}
+    eager = frame.select(pl.col("t").posenc.encode(6, base=100.0))
+    for got in (eager, *(lazy.collect(engine=engine) for engine in ENGINES)):
+        assert got.schema == {"t": pl.Array(pl.Float32, 6)}
+        np.testing.assert_array_equal(array_of(got["t"]), pf.sinusoidal(6, base=100.0).encode(COLUMNS[name]))
 
 
 def test_settings_are_those_of_sinusoidal():
     settings = {"base": 100.0, "freq_shift": 1.0, "first": 0.5, "layout": "concatenated"}
-    got = pl.DataFrame({"p": range(5)}).select(pl.col("p").posenc.encode(6, **settings))
-    np.testing.assert_array_equal(array_of(got["p"]), pf.sinusoidal(6, **settings).table(5))
+    np.testing.assert_array_equal(array_of(selected(range(5), 6, **settings)), pf.sinusoidal(6, **settings).table(5))
 
 
 # ---- cycles -----------------------------------------------------------------------------------------------------
@@ -125,32 +125,21 @@ def test_another_zone(zone):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize(
-    "periods",
-    [["day", "week", "month", "quarter", "year"], ["12h", "7D"], ["month", datetime.timedelta(1)]],
-    ids=str,
+    "periods", [["day", "week", "month", "quarter", "year"], ["12h", "7D"], ["month", datetime.timedelta(1)]], ids=str
 )
-@pytest.mark.parametrize("name", ["microseconds", "nanoseconds", "milliseconds", "date", "berlin"])
-def test_cycles_are_those_of_the_transformer(name, periods, layout):
-    sklearn = optional("posenc_fast.sklearn")
-    frame = pl.DataFrame({"t": COLUMNS[name]})
-    got = frame.select(pl.col("t").posenc.cycles(periods, layout=layout))["t"]
-    expected = sklearn.PositionalEncoder(periods=periods, layout=layout).fit_transform(frame)
-    np.testing.assert_array_equal(array_of(got), expected)
+def test_cycles_are_those_of_the_transformer(periods, layout):
+    encoder = optional("posenc_fast.sklearn").PositionalEncoder(periods=periods, layout=layout)
+    for name in ("microseconds", "nanoseconds", "milliseconds", "date", "berlin"):
+        expected = encoder.fit_transform(pl.DataFrame({"t": COLUMNS[name]}))
+        np.testing.assert_array_equal(array_of(cycles_of(COLUMNS[name], periods, layout=layout)), expected, name)
 
 
 def test_lengths_of_numbers():
-    got = pl.DataFrame({"hour": [0, 6, 12, 18, 24]}).select(pl.col("hour").posenc.cycles([24]))["hour"]
-    assert got.to_list() == [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
+    hours = cycles_of([0, 6, 12, 18, 24], [24])
+    assert hours.to_list() == [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
     # numbers are seconds if the column contains times
-    cycles = pl.DataFrame({"t": COLUMNS["milliseconds"]}).select(
-        numbers=pl.col("t").posenc.cycles([43200, 7 * 86400]), lengths=pl.col("t").posenc.cycles(["12h", "7D"])
-    )
-    assert cycles["numbers"].to_list() == cycles["lengths"].to_list()
-
-
-def test_cycles_of_a_null():
-    got = pl.DataFrame({"t": [None, datetime.date(2026, 1, 1)]}).select(pl.col("t").posenc.cycles(["day", "year"]))
-    assert got["t"].to_list() == [None, [0, 1, 0, 1]]
+    numbers, lengths = (cycles_of(COLUMNS["milliseconds"], each) for each in ([43200, 7 * 86400], ["12h", "7D"]))
+    assert numbers.to_list() == lengths.to_list()
 
 
 # ---- missing values ---------------------------------------------------------------------------------------------
@@ -168,18 +157,19 @@ def test_null_stays_null(name, engine):
     assert got.drop_nulls().to_list() == [known[0], known[2], known[3]]
 
 
-def test_nan_is_a_row_of_nan():
-    got = pl.DataFrame({"x": [1.0, None, np.nan, np.inf]}).select(pl.col("x").posenc.encode(4))["x"]
-    assert got.is_null().to_list() == [False, True, False, False]
-    assert np.isnan(got.drop_nulls().to_numpy()).all(axis=1).tolist() == [False, True, True]
-
-
 @pytest.mark.parametrize("dtype", [pl.Datetime("us"), pl.Int64, pl.Null], ids=str)
 def test_empty_and_null_columns(dtype):
     for rows in ([], [None, None]):
-        got = pl.DataFrame({"t": pl.Series(rows, dtype=dtype)}).select(pl.col("t").posenc.encode(4))["t"]
+        got = selected(pl.Series(rows, dtype=dtype), 4)
         assert got.dtype == pl.Array(pl.Float32, 4)
         assert got.to_list() == rows
+
+
+def test_nan_is_a_row_of_nan():
+    got = selected([1.0, None, np.nan, np.inf], 4)
+    assert got.is_null().to_list() == [False, True, False, False]
+    assert np.isnan(got.drop_nulls().to_numpy()).all(axis=1).tolist() == [False, True, True]
+    assert cycles_of([None, datetime.date(2026, 1, 1)], ["day", "year"]).to_list() == [None, [0, 1, 0, 1]]
 
 
 # ---- within larger queries --------------------------------------------------------------------------------------
@@ -203,89 +193,51 @@ def test_several_columns_groups_and_windows():
     groups = frame.group_by("k", maintain_order=True).agg(pl.col("x").posenc.encode(2))
     assert groups["x"].to_list() == [[rows[0], rows[2]], [rows[1]]]
     assert frame.select(pl.col("x").posenc.encode(2).over("k"))["x"].to_list() == rows
-
-
-def test_a_column_of_rows_becomes_columns():
-    frame = pl.DataFrame({"t": COLUMNS["float64"]})
-    fields = ["sin0", "cos0", "sin1"]
-    wide = frame.select(pl.col("t").posenc.encode(3).arr.to_struct(fields=fields).struct.unnest())
-    assert wide.columns == fields
-    np.testing.assert_array_equal(wide.to_numpy(), pf.sinusoidal(3).encode(frame["t"]))
+    # a column of rows becomes columns
+    wide = frame.select(pl.col("x").posenc.encode(2).arr.to_struct(fields=["sin0", "cos0"]).struct.unnest())
+    assert wide.columns == ["sin0", "cos0"]
+    assert wide.rows() == [tuple(row) for row in rows]
 
 
 # ---- errors -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"d_model": 0}, ValueError, ["d_model", "0"]),
-        ({"d_model": "4"}, TypeError, ["d_model", "'4'"]),
-        ({"d_model": 4, "layout": "concat"}, ValueError, ["layout", "'concatenated'"]),
-        ({"d_model": 4, "base": -1.0}, ValueError, ["base", "-1"]),
-        ({"d_model": 4, "dtype": int}, TypeError, ["dtype", "int"]),
-        ({"d_model": 4, "dtype": "bfloat16"}, TypeError, ["dtype", "bfloat16", "polars"]),
-    ],
-    ids=str,
-)
-def test_bad_arguments_raise_when_the_expression_is_built(arguments, error, words):
-    if arguments.get("dtype") == "bfloat16":
-        optional("ml_dtypes")
-    with pytest.raises(error) as raised:
-        pl.col("t").posenc.encode(**arguments)
-    assert all(word in str(raised.value) for word in words), raised.value
+def encode(*arguments, **options):
+    pl.col("t").posenc.encode(*arguments, **options)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"periods": ["weeek"]}, ValueError, ["'weeek'", "'week'"]),
-        ({"periods": "day"}, ValueError, ["periods", "sequence"]),
-        ({"periods": []}, ValueError, ["periods", "at least one"]),
-        (
-            {"periods": ["day"], "timezone": "Europe/Berlim"},
-            ValueError,
-            ["timezone='Europe/Berlim'", "'Europe/Berlin'"],
-        ),
-        ({"periods": ["24h"], "timezone": "Europe/Berlin"}, ValueError, ["timezone", "lengths"]),
-        ({"periods": ["day"], "layout": "concat"}, ValueError, ["layout", "'concatenated'"]),
-    ],
-    ids=str,
-)
-def test_bad_cycles_raise_when_the_expression_is_built(arguments, error, words):
-    with pytest.raises(error) as raised:
-        pl.col("t").posenc.cycles(**arguments)
-    assert all(word in str(raised.value) for word in words), raised.value
+def cycles(*arguments, **options):
+    pl.col("t").posenc.cycles(*arguments, **options)
 
 
-@pytest.mark.parametrize("column", [pl.Series([1]), pl.Series([0.5]), COLUMNS["duration"]], ids=lambda c: str(c.dtype))
-def test_numbers_cannot_have_calendar_cycles(column):
-    lazy = pl.LazyFrame({"t": column}).select(pl.col("t").posenc.cycles(["month"]))
-    with pytest.raises((TypeError, pl.exceptions.ComputeError), match="column 't'"):
-        lazy.collect()
+@wrong_calls("""
+    encode(d_model=0) | ValueError | d_model; 0
+    encode(d_model="4") | TypeError | d_model; '4'
+    encode(4, layout="concat") | ValueError | layout; 'concatenated'
+    encode(4, base=-1.0) | ValueError | base; -1
+    encode(4, dtype=int) | TypeError | dtype; int
+    encode(4, dtype=optional("ml_dtypes").bfloat16) | TypeError | dtype; bfloat16; polars
+    cycles(["weeek"]) | ValueError | 'weeek'; 'week'
+    cycles("day") | ValueError | periods; sequence
+    cycles([]) | ValueError | periods; at least one
+    cycles(["day"], timezone="Europe/Berlim") | ValueError | timezone='Europe/Berlim'; 'Europe/Berlin'
+    cycles(["24h"], timezone="Europe/Berlin") | ValueError | timezone; lengths
+    cycles(["day"], layout="concat") | ValueError | layout; 'concatenated'
+    cycles_of([1], ["month"]) | COMPUTED | column 't'
+    cycles_of([0.5], ["month"]) | COMPUTED | column 't'
+    cycles_of(COLUMNS["duration"], ["month"]) | COMPUTED | column 't'
+    selected(["a"], 4) | COMPUTED | column 't'; 'a'
+    selected([True], 4) | COMPUTED | column 't'; bool
+    selected([[1.0]], 4) | COMPUTED | column 't'; List(Float64)
+    selected([{"a": 1, "b": 2}], 4) | COMPUTED | column 't'; Struct
+    selected(PAIRS, 4) | COMPUTED | column 't'; Array(Float64
+""")
+def test_wrong_arguments(call, error, words):
+    """Arguments raise errors when the expression is built, and columns when it is computed."""
+    raises(call, error, words)
 
 
-@pytest.mark.parametrize(
-    ("column", "words"),
-    [
-        (pl.Series(["a"]), ["column 't'", "'a'"]),
-        (pl.Series([True]), ["column 't'", "bool"]),
-        (pl.Series([[1.0]]), ["column 't'", "List(Float64)"]),
-        (pl.Series([{"a": 1, "b": 2}]), ["column 't'", "Struct"]),
-        (pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2)), ["column 't'", "Array(Float64"]),
-    ],
-    ids=["text", "bool", "list", "struct", "array"],
-)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_bad_columns(column, words, engine):
-    lazy = pl.LazyFrame({"t": column}).select(pl.col("t").posenc.encode(4))
-    # the version of polars decides which error is raised
-    with pytest.raises((TypeError, pl.exceptions.ComputeError)) as raised:
-        lazy.collect(engine=engine)
-    assert all(word in str(raised.value) for word in words), raised.value
-
-
-def test_without_polars():
-    run = python("import sys; sys.modules['polars'] = None; import posenc_fast.polars")
-    assert run.returncode == 1
-    assert "ImportError: posenc_fast.polars needs polars: pip install polars" in run.stderr
+def test_wrong_columns_of_lazy_frames(engine):
+    lazy = pl.LazyFrame({"t": ["a"]}).select(pl.col("t").posenc.encode(4))
+    raises(lambda: lazy.collect(engine=engine), COMPUTED, ["column 't'", "'a'"])

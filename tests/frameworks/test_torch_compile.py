@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 
@@ -51,6 +49,13 @@ def rotate(x, **options):
 
 
 # functions of x (2, 3, 8)
+ADDING = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", encoding="whisper")
+LENGTH_FIRST = pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, precision="float32")
+IMAGES = pt.SinusoidalEncoding(8, 0.0, encoding=IMAGE)
+TURNING = pt.RotaryEncoding(ROTARY)
+TOKENS_FIRST = pt.RotaryEncoding(pf.Rotary(8), seq_axis=0)
+
+# functions of x (2, 3, 8)
 CALLS = {
     "table": table,
     "table-start-step": lambda x: table(x, start=0.25, step=-0.5),
@@ -68,20 +73,32 @@ CALLS = {
     "rotate-start": lambda x: rotate(x, start=0.25, seq_axis=0, precision="float32", workers=2),
     "rotate-positions": lambda x: rotate(x, positions=torch.tensor([2, 0, 7])),
     "rotate-back": lambda x: pt.rotate(XPOS, x, start=3, inverse=True),
-    "rotary_embedding": lambda x: pt.rotary_embedding(x[:, :, None], COS, SIN, torch.arange(3), interleaved=True),
+    "rotary_embedding": lambda x: pt.rotary_embedding(
+        x[:, :, None], COS, SIN, torch.arange(x.shape[1]), interleaved=True
+    ),
     "apply_rotary_pos_emb": lambda x: pt.apply_rotary_pos_emb(x[None], x[None], *WIDE, 0, layout="interleaved"),
+    # modules; a compiled program contains them, and a sum of their results is an operation of torch
+    "SinusoidalEncoding": lambda x: ADDING(x * 2),
+    "SinusoidalEncoding-start": lambda x: ADDING(x, start=7),
+    "SinusoidalEncoding-length-first": lambda x: LENGTH_FIRST(x, positions=torch.arange(x.shape[0]) * 3),
+    "SinusoidalEncoding-image": lambda x: IMAGES(x, start=4),
+    "RotaryEncoding": lambda x: TURNING(x, x[:1], start=7),
+    "RotaryEncoding-tokens-first": lambda x: TOKENS_FIRST(x),
+    **{f"table-{each}": lambda x, each=each: table(x, dtype=each) for each in DTYPES},
+    **{f"encode-{each}": lambda x, each=each: encode(x, dtype=each) for each in DTYPES},
 }
-for each in DTYPES:
-    CALLS |= {
-        f"table-{each}": lambda x, each=each: table(x, dtype=each),
-        f"encode-{each}": lambda x, each=each: encode(x, dtype=each),
-    }
 WITH_OUT = {
     "table": lambda x, out: table(x[0], out=out[0]),
     "encode": lambda x, out: encode(x[..., 0], out=out),
     "add_to": lambda x, out: add_to(x, out=out),
     "rotate": lambda x, out: rotate(x, out=out),
     "grid": lambda x, out: pt.grid([2, x[0, :3, 0]], IMAGE, dtype=out.dtype, out=out),
+}
+IN_PLACE = {
+    "add_to": lambda x: add_to(x, out=x),
+    "rotate": lambda x: rotate(x, out=x),
+    "SinusoidalEncoding": pt.SinusoidalEncoding(8, 0.0, batch_first=True, inplace=True),
+    "RotaryEncoding": pt.RotaryEncoding(8, inplace=True),
 }
 
 
@@ -97,9 +114,14 @@ def test_compiled(name, backend, rng):
     call, x = CALLS[name], random(rng, 2, 3, 8)
     compiled = torch.compile(call, fullgraph=True, backend=backend)
     assert equal(compiled(x), call(x))
+    if name == "encode-torch.float64":
+        expected = ENCODING.encode(x.numpy(), dtype=np.float64)
+        assert np.array_equal(compiled(x).numpy(), expected)
 
 
-@pytest.mark.parametrize("name", ["table", "encode", "grid", "add_to", "rotate"])
+@pytest.mark.parametrize(
+    "name", ["table", "encode", "grid", "add_to", "rotate", "rotary_embedding", "SinusoidalEncoding", "RotaryEncoding"]
+)
 def test_any_length(name, rng):
     call = CALLS[name]
     compiled = torch.compile(call, fullgraph=True, backend="aot_eager", dynamic=True)
@@ -140,27 +162,36 @@ def test_out(name, rng):
     compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x, out), result)
     assert torch.equal(out, expected)
-    for wrong, message in (
-        (torch.zeros(1, 3, 4), "must have"),
-        (torch.zeros(2, 3, 8, device="meta"), "must be on the CPU"),
-    ):
+    elsewhere = torch.zeros(2, 3, 8, device="meta")
+    for wrong, message in ((torch.zeros(1, 3, 4), "must have"), (elsewhere, "must be on the CPU")):
         with pytest.raises(Exception, match=f"out.* {message}"):
             torch.compile(call, fullgraph=True, backend="eager")(x, wrong)
 
 
-def test_in_place(rng):
-    x = random(rng, 2, 3, 8)
-    compiled = torch.compile(lambda x: rotate(add_to(x, out=x), out=x), fullgraph=True, backend="aot_eager")
-    expected = rotate(add_to(x))
-    assert torch.equal(compiled(x), expected)
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_in_place(name, rng):
+    call, x = IN_PLACE[name], random(rng, 2, 3, 8)
+    expected, compiled = call(x.clone()), torch.compile(lambda x: call(x) * 2, fullgraph=True)
+    assert torch.equal(compiled(x), expected * 2)
     assert torch.equal(x, expected)
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize(
     "name",
-    ["encode-torch.float64", "encode-image", "grid-xy", "add_to-start-step", "rotate-start", "rotate-back", "rotate"],
+    [
+        *(
+            "encode-torch.float64",
+            "encode-image",
+            "grid-xy",
+            "add_to-start-step",
+            "rotate-start",
+            "rotate-back",
+            "rotate",
+        ),
+        *("rotary_embedding", "SinusoidalEncoding", "SinusoidalEncoding-length-first", "RotaryEncoding-tokens-first"),
+    ],
 )
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_gradients(name, backend, rng):
     x = random(rng, 2, 3, 8, dtype=torch.float64).requires_grad_()
 
@@ -204,23 +235,6 @@ def test_errors(call, error, rng):
         torch.compile(call, fullgraph=True, backend="eager")(random(rng, 2, 3, 8))
 
 
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return rotate(add_to(x)) + table(x) + encode(x[..., 0])
-
-
-@pytest.mark.parametrize("strict", [True, False])
-def test_export(strict, rng):
-    """An exported program runs from its file, for any length."""
-    model, lengths = Model(), {1: torch.export.Dim("length", min=2, max=4096)}
-    program = torch.export.export(model, (random(rng, 2, 3, 8),), dynamic_shapes=(lengths,), strict=strict)
-    file = io.BytesIO()
-    torch.export.save(program, file)
-    file.seek(0)
-    x = random(rng, 2, 7, 8)
-    assert torch.equal(torch.export.load(file).module()(x), model(x))
-
-
 @pytest.mark.parametrize("name", CALLS)
 def test_fake_tensors(name, rng):
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -228,26 +242,12 @@ def test_fake_tensors(name, rng):
     x = random(rng, 2, 3, 8)
     expected = CALLS[name](x)
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fake = CALLS[name](mode.from_tensor(x))
-    pairs = zip(fake, expected, strict=True) if isinstance(expected, tuple) else [(fake, expected)]
-    for one, other in pairs:
-        assert isinstance(one, FakeTensor)
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
-
-
-def test_fake_tensors_outside_of_their_mode(rng):
-    from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-
-    fake = FakeTensorMode().from_tensor(random(rng, 2, 3, 8))
-    for call in (encode, add_to, rotate):
-        result = call(fake)
-        assert isinstance(result, FakeTensor)
-        assert result.shape == call(torch.zeros(2, 3, 8)).shape
-
-
-def test_values_are_the_encodings(rng):
-    """Compiled rows are those of `Encoding`, bit for bit."""
-    positions = random(rng, 7, dtype=torch.float64) * 1e6
-    compiled = torch.compile(lambda p: encode(p, dtype=torch.float64), fullgraph=True, backend="aot_eager")
-    expected = ENCODING.encode(positions.numpy(), dtype=np.float64)
-    assert np.array_equal(compiled(positions).numpy(), expected)
+        results = [CALLS[name](mode.from_tensor(x))]
+    if name in ("encode", "add_to", "rotate"):
+        # outside of the mode
+        results.append(CALLS[name](FakeTensorMode().from_tensor(x)))
+    for fake in results:
+        pairs = zip(fake, expected, strict=True) if isinstance(expected, tuple) else [(fake, expected)]
+        for one, other in pairs:
+            assert isinstance(one, FakeTensor)
+            assert (one.shape, one.dtype) == (other.shape, other.dtype)

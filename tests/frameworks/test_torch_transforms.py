@@ -12,13 +12,11 @@ import pytest
 
 import posenc_fast as pf
 from support.optional import optional
-from support.tensors import random
+from support.tensors import encoded, random, rotated, tables, widened
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# torch's compiler and functorch cause this warning when they are imported
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 
 ENCODING = pf.sinusoidal(8, base=50.0, scale=1.5)
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
@@ -33,125 +31,76 @@ ROTARIES = {
 PLACES = [3, 0, 7]
 WHERE = torch.tensor(PLACES)
 
-# ---- the formulas -----------------------------------------------------------------------------------------------------
-
-
-def rows(encoding, positions):
-    """Return rows computed by torch from the frequencies, phases and amplitudes of the encoding."""
-    positions = positions.double()[..., None] if encoding.ndim == 1 else positions.double()
-    frequencies = torch.from_numpy(encoding.frequencies.reshape(encoding.d_model, encoding.ndim).copy())
-    phases, amplitudes = (torch.from_numpy(each.copy()) for each in (encoding.phases, encoding.amplitudes))
-    return amplitudes * torch.sin(positions @ frequencies.T + 2 * torch.pi * phases)
-
-
-def rotated(x, cos, sin, layout, inverse=False):
-    """Return x (..., tokens, columns) rotated by cosines and sines with one column for each pair."""
-    pairs = cos.shape[-1]
-    if inverse:
-        squares = cos**2 + sin**2
-        cos, sin = cos / squares, -sin / squares
-    source, target = (layout, layout) if layout != "interleaved_to_half" else ("interleaved", "half")
-    if inverse:
-        source, target = target, source
-    values, rest = x[..., : 2 * pairs], x[..., 2 * pairs :]
-    if source == "half":
-        first, second = values[..., :pairs], values[..., pairs:]
-    else:
-        first, second = values[..., 0::2], values[..., 1::2]
-    parts = first * cos - second * sin, first * sin + second * cos
-    return torch.cat([torch.cat(parts, -1) if target == "half" else torch.stack(parts, -1).flatten(-2), rest], -1)
-
-
-def tables(rotary, positions):
-    return [torch.from_numpy(table) for table in rotary.tables(positions, dtype=np.float64)]
-
 
 def by_rotary(x, rotary, positions=range(3), inverse=False):
     return rotated(x, *tables(rotary, np.asarray(positions)), rotary.layout, inverse)
 
 
+def cubed(call):
+    """Return a function to a number whose first and second derivatives depend on x."""
+    return lambda x: (call(x) ** 3).sum()
+
+
+def close(got, expected, tolerance=1e-11):
+    torch.testing.assert_close(got, expected, rtol=tolerance, atol=tolerance)
+
+
 # ---- calls, each with its formula -------------------------------------------------------------------------------------
 
 
-def module(make, **options):
-    """Return a module with keyword arguments for its call."""
-    return functools.partial(make(), **options)
+def adding(call=None, **options):
+    """Return a function that makes a module with keyword arguments for its call."""
+    return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
 
 
+def turning(name, call=None, **options):
+    return lambda: functools.partial(pt.RotaryEncoding(ROTARIES[name], **options), **(call or {}))
+
+
+def crossed(x):
+    """Return the points of a grid of three rows, from x, and two columns."""
+    columns = torch.arange(2.0, dtype=torch.float64)
+    return torch.stack(torch.meshgrid(x.flatten()[:3], columns, indexing="ij"), -1)
+
+
+def by_tables(x):
+    both = [widened(each, "half") for each in tables(ROTARIES["half"], 3)]
+    return pt.apply_rotary_pos_emb(x[:, None], x[:, None], *both, 0)[0][:, 0]
+
+
+# fmt: off
 CALLS = {
-    "SinusoidalEncoding": (
-        lambda: pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=-1.5, encoding=ENCODING),
-        lambda x: -1.5 * x + rows(ENCODING, torch.arange(3)),
-    ),
-    "SinusoidalEncoding-positions": (
-        lambda: module(lambda: pt.SinusoidalEncoding(8, 0.0, batch_first=True, encoding=ENCODING), positions=WHERE),
-        lambda x: x + rows(ENCODING, WHERE),
-    ),
-    "SinusoidalEncoding-length-first": (
-        lambda: module(lambda: pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING), start=5),
-        lambda x: x + rows(ENCODING, torch.arange(5, 7))[:, None],
-    ),
+    "SinusoidalEncoding": (adding(batch_first=True, x_scale=-1.5), lambda x: -1.5 * x + encoded(ENCODING, torch.arange(3))),
+    "SinusoidalEncoding-positions": (adding({"positions": WHERE}, batch_first=True), lambda x: x + encoded(ENCODING, WHERE)),
+    "SinusoidalEncoding-length-first": (adding({"start": 5}), lambda x: x + encoded(ENCODING, torch.arange(5, 7))[:, None]),
     "RotaryEncoding-tokens-first": (
-        lambda: pt.RotaryEncoding(ROTARIES["interleaved"], seq_axis=0),
+        turning("interleaved", seq_axis=0),
         lambda x: by_rotary(x.transpose(0, 1), ROTARIES["interleaved"], range(2)).transpose(0, 1),
     ),
-    "RotaryEncoding-positions": (
-        lambda: module(lambda: pt.RotaryEncoding(ROTARIES["half"]), positions=WHERE),
-        lambda x: by_rotary(x, ROTARIES["half"], PLACES),
-    ),
+    "RotaryEncoding-positions": (turning("half", {"positions": WHERE}), lambda x: by_rotary(x, ROTARIES["half"], PLACES)),
     "add_to": (
         lambda: lambda x: pt.add_to(ENCODING, x, start=0.5, step=0.25, x_scale=2.0),
-        lambda x: 2 * x + rows(ENCODING, torch.tensor([0.5, 0.75, 1.0])),
+        lambda x: 2 * x + encoded(ENCODING, torch.tensor([0.5, 0.75, 1.0])),
     ),
-    "add_to-positions": (
-        lambda: lambda x: pt.add_to(ENCODING, x, positions=WHERE),
-        lambda x: x + rows(ENCODING, WHERE),
-    ),
-    "encode": (lambda: lambda x: pt.encode(ENCODING, x, dtype=torch.float64), lambda x: rows(ENCODING, x)),
-    "encode-image": (
-        lambda: lambda x: pt.encode(IMAGE, x[..., :2], dtype=torch.float64),
-        lambda x: rows(IMAGE, x[..., :2]),
-    ),
-    "grid": (
-        lambda: lambda x: pt.grid([x.flatten()[:3], 2], IMAGE, dtype=torch.float64),
-        lambda x: rows(
-            IMAGE,
-            torch.stack(torch.meshgrid(x.flatten()[:3], torch.arange(2.0, dtype=torch.float64), indexing="ij"), -1),
-        ),
-    ),
-    "apply_rotary_pos_emb": (
-        lambda: (
-            lambda x: pt.apply_rotary_pos_emb(
-                x[:, None], x[:, None], *(each.repeat(1, 2) for each in tables(ROTARIES["half"], 3)), 0
-            )[0][:, 0]
-        ),
-        lambda x: by_rotary(x, ROTARIES["half"]),
-    ),
+    "add_to-positions": (lambda: lambda x: pt.add_to(ENCODING, x, positions=WHERE), lambda x: x + encoded(ENCODING, WHERE)),
+    "encode": (lambda: lambda x: pt.encode(ENCODING, x, dtype=torch.float64), lambda x: encoded(ENCODING, x)),
+    "encode-image": (lambda: lambda x: pt.encode(IMAGE, x[..., :2], dtype=torch.float64), lambda x: encoded(IMAGE, x[..., :2])),
+    "grid": (lambda: lambda x: pt.grid([x.flatten()[:3], 2], IMAGE, dtype=torch.float64), lambda x: encoded(IMAGE, crossed(x))),
+    "apply_rotary_pos_emb": (lambda: by_tables, lambda x: by_rotary(x, ROTARIES["half"])),
     "rotary_embedding": (
         lambda: lambda x: pt.rotary_embedding(x[:, :, None], *tables(ROTARIES["half"], 9), WHERE)[:, :, 0],
         lambda x: by_rotary(x, ROTARIES["half"], PLACES),
     ),
 }
-for each, one in ROTARIES.items():
+for name, one in ROTARIES.items():
     CALLS |= {
-        f"RotaryEncoding-{each}": (
-            lambda one=one: pt.RotaryEncoding(one),
-            lambda x, one=one: by_rotary(x, one),
-        ),
-        f"rotate-{each}": (
-            lambda one=one: lambda x: pt.rotate(one, x, start=2),
-            lambda x, one=one: by_rotary(x, one, range(2, 5)),
-        ),
-        f"rotate-back-{each}": (
-            lambda one=one: lambda x: pt.rotate(one, x, inverse=True),
-            lambda x, one=one: by_rotary(x, one, inverse=True),
+        f"RotaryEncoding-{name}": (turning(name), lambda x, one=one: by_rotary(x, one)),
+        f"rotate-{name}": (lambda one=one: lambda x: pt.rotate(one, x, start=2), lambda x, one=one: by_rotary(x, one, range(2, 5))),
+        f"rotate-back-{name}": (
+            lambda one=one: lambda x: pt.rotate(one, x, inverse=True), lambda x, one=one: by_rotary(x, one, inverse=True)
         ),
     }
-
-
-def cubed(call):
-    """Return a function to a number whose first and second derivatives depend on x."""
-    return lambda x: (call(x) ** 3).sum()
+# fmt: on
 
 
 func = torch.func
@@ -175,7 +124,7 @@ TRANSFORMS = {
 def test_transforms(name, transform, rng):
     make, formula = CALLS[name]
     x, run = random(rng, 2, 3, 8, dtype=torch.float64), TRANSFORMS[transform]
-    torch.testing.assert_close(run(make(), x), run(formula, x.detach()), rtol=1e-11, atol=1e-11)
+    close(run(make(), x), run(formula, x.detach()))
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -191,12 +140,11 @@ def test_forward_mode(name, rng):
             (gradient,) = torch.autograd.grad((result**3).sum(), dual, create_graph=True)
             return [forward_ad.unpack_dual(each).tangent.detach() for each in (result, gradient)]
 
-    for got, expected in zip(tangents(make()), tangents(formula), strict=True):
-        torch.testing.assert_close(got, expected, rtol=1e-11, atol=1e-11)
+    close(tangents(make()), tangents(formula))
 
 
 @pytest.mark.usefixtures("elsewhere")
-@pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding-half", "rotary_embedding"])
+@pytest.mark.parametrize("name", [name for name in CALLS if name[0] in "SR" or "rotary" in name])
 @pytest.mark.parametrize("transform", ["grad", "vmap", "jvp", "hessian"])
 def test_other_devices(name, transform, rng):
     test_transforms(name, transform, rng)
@@ -235,18 +183,13 @@ def batched_gradients(call, x):
 
 
 jacobian, hessian = torch.autograd.functional.jacobian, torch.autograd.functional.hessian
+FORWARD = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
 BATCHED = {
     "gradients": (batched_gradients, func.jacrev),
     "jacobian": (functools.partial(jacobian, vectorize=True), func.jacrev),
     "jacobian-forward": (functools.partial(jacobian, vectorize=True, strategy="forward-mode"), func.jacrev),
-    "hessian": (
-        lambda call, *x: hessian(cubed(call), *x, vectorize=True),
-        lambda call: func.hessian(cubed(call)),
-    ),
-    "hessian-forward": (
-        lambda call, *x: hessian(cubed(call), *x, vectorize=True, outer_jacobian_strategy="forward-mode"),
-        lambda call: func.hessian(cubed(call)),
-    ),
+    "hessian": (lambda call, x: hessian(cubed(call), x, vectorize=True), lambda call: func.hessian(cubed(call))),
+    "hessian-forward": (lambda call, x: hessian(cubed(call), x, **FORWARD), lambda call: func.hessian(cubed(call))),
 }
 
 
@@ -257,22 +200,20 @@ def test_batches_of_gradients(name, way, type_of_x, rng):
     make, formula = CALLS[name]
     x, (run, by_torch) = random(rng, 2, 3, 8, dtype=type_of_x), BATCHED[way]
     got, expected = run(make(), x), by_torch(formula)(x.double())
-    close = 1e-11 if type_of_x == torch.float64 else 1e-4
-    torch.testing.assert_close(got.double(), expected, rtol=close, atol=close * expected.abs().max().item())
+    tolerance = 1e-11 if type_of_x == torch.float64 else 1e-4
+    torch.testing.assert_close(got.double(), expected, rtol=tolerance, atol=tolerance * expected.abs().max().item())
 
 
 @pytest.mark.parametrize("columns", ["half", "interleaved", "pairs"])
 @pytest.mark.parametrize("dim", [6, 8], ids=["partial", "whole"])
 def test_batches_of_gradients_of_tables(columns, dim, rng):
     q = random(rng, 1, 2, 3, 8, dtype=torch.float64)
-    both = [random(rng, 3, dim // 2, dtype=torch.float64) for _ in "cs"]
-    if columns != "pairs":
-        both = [each.repeat(1, 2) if columns == "half" else each.repeat_interleave(2, -1) for each in both]
+    cos, sin = (widened(random(rng, 3, dim // 2, dtype=torch.float64), columns) for _ in "cs")
 
     def call(cos):
-        return pt.apply_rotary_pos_emb(q, q, cos, both[1], 0, tables=columns)[0]
+        return pt.apply_rotary_pos_emb(q, q, cos, sin, 0, tables=columns)[0]
 
-    got, x = batched_gradients(call, both[0]), both[0].clone().requires_grad_()
+    got, x = batched_gradients(call, cos), cos.clone().requires_grad_()
     y = call(x)
     one_by_one = [torch.autograd.grad(each, x, retain_graph=True)[0] for each in y.flatten()]
     assert torch.equal(got, torch.stack(one_by_one).reshape(got.shape))
@@ -292,33 +233,32 @@ def test_bits_of_a_batch_of_gradients(name, dtype, rng):
 # ---- batches of positions and tables ----------------------------------------------------------------------------------
 
 SECTIONS = pf.Rotary(8, sections=[2, 2])
-BATCHES = {
-    "one-a-sequence": (3, 0),
-    "one-each": ((2, 3), 0),
-    "sequences-shared": ((2, 3), None),
+
+
+def by_rows(x, positions):
+    return pt.rotary_embedding(x[:, :, None], *tables(ROTARIES["half"], 20), positions)[:, :, 0]
+
+
+# functions of x and positions, and the number of axes
+OF_POSITIONS = {
+    "sum": (lambda x, p: pt.add_to(ENCODING, x, positions=p), ()),
+    "sum-image": (lambda x, p: pt.add_to(IMAGE, x, positions=p), (2,)),
+    "rotation": (lambda x, p: pt.RotaryEncoding(ROTARIES["half"])(x, positions=p), ()),
+    "rotation-sections": (lambda x, p: pt.RotaryEncoding(SECTIONS)(x, positions=p), (2,)),
+    "tables": (by_rows, ()),
 }
 
 
-@pytest.mark.parametrize("x_dim", [0, None], ids=["x", "one-x"])
-@pytest.mark.parametrize(("lead", "dim"), BATCHES.values(), ids=BATCHES)
-@pytest.mark.parametrize("kind", ["sum", "sum-image", "rotation", "rotation-sections", "tables"])
-def test_batches_of_positions(kind, lead, dim, x_dim, rng):
-    if x_dim is None and dim is None:
-        x_dim = 0
-    lead = (lead,) if isinstance(lead, int) else lead
-    axes = 2 if kind in ("sum-image", "rotation-sections") else 1
-    call = {
-        "sum": lambda x, p: pt.add_to(ENCODING, x, positions=p),
-        "sum-image": lambda x, p: pt.add_to(IMAGE, x, positions=p),
-        "rotation": lambda x, p: pt.RotaryEncoding(ROTARIES["half"])(x, positions=p),
-        "rotation-sections": lambda x, p: pt.RotaryEncoding(SECTIONS)(x, positions=p),
-        "tables": lambda x, p: pt.rotary_embedding(x[:, :, None], *tables(ROTARIES["half"], 20), p)[:, :, 0],
-    }[kind]
-    x = random(rng, *(() if x_dim is None else (4,)), 2, 3, 8)
-    shape = (*(() if dim is None else (4,)), *lead, *((axes,) if axes > 1 else ()))
-    positions = torch.from_numpy(rng.integers(0, 20, shape))
-    got = func.vmap(call, in_dims=(x_dim, dim))(x, positions)
-    each = [call(x if x_dim is None else x[i], positions if dim is None else positions[i]) for i in range(4)]
+@pytest.mark.parametrize("dims", [(0, 0), (None, 0), (0, None)], ids=["both", "one-x", "positions-shared"])
+@pytest.mark.parametrize("lead", [(3,), (2, 3)], ids=["one-a-sequence", "one-each"])
+@pytest.mark.parametrize("kind", OF_POSITIONS)
+def test_batches_of_positions(kind, lead, dims, rng):
+    call, axes = OF_POSITIONS[kind]
+    batches = [() if dim is None else (4,) for dim in dims]
+    x = random(rng, *batches[0], 2, 3, 8)
+    positions = torch.from_numpy(rng.integers(0, 20, (*batches[1], *lead, *axes)))
+    got = func.vmap(call, in_dims=dims)(x, positions)
+    each = [call(x[i] if batches[0] else x, positions[i] if batches[1] else positions) for i in range(4)]
     assert torch.equal(got, torch.stack(each))
 
 
@@ -342,84 +282,68 @@ def test_batches_of_hugging_faces_tables(layout, rng):
 @pytest.mark.parametrize("transform", ["backward", "grad", "jvp", "hessian"])
 def test_derivatives_of_angles_go_through_tables(columns, transform, rng):
     """Gradients reach the learned frequencies from which tables are computed."""
-    q = random(rng, 1, 2, 3, 8, dtype=torch.float64)
-
-    def angles(frequencies):
-        return torch.arange(3.0, dtype=torch.float64)[:, None] * frequencies
-
-    def wide(table):
-        if columns == "pairs":
-            return table
-        return torch.cat([table, table], -1) if columns == "half" else table.repeat_interleave(2, -1)
+    q, run = random(rng, 1, 2, 3, 8, dtype=torch.float64), TRANSFORMS[transform]
+    positions, frequencies = torch.arange(3.0, dtype=torch.float64)[:, None], random(rng, 4, dtype=torch.float64)
 
     def call(frequencies):
-        both = wide(angles(frequencies).cos())[None], wide(angles(frequencies).sin())[None]
+        both = [widened(each(positions * frequencies), columns)[None] for each in (torch.cos, torch.sin)]
         return pt.apply_rotary_pos_emb(q, q, *both, tables=columns)[0]
 
     def formula(frequencies):
-        return rotated(q, angles(frequencies).cos(), angles(frequencies).sin(), "half")
+        return rotated(q, (positions * frequencies).cos(), (positions * frequencies).sin())
 
-    frequencies, run = random(rng, 4, dtype=torch.float64), TRANSFORMS[transform]
-    torch.testing.assert_close(run(call, frequencies), run(formula, frequencies.detach()), rtol=1e-11, atol=1e-11)
+    close(run(call, frequencies), run(formula, frequencies.detach()))
 
 
 # ---- in place, and errors ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda inplace: pt.SinusoidalEncoding(8, 0.0, batch_first=True, inplace=inplace),
-        lambda inplace: pt.RotaryEncoding(ROTARIES["half"], inplace=inplace),
-    ],
-    ids=["sum", "rotation"],
-)
-def test_in_place(make, rng):
+@pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding"])
+def test_in_place(name, rng):
+    make = (
+        functools.partial(pt.SinusoidalEncoding, 8, 0.0, batch_first=True)
+        if name == "SinusoidalEncoding"
+        else functools.partial(pt.RotaryEncoding, ROTARIES["half"])
+    )
+    new, in_place = make(), make(inplace=True)
     x = random(rng, 4, 2, 3, 8)
-    expected, values = func.vmap(make(False))(x), x.clone()
-    assert torch.equal(func.vmap(make(True))(values), expected)
+    expected, values = func.vmap(new)(x), x.clone()
+    assert torch.equal(func.vmap(in_place)(values), expected)
     assert torch.equal(values, expected)
-    value, tangent = func.jvp(lambda x: make(True)(x * 1), (x,), (x,))
-    expected, of_new = func.jvp(make(False), (x,), (x,))
-    assert torch.equal(value, expected)
-    assert torch.equal(tangent, of_new)
+    assert all(map(torch.equal, func.jvp(lambda x: in_place(x * 1), (x,), (x,)), func.jvp(new, (x,), (x,))))
     with pytest.raises(ValueError, match=r"(x|q) requires gradients and cannot be overwritten"):
-        func.grad(lambda x: make(True)(x).sum())(x)
+        func.grad(lambda x: in_place(x).sum())(x)
 
 
 X, OUT = torch.ones(2, 3, 8), torch.zeros(2, 3, 8)
-LOST = {
-    "sum": lambda p: pt.SinusoidalEncoding(8, 0.0, batch_first=True)(X, positions=p),
-    "rotation": lambda p: pt.RotaryEncoding(ROTARIES["half"])(X, positions=p),
-    "add_to": lambda p: pt.add_to(ENCODING, X, positions=p),
-    "rotate": lambda p: pt.rotate(ROTARIES["half"], X, positions=p),
-}
 
 
 @pytest.mark.parametrize("transform", ["grad", "jvp", "grad-of-vmap", "vmap-of-grad", "hessian", "backward"])
-@pytest.mark.parametrize("name", LOST)
+@pytest.mark.parametrize("name", ["SinusoidalEncoding", "RotaryEncoding", "add_to", "rotate"])
 def test_derivatives_of_positions_are_not_lost(name, transform):
+    call = {
+        "SinusoidalEncoding": lambda p: pt.SinusoidalEncoding(8, 0.0, batch_first=True)(X, positions=p),
+        "RotaryEncoding": lambda p: pt.RotaryEncoding(ROTARIES["half"])(X, positions=p),
+        "add_to": lambda p: pt.add_to(ENCODING, X, positions=p),
+        "rotate": lambda p: pt.rotate(ROTARIES["half"], X, positions=p),
+    }[name]
     with pytest.raises(ValueError, match=r"positions requires gradients, or has a tangent"):
-        TRANSFORMS[transform](LOST[name], torch.arange(3.0))
+        TRANSFORMS[transform](call, torch.arange(3.0))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda x, out: pt.add_to(ENCODING, x, out=out),
-        lambda x, out: pt.rotate(ROTARIES["half"], x, out=out),
-        lambda x, out: pt.encode(ENCODING, x[..., 0], out=out),
-    ],
-    ids=["add_to", "rotate", "encode"],
-)
-def test_nothing_is_written_to_out(call):
-    for run, message in (
-        (lambda: func.vmap(lambda x: call(x, OUT))(X[None]), "inside a transform"),
-        (lambda: func.jvp(lambda x: call(x, OUT), (X,), (X,)), "inside a transform"),
-        (lambda: call(X.clone().requires_grad_(), OUT), "requires gradients"),
+def test_nothing_is_written_to_out():
+    for call in (
+        lambda x: pt.add_to(ENCODING, x, out=OUT),
+        lambda x: pt.rotate(ROTARIES["half"], x, out=OUT),
+        lambda x: pt.encode(ENCODING, x[..., 0], out=OUT),
     ):
-        with pytest.raises(ValueError, match=f"out cannot be written to .*{message}.*leave it out"):
-            run()
+        for run, message in (
+            (lambda call: func.vmap(call)(X[None]), "inside a transform"),
+            (lambda call: func.jvp(call, (X,), (X,)), "inside a transform"),
+            (lambda call: call(X.clone().requires_grad_()), "requires gradients"),
+        ):
+            with pytest.raises(ValueError, match=f"out cannot be written to .*{message}.*leave it out"):
+                run(call)
     with pytest.raises(ValueError, match=r"out is inside a transform of torch\.func .* leave out out"):
         func.vmap(lambda out: pt.table(ENCODING, 3, out=out))(OUT)
     assert not OUT.any()

@@ -43,31 +43,33 @@ def verdicts(report):
     return {finding.verdict for finding in report.findings}
 
 
-def faults(report, computed=None):
-    """Return the faults of all findings. computed: only of findings for computed tables, or only of the others."""
-    return {
-        finding.fault
-        for finding in report.findings
-        if finding.verdict == "wrong" and (computed is None or finding.is_.startswith("computed") == computed)
-    }
+def computed(report):
+    """Return the findings for computed tables."""
+    return [finding for finding in report.findings if finding.is_.startswith("computed")]
+
+
+def faults(report):
+    """Return the faults of stored frequencies and tables, and the faults of computed tables."""
+    wrong = [finding for finding in report.findings if finding.verdict == "wrong"]
+    of_tables = [finding for finding in computed(report) if finding.verdict == "wrong"]
+    return {finding.fault for finding in wrong if finding not in of_tables}, {finding.fault for finding in of_tables}
+
+
+def module_report(module, name="rotary_emb"):
+    return ours.check(torch.nn.ModuleDict({name: module}))
 
 
 # ---- no false alarm -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", models.ROTARY)
-def test_rotary_models_are_right(name):
+@pytest.mark.parametrize("name", [*models.ROTARY, *models.OTHERS])
+def test_models_are_right(name):
     model = models.built(name)
     report = ours.check(model)
     assert report.ok is not False, str(report)
-    computed = {finding.verdict for finding in report.findings if finding.is_.startswith("computed")}
-    assert computed == ({"unknown"} if name in NOT_READ else {"right"} if rotary_modules(model) else set())
-
-
-@pytest.mark.parametrize("name", models.OTHERS)
-def test_other_models_are_not_wrong(name):
-    report = ours.check(models.built(name))
-    assert report.ok is not False, str(report)
+    if name in models.ROTARY:
+        expected = {"unknown"} if name in NOT_READ else {"right"} if rotary_modules(model) else set()
+        assert {finding.verdict for finding in computed(report)} == expected
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
@@ -104,16 +106,15 @@ def rotary_classes():
 @pytest.mark.slow
 def test_no_rotary_class_of_a_default_config_is_wrong():
     """With -s, the test prints the number of each verdict."""
-    counts = {"right": 0, "unknown": 0, "wrong": 0}
-    wrong = []
+    counts, wrong = {"right": 0, "unknown": 0, "wrong": 0}, []
     for cls, config_class in rotary_classes():
         try:
             module = cls(config_class())
         except Exception:  # noqa: BLE001, S112 - defaults of some configs do not make a model
             continue
-        report = ours.check(torch.nn.ModuleDict({"rotary_emb": module}))
-        computed = {finding.verdict for finding in report.findings if finding.is_.startswith("computed")}
-        counts["right" if computed == {"right"} else "unknown" if report.ok is not False else "wrong"] += 1
+        report = module_report(module)
+        right = {finding.verdict for finding in computed(report)} == {"right"}
+        counts["right" if right else "unknown" if report.ok is not False else "wrong"] += 1
         wrong += [] if report.ok is not False else [f"{cls.__name__}: {report}"]
     print("\n", counts)
     assert not wrong, "\n".join(wrong)
@@ -133,32 +134,16 @@ def test_converted_models(name, dtype):
     if not inverse_frequencies(model) or name in NOT_READ | WITHOUT_BUFFERS:
         assert report.ok is not False
     else:
-        assert faults(report, computed=False) == faults(report, computed=True) == {"rounded"}, str(report)
+        assert faults(report) == ({"rounded"}, {"rounded"}), str(report)
         assert all(str(dtype).removeprefix("torch.") in finding.says for finding in report.findings), str(report)
 
 
-def with_other_base(frequencies):
-    # changes the base 1e4 to 1e5
-    return frequencies**1.25
-
-
-def with_linear_scaling(frequencies):
-    return frequencies / 4
-
-
-def swapped(frequencies):
-    return frequencies.flip(0)
-
-
-def with_one_wrong(frequencies):
-    return torch.cat((frequencies[:1] * 3, frequencies[1:]))
-
-
 CHANGES = {
-    "base": with_other_base,
-    "scaling": with_linear_scaling,
-    "layout": swapped,
-    "values": with_one_wrong,
+    # changes the base 1e4 to 1e5
+    "base": lambda frequencies: frequencies**1.25,
+    "scaling": lambda frequencies: frequencies / 4,
+    "layout": lambda frequencies: frequencies.flip(0),
+    "values": lambda frequencies: torch.cat((frequencies[:1] * 3, frequencies[1:])),
     "rounded": lambda frequencies: frequencies.to(torch.bfloat16).float(),
 }
 
@@ -170,44 +155,68 @@ def test_frequencies_that_are_not_the_configs(name, fault):
     for buffer in inverse_frequencies(model):
         buffer.copy_(CHANGES[fault](buffer))
     report = ours.check(model)
-    assert faults(report, computed=False) == {fault}, str(report)
+    stored, of_tables = faults(report)
+    assert stored == {fault}, str(report)
     # the computed tables are wrong as well
     assert not report.ok
-    assert faults(report, computed=True), str(report)
+    assert of_tables, str(report)
 
 
-def llama(rope, **more):
+LINEAR = {"rope_type": "linear", "factor": 4.0}
+YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 512}
+LENGTHS = {
+    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
+    "longrope": {
+        "rope_type": "longrope",
+        "short_factor": [1.0 + i / 64 for i in range(32)],
+        "long_factor": [1.0 + i / 8 for i in range(32)],
+        "original_max_position_embeddings": 512,
+        "factor": 4.0,
+    },
+}
+
+
+def llama(rope=None, length=2048):
+    """Return a model and its rotary module."""
     config = transformers.LlamaConfig(
         hidden_size=256,
         intermediate_size=64,
         vocab_size=99,
         num_hidden_layers=1,
         num_attention_heads=4,
-        rope_parameters={"rope_theta": 10000.0, **rope},
-        **more,
+        max_position_embeddings=length,
+        rope_parameters={"rope_theta": 10000.0, **(rope or {"rope_type": "default"})},
     )
-    return transformers.LlamaForCausalLM(config)
+    model = transformers.LlamaForCausalLM(config)
+    return model, rotary_modules(model)[0]
 
 
-def test_scaling_applied_twice():
-    model = llama({"rope_type": "linear", "factor": 4.0})
-    assert ours.check(model).ok
-    for buffer in inverse_frequencies(model):
-        buffer /= 4
-    report = ours.check(model)
-    assert faults(report, computed=False) == faults(report, computed=True) == {"scaling"}, str(report)
-    assert "twice" in report.findings[0].says
-
-
-def test_attention_factor_applied_twice():
-    rope = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 512}
-    model = llama(rope, max_position_embeddings=4096)
-    assert ours.check(model).ok
-    (module,) = rotary_modules(model)
+def attention_factor_twice(module):
     module.attention_scaling **= 2
+
+
+OTHER_BASE = torch.from_numpy(pf.Rotary(64, base=500000.0).frequencies)
+
+
+@pytest.mark.parametrize(("rope", "length", "change", "stored", "of_tables", "word"), [
+    (LINEAR, 2048, lambda module: module.inv_freq.div_(4), {"scaling"}, {"scaling"}, "twice"),
+    (YARN, 4096, attention_factor_twice, set(), {"scaling"}, ""),
+    # a rotary module is compared with its own config, not with frequencies of other models
+    (None, 2048, lambda module: module.inv_freq.copy_(OTHER_BASE), {"base"}, {"base"}, "500000"),
+    (None, 2048, lambda module: module.inv_freq.neg_(), {"layout"}, {"layout"}, ""),
+    # frequencies that were never written
+    (None, 2048, lambda module: module.inv_freq.fill_(np.nan), {"values"}, None, ""),
+    (None, 2048, lambda module: module.inv_freq.fill_(np.inf), {"values"}, None, ""),
+    (None, 2048, lambda module: module.inv_freq.fill_(0.0), {"values"}, None, ""),
+], ids=["scaling-twice", "attention-factor-twice", "base", "negative", "nan", "inf", "zero"])  # fmt: skip
+def test_changed_modules(rope, length, change, stored, of_tables, word):
+    model, module = llama(rope, length)
+    assert ours.check(model).ok
+    change(module)
     report = ours.check(model)
-    assert faults(report, computed=False) == set()
-    assert faults(report, computed=True) == {"scaling"}, str(report)
+    assert faults(report)[0] == stored, str(report)
+    assert faults(report)[1] == of_tables if of_tables is not None else faults(report)[1], str(report)
+    assert word in report.findings[0].says.replace("5e+05", "500000")
 
 
 # ---- faults in code -------------------------------------------------------------------------------------------------
@@ -237,16 +246,14 @@ def test_code_in_16_bits(name, patch, dtype):
     for module in rotary_modules(model):
         module.forward = types.MethodType(patch(dtype), module)
     report = ours.check(model)
-    assert faults(report, computed=False) == set(), str(report)
-    assert faults(report, computed=True) == {"rounded"}, str(report)
+    assert faults(report) == (set(), {"rounded"}), str(report)
     words = " ".join(finding.says for finding in report.findings if finding.verdict == "wrong")
     assert str(dtype).removeprefix("torch.") in words
     assert ("positions" if patch is with_positions_in else "angles") in words
 
 
 def test_positions_in_bfloat16_are_wrong_from_257_on():
-    model = llama({"rope_type": "default"})
-    (module,) = rotary_modules(model)
+    model, module = llama()
     module.forward = types.MethodType(with_positions_in(torch.bfloat16), module)
     (finding,) = [finding for finding in ours.check(model).findings if finding.verdict == "wrong"]
     assert finding.first_position == 257
@@ -255,39 +262,26 @@ def test_positions_in_bfloat16_are_wrong_from_257_on():
 
 def test_sinusoids_in_16_bits():
     """Pegasus-X computes frequencies, positions and angles in the type of the model."""
-    cls = importlib.import_module(
-        "transformers.models.pegasus_x.modeling_pegasus_x"
-    ).PegasusXSinusoidalPositionalEmbedding
-    model = torch.nn.ModuleDict({"embed_positions": cls(64)})
+    pegasus = importlib.import_module("transformers.models.pegasus_x.modeling_pegasus_x")
+    model = torch.nn.ModuleDict({"embed_positions": pegasus.PegasusXSinusoidalPositionalEmbedding(64)})
     assert [finding.verdict for finding in ours.check(model).findings] == ["right"]
     model.dtype = torch.bfloat16
-    assert faults(ours.check(model)) == {"rounded"}
+    assert set.union(*faults(ours.check(model))) == {"rounded"}
 
 
 # ---- lengths --------------------------------------------------------------------------------------------------------
-
-LENGTHS = {
-    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
-    "longrope": {
-        "rope_type": "longrope",
-        "short_factor": [1.0 + i / 64 for i in range(32)],
-        "long_factor": [1.0 + i / 8 for i in range(32)],
-        "original_max_position_embeddings": 512,
-        "factor": 4.0,
-    },
-}
 
 
 @pytest.mark.parametrize("rope_type", LENGTHS)
 def test_short_and_long_sequences(rope_type):
     """Frequencies that depend on the length are right for each length, in any order of calls."""
-    model = llama(LENGTHS[rope_type], max_position_embeddings=2048)
+    model, _ = llama(LENGTHS[rope_type])
     for length in (1, 300, 3000):
         with torch.no_grad():
             model(torch.zeros(1, length, dtype=torch.int64))
         report = ours.check(model)
         assert report.ok is not False, str(report)
-        assert len([finding for finding in report.findings if finding.is_.startswith("computed")]) == 2
+        assert len(computed(report)) == 2
 
 
 def test_the_longest_position_includes_the_scaling():
@@ -331,7 +325,7 @@ def assert_same(before, after):
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("rope_type", LENGTHS)
 def test_nothing_changes(rope_type, training):
-    model = llama(LENGTHS[rope_type], max_position_embeddings=2048).train(training)
+    model = llama(LENGTHS[rope_type])[0].train(training)
     before, weights = state_of(model), {name: value.clone() for name, value in model.state_dict().items()}
     random = torch.get_rng_state()
     ours.check(model)
@@ -342,8 +336,8 @@ def test_nothing_changes(rope_type, training):
 
 
 def test_nothing_changes_where_a_module_fails():
-    model = llama({"rope_type": "default"}).train()
-    (module,) = rotary_modules(model)
+    model, module = llama()
+    model.train()
 
     def failing(self, x, position_ids):
         self.count = 1
@@ -357,40 +351,22 @@ def test_nothing_changes_where_a_module_fails():
     assert verdicts(report) == {"right", "unknown"}
 
 
-# ---- invalid and negative frequencies ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
-def test_frequencies_that_were_never_written(value):
-    model = llama({"rope_type": "default"})
-    rotary_modules(model)[0].inv_freq.fill_(value)
-    report = ours.check(model)
-    assert faults(report, computed=False) == {"values"}, str(report)
-    assert faults(report, computed=True), str(report)
-
-
-def test_negative_frequencies():
-    model = llama({"rope_type": "default"})
-    rotary_modules(model)[0].inv_freq.neg_()
-    report = ours.check(model)
-    assert faults(report, computed=False) == faults(report, computed=True) == {"layout"}, str(report)
+# ---- hidden faults ------------------------------------------------------------------------------------------------
 
 
 def test_faults_that_16_bits_hide():
     """The tables keep the right values in bfloat16, although they depend on the wrong buffer."""
-    model = llama({"rope_type": "default"}).to(torch.bfloat16)
-    module = rotary_modules(model)[0]
+    model, module = llama()
+    model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)
     assert ours.check(model).ok
     module.inv_freq[-1] *= 1.001
     report = ours.check(model)
-    assert faults(report, computed=False) == {"values"}, str(report)
-    assert faults(report, computed=True) == set(), str(report)
+    assert faults(report) == ({"values"}, set()), str(report)
 
 
 def test_buffers_that_nothing_reads():
-    model = llama({"rope_type": "default"})
-    module = rotary_modules(model)[0]
+    model, module = llama()
     right, forward = module.inv_freq.clone(), type(module).forward
 
     def with_right_frequencies(self, x, position_ids):
@@ -407,21 +383,43 @@ def test_buffers_that_nothing_reads():
 # ---- unknown values -------------------------------------------------------------------------------------------------
 
 
-def test_no_values_on_the_device_meta():
+def test_unknown_values():
     with torch.device("meta"):
-        report = ours.check(llama({"rope_type": "default"}))
+        report = ours.check(llama()[0])
     assert verdicts(report) == {"unknown"}
     assert all("meta" in finding.says for finding in report.findings)
-
-
-def test_modules_without_a_config_are_unknown():
-    module = rotary_modules(llama({"rope_type": "default"}))[0]
+    # a module without a config
+    _, module = llama()
     del module.config
     module.rope_type = "default"
-    report = ours.check(torch.nn.ModuleDict({"rotary_emb": module}))
+    report = module_report(module)
     assert report.ok
-    (finding,) = [finding for finding in report.findings if finding.is_.startswith("computed")]
-    assert finding.verdict == "unknown"
+    assert [finding.verdict for finding in computed(report)] == ["unknown"]
+    # learned positions
+    report = module_report(torch.nn.Embedding(512, 64), "position_embeddings")
+    assert [finding.verdict for finding in report.findings] == ["unknown"]
+    assert report.ok
+    # the frequencies of the model are right, but the config was made invalid afterwards
+    model, _ = llama()
+    model.config.rope_parameters = {"rope_type": "linear", "fctor": 4.0, "rope_theta": 10000.0}
+    report = ours.check(model)
+    assert report.ok is None, str(report)
+    assert any("is factor meant" in finding.says for finding in report.findings), str(report)
+
+
+class SolarOpen(torch.nn.Module):
+    def forward(self, x, position_ids):
+        return x
+
+
+def test_arguments():
+    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
+        ours.check("model")
+    # the name only looks like rotary
+    assert not running.is_rotary(SolarOpen())
+    longest = importlib.import_module("posenc_fast.transformers._check")._longest
+    for key in ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length", "seq_length"):
+        assert longest(types.SimpleNamespace(**{key: 777})) == 776, key
 
 
 # ---- ready tables ---------------------------------------------------------------------------------------------------
@@ -432,14 +430,9 @@ def test_ready_tables(name):
     """Tables of a model are right in 16 bits if they come from float32 angles."""
     model = models.built(name)
     assert {"right"} == verdicts(ours.check(model))
-    tables = [
-        tensor
-        for key, tensor in (*model.named_buffers(), *model.named_parameters())
-        if "embed_positions" in key and tensor.dim() == 2
-    ]
-    assert tables
-    model.to(torch.bfloat16)
-    report = ours.check(model)
+    values = dict([*model.named_buffers(), *model.named_parameters()])
+    assert [key for key, tensor in values.items() if "embed_positions" in key and tensor.dim() == 2]
+    report = ours.check(model.to(torch.bfloat16))
     assert verdicts(report) == {"right"}, str(report)
 
 
@@ -452,53 +445,13 @@ def test_a_table_of_rounded_positions():
     assert "positions" in finding.says
 
 
-def test_learned_positions_are_unknown():
-    model = torch.nn.ModuleDict({"position_embeddings": torch.nn.Embedding(512, 64)})
-    (finding,) = ours.check(model).findings
-    assert finding.verdict == "unknown"
-    assert ours.check(model).ok
-
-
 def test_patches_of_images():
     """A buffer with a table of complex numbers for rows and columns."""
     llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
     module = llama4.Llama4VisionRotaryEmbedding(transformers.Llama4VisionConfig())
-    report = ours.check(torch.nn.ModuleDict({"rotary_emb": module}))
+    report = module_report(module)
     assert report.ok
-    assert [finding.verdict for finding in report.findings if finding.is_.startswith("computed")] == ["right"]
+    assert [finding.verdict for finding in computed(report)] == ["right"]
     with torch.no_grad():
         module.freqs_ci.copy_(torch.view_as_complex(torch.view_as_real(module.freqs_ci).to(torch.bfloat16).float()))
-    assert ours.check(torch.nn.ModuleDict({"rotary_emb": module})).ok
-
-
-def test_names_that_only_look_like_rotary():
-    class SolarOpen(torch.nn.Module):
-        def forward(self, x, position_ids):
-            return x
-
-    assert not running.is_rotary(SolarOpen())
-
-
-def test_arguments_other_than_modules():
-    with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
-        ours.check("model")
-
-
-def test_right_values_are_not_presets_alone():
-    """A rotary module is compared with its own config, not with frequencies of other models."""
-    model = llama({"rope_type": "default"})
-    for buffer in inverse_frequencies(model):
-        buffer.copy_(torch.from_numpy(pf.Rotary(64, base=500000.0).frequencies))
-    report = ours.check(model)
-    assert faults(report) == {"base"}, str(report)
-    assert "500000" in report.findings[0].says or "5e+05" in report.findings[0].says
-
-
-def test_a_config_that_cannot_be_read():
-    """The frequencies of the model are right, but the config was made invalid afterwards."""
-    model = llama({"rope_type": "default"})
-    assert ours.check(model).ok
-    model.config.rope_parameters = {"rope_type": "linear", "fctor": 4.0, "rope_theta": 10000.0}
-    report = ours.check(model)
-    assert report.ok is None, str(report)
-    assert any("is factor meant" in finding.says for finding in report.findings), str(report)
+    assert module_report(module).ok
