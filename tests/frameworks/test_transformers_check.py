@@ -454,6 +454,7 @@ def test_learned_positions_are_unknown():
 def test_every_key_of_the_longest_position(key):
     longest = importlib.import_module("posenc_fast.transformers._check")._longest
     assert longest(types.SimpleNamespace(**{key: 777})) == 776
+    assert longest(types.SimpleNamespace()) == 4096
 
 
 def test_patches_of_images():
@@ -499,3 +500,41 @@ def test_a_config_that_cannot_be_read():
     report = ours.check(model)
     assert report.ok is None, str(report)
     assert any("is factor meant" in finding.says for finding in report.findings), str(report)
+
+
+def test_code_runs_without_autocast():
+    """A matrix product in a module is not rounded to bfloat16."""
+    model = llama({"rope_type": "default"})
+    (module,) = rotary_modules(model)
+
+    def patched(self, x, position_ids):
+        angles = (position_ids.float().T @ self.inv_freq[None])[None]
+        return angles.cos(), angles.sin()
+
+    module.forward = types.MethodType(patched, module)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        report = ours.check(model)
+    assert verdicts(report) == {"right"}, str(report)
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
+def test_modules_that_count_tokens(wrong):
+    """Modules without position ids; the angles are wrong at position 4096, the last one."""
+
+    def tables(count):
+        angles = torch.arange(count)[:, None] * torch.from_numpy(pf.Rotary(64).frequencies)
+        angles[4096:] += wrong
+        return angles.cos().float(), angles.sin().float()
+
+    class RotaryOfTokens(torch.nn.Module):
+        def forward(self, hidden_states):
+            return tables(hidden_states.shape[1])
+
+    class RotaryOfLength(torch.nn.Module):
+        def forward(self, x, seq_len):
+            return tables(seq_len)
+
+    for module in (RotaryOfTokens(), RotaryOfLength()):
+        module.config = transformers.LlamaConfig(head_dim=64, max_position_embeddings=2048)
+        (finding,) = ours.check(torch.nn.ModuleDict({"rotary_emb": module})).findings
+        assert finding.verdict == ("wrong" if wrong else "right"), (module, finding)
