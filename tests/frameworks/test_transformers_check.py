@@ -455,3 +455,41 @@ def test_patches_of_images():
     with torch.no_grad():
         module.freqs_ci.copy_(torch.view_as_complex(torch.view_as_real(module.freqs_ci).to(torch.bfloat16).float()))
     assert module_report(module).ok
+
+
+def test_code_runs_without_autocast():
+    """A matrix product in a module is not rounded to bfloat16."""
+    model = llama({"rope_type": "default"})
+    (module,) = rotary_modules(model)
+
+    def patched(self, x, position_ids):
+        angles = (position_ids.float().T @ self.inv_freq[None])[None]
+        return angles.cos(), angles.sin()
+
+    module.forward = types.MethodType(patched, module)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        report = ours.check(model)
+    assert verdicts(report) == {"right"}, str(report)
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
+def test_modules_that_count_tokens(wrong):
+    """Modules without position ids; the angles are wrong at position 4096, the last one."""
+
+    def tables(count):
+        angles = torch.arange(count)[:, None] * torch.from_numpy(pf.Rotary(64).frequencies)
+        angles[4096:] += wrong
+        return angles.cos().float(), angles.sin().float()
+
+    class RotaryOfTokens(torch.nn.Module):
+        def forward(self, hidden_states):
+            return tables(hidden_states.shape[1])
+
+    class RotaryOfLength(torch.nn.Module):
+        def forward(self, x, seq_len):
+            return tables(seq_len)
+
+    for module in (RotaryOfTokens(), RotaryOfLength()):
+        module.config = transformers.LlamaConfig(head_dim=64, max_position_embeddings=2048)
+        (finding,) = ours.check(torch.nn.ModuleDict({"rotary_emb": module})).findings
+        assert finding.verdict == ("wrong" if wrong else "right"), (module, finding)

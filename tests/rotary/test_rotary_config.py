@@ -237,6 +237,8 @@ READ = [
     (ERNIE, {}, TURN(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)),
     ({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}}, {}, TURN(128, base=1e8, sections=[0, 1, 2] * 20 + [0] * 4)),
     *[case for model in WIDE for case in wide(model)],
+    # the config lists no layer of the requested type
+    ({"model_type": "gemma4_text", "layer_types": ["full_attention"], "per_layer_config": {"0": {"head_dim": 64}}}, SLIDING, 256),
     # classes that divide hidden_size by the number of heads if head_dim is None
     *[({"model_type": model, "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}, {}, 64) for model in DIVIDING],
     ({"model_type": "jetmoe", "kv_channels": 128, **SIZES}, {}, TURN(128)),
