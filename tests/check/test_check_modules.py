@@ -453,7 +453,7 @@ class RandomPositions(Adds):
         (PositionalEncoder, "other layers"),
         (RandomPositions, ""),
         # positions from 1 may be intended
-        (functools.partial(Adds, first=1), "give expected"),
+        (functools.partial(Adds, first=1), "pass expected"),
     ],
     ids=str,
 )

@@ -341,7 +341,7 @@ tensor2tensor(8, min_timescale=0) | ValueError | min_timescale must be a finite 
 tensor2tensor_nd(5, 3) | ValueError | channels=5 leaves no pair for each of 3 axes; give at least 6
 tatp22(2, 2) | ValueError | channels=2 leaves no column for the last of 2 axes; give at least 3
 fairseq2_2d(2) | ValueError | encoding_dim=2 leaves no column for the last of 2 axes
-diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | denominator of zero for 8 freq
+diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | makes the denominator zero for 8 freq
 hyena(8, 40) | ValueError | emb_dim=8 must be odd .*; give 7 or 9
 sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have \(axes, k\)
 tancik([np.nan]) | ValueError | weights must be finite
