@@ -99,7 +99,7 @@ def test_reorder_weights(rng):
     (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
     (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
     (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
-    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; leave"),
+    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; pass"),
     (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
     (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
     (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),
