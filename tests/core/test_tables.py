@@ -289,3 +289,8 @@ def test_zero_length(name):
     assert encoding.add_to(np.empty((3, 0, 6), name)).shape == (3, 0, 6)
     assert encoding.add_to(np.empty((0, 4, 6), name)).shape == (0, 4, 6)
     assert encoding.shift(np.empty((0, 6), name), 3).shape == (0, 6)
+
+
+def test_workers_of_any_type():
+    for workers in (None, 1, 2, -1, np.int64(2)):
+        np.testing.assert_array_equal(pf.positional_encoding(9, 4, workers=workers), pf.positional_encoding(9, 4))
