@@ -287,6 +287,9 @@ def test_default_columns_have_visible_wavelengths():
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=plt.figure().gca()))) == 1
+    # half a period of 16 spans the eight positions
+    periods = pf.fourier_features(pf.periodic([8, 16, 32]))
+    assert legend(plot.sinusoids(periods, 8, step=1, ax=plt.figure().gca())) == ["column 0: 8", "column 1: 16"]
 
 
 def test_columns_with_many_periods_are_bands():
