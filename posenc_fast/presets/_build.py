@@ -130,7 +130,7 @@ def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: f
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
-    """Return an Encoding of the first d columns, filled with columns of zeros."""
+    """Return an Encoding with exactly d columns: the first d, or all of them and columns of zeros after them."""
     columns = encoding.d_model
     return encoding if columns == d else _taken(encoding, [c if c < columns else -1 for c in range(d)])
 

@@ -283,6 +283,9 @@ def test_default_columns_and_bands():
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=new_axes()))) == 1
+    # half a period of 16 spans the eight positions
+    periods = pf.fourier_features(pf.periodic([8, 16, 32]))
+    assert legend(plot.sinusoids(periods, 8, step=1, ax=new_axes())) == ["column 0: 8", "column 1: 16"]
     # a column with many periods is a band
     ax = plot.sinusoids(pf.sinusoidal(128), 100_000, columns=[0, 110], ax=new_axes())
     (curve,) = ax.get_lines()
