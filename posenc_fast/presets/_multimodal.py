@@ -468,10 +468,10 @@ class _Grids:
         """Raise a ValueError if a grid has no tokens."""
         for kind, (name, noun) in _NAMES.items():
             if self.waiting(kind, 1):
-                raise ValueError(f"{name} has more grids than tokens have {noun}")
+                raise ValueError(f"{name} has more grids than there are {noun} in the tokens")
 
 
-_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos or frames of them")}
+_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos, or frames of videos,")}
 
 
 def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[int, int, int]]:

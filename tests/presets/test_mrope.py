@@ -221,8 +221,8 @@ mrope(PHOTO, "qwen2_lv") | 'qwen2_lv', but must be one of .*; is 'qwen2_vl' mean
 mrope(PHOTO, {}) | model has the type None
 mrope(PHOTO, 3) | model must be a model_type or a config, not int
 mrope(PHOTO, "qwen2_vl") | more images than image_grid_thw has grids
-photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than tokens have videos
-mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than tokens have images
+photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than there are videos
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than there are images in the tokens
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* the last grid has 8 tokens, but only 6 are left
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]) | image_grid_thw has shape \(3,\)
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has \[1, 4, 1\], but must have at least \[1, 2, 2\]
