@@ -18,7 +18,7 @@ _TEXTS = {
     _WIDTHS: "int: Number of columns.",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
     _COUNTS: "int: Number of frequencies.",
-    "alpha": "float: Factor of all columns, learned by the source. For a Rotary: factor of the base.",
+    "alpha": "float: Factor of all columns, which the source learns. For a Rotary: the base is multiplied by a power of it.",
     "axes": "int: Number of axes, 3 for video, 1 for audio.",
     "axes_dim": "sequence of int: Number of values of a head that each axis rotates.",
     "base_freq min_freq": "float: Last frequency.",
@@ -31,13 +31,13 @@ _TEXTS = {
     "emb_dim": "int: Width of the source, odd and at least 3: the columns here and one for the time.",
     "endpoint": "bool: Whether the last frequency is exactly 1 / max_positions.",
     "factor": "float: Divisor of the frequencies of slow pairs.",
-    "frac_digit_len int_digit_len": "int: Digits after the decimal point, and before it.",
+    "frac_digit_len int_digit_len": "int: Number of digits after the decimal point (frac_digit_len) or before it (int_digit_len).",
     "frequencies": '{"exact", "float32"}: Exact real numbers, or the float32 results of the source. With'
     ' "float32"\n    products with positions are rounded to float32 too, as in `float32_frequencies`. The'
     "\n    result is the source's table, at any position.",
     "full_turns": "bool: Whether frequencies are in turns instead of radians.",
     "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}: Function of each half: choose the table of sines or of cosines.',
-    "gaussian_matrix": "array_like of shape (A, k): Frequencies from a checkpoint, in turns per unit.",
+    "gaussian_matrix": "array_like of shape (axes, k): k frequencies from a checkpoint, in turns per unit.",
     "granularity interpolation_scale": "float: Positions are divided by it.",
     "grid_size": "int or (rows, columns): Sides of the grid.",
     "gsd": "float: Ground sample distance, a factor of all frequencies.",
@@ -72,7 +72,7 @@ _TEXTS = {
     "ntk_factor": "float: Factor of the base.",
     "num_basis": "int: Number of frequencies, and of columns.",
     "num_pos_feats": "int: Number of columns of each axis.",
-    "part": '{"phi", "pi", "psi", "omega"}: Name of one of the four factors.',
+    "part": '{"phi", "pi", "psi", "omega"}: Name of one of the four tables.',
     "partial_rotary_factor": "float: Fraction of a head to rotate.",
     "period_base_list": "sequence of float: Periods within a decade.",
     "pos_frequencies": "array_like of shape (3, heads, head_dim/2): Frequencies from a checkpoint, in radians per unit.",
@@ -94,7 +94,7 @@ _TEXTS = {
     "uniform_power": "bool: Whether the axes have equal numbers of columns.",
     "upper": "float: Longest wavelength.",
     "weight weight_1": "array_like of shape (features, k): Frequencies from a checkpoint, in turns per unit of each feature.",
-    "weights": "array_like of shape (k,) or (k, A): Frequencies from a checkpoint, in turns per unit (LightGlue: radians).",
+    "weights": "array_like of shape (k,) or (k, axes): k frequencies from a checkpoint, in turns per unit (LightGlue: radians).",
 }
 PARAMETERS = {name: text for names, text in _TEXTS.items() for name in names.split()}
 # names for the number of columns
