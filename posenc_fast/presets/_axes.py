@@ -1,4 +1,4 @@
-"""Presets of video, and of grids with any number of axes: positions are (z, y, x), time or depth first."""
+"""Presets of video and grids with any number of axes: positions are (z, y, x), time or depth first."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = [
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_3d_sincos_pos_embed",
-    frequency="of time 10000^(-8i/d) / temporal_interpolation_scale,"
-    " of space 10000^(-16i/(3d)) / spatial_interpolation_scale",
+    frequency="10000^(-8i/d) / temporal_interpolation_scale for time, 10000^(-16i/(3d)) / spatial_interpolation_scale"
+    " for space",
     layout="d/4 columns of time, 3d/8 of x and 3d/8 of y; for each axis sines, then cosines",
     positions="(t, y, x): indices of frame, row and column",
     odd="ValueError unless 16 divides the width",
@@ -70,7 +70,7 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     positions="0, 1, .. on each axis",
     odd="crop: the first columns of the next width that 2 * ndim divides",
     differs="the columns are divided among the axes; an odd width has the frequencies of the next even width",
-    also="Summer adds them to its input: `x + rows`",
+    also="Summer adds the rows to its input: `x + rows`",
     axes="ndim",
     example="pf.presets.tatp22(6, 2).encode([0, 0]) -> array([0., 1., 0., 1., 0., 1.], dtype=float32)",
 )

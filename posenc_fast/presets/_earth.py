@@ -70,7 +70,8 @@ def gencast(num_frequencies: int = 32, *, base_period: float = 16.0) -> Encoding
 
 @preset(
     source="google-deepmind/graphcast: graphcast/data_utils.py, get_year_progress and get_day_progress",
-    frequency="one turn in 365.24219 days; and one in a day plus one in 360 degrees of longitude",
+    frequency="for the year, one turn in 365.24219 days; for the day, one turn in a day plus one turn in 360 degrees"
+    " of longitude",
     layout="sine and cosine of the year, sine and cosine of the day",
     positions="(seconds since 1970 in UTC, longitude in degrees): `.encode(np.stack([seconds, longitude], -1))`; the source"
     " rounds the progress to float32, which changes sine and cosine by up to 4e-7, and stores it as a separate variable",

@@ -1,4 +1,4 @@
-"""Presets of Fourier features: scenes and their points."""
+"""Presets of Fourier features: points in scenes."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def mae(embed_dim: int) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_sincos_pos_embed",
-    frequency="base_size / (s interpolation_scale) * 10000^(-4i/d), s the side of grid_size on the axis",
+    frequency="base_size / (s interpolation_scale) * 10000^(-4i/d), where s is the side of grid_size on the axis",
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell; the source puts zero rows for extra tokens before the table",
     odd="ValueError unless 4 divides the width",
@@ -139,7 +139,8 @@ def timm(
 
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
-    frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) without in_pixels",
+    frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) with"
+    " in_pixels=False",
     layout="sines of all frequencies of y, then of x; then the cosines in the same order",
     positions="(y, x) from -1 to 1; with in_pixels=False, row and column of a grid cell; with include_grid, the"
     " source puts the coordinates before the columns: `np.concatenate([grid, rows], -1)`",

@@ -134,9 +134,10 @@ def marian(embedding_dim: int) -> Encoding:
     layout="sines, then cosines",
     positions="n - 1, .., 0: `.table(n, start=n - 1, step=-1)`, or `.encode(np.minimum(positions, clamp_len))`",
     differs="sines come first; positions are distances, in descending order",
-    also="XLNet relative_positional_encoding (klen down to 1 - qlen), GPT-J and CodeGen create_sinusoidal_positions,"
-    " VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding, GPT-NeoX"
-    " SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel (relative)",
+    also="XLNet relative_positional_encoding (positions from klen down to 1 - qlen), GPT-J and CodeGen"
+    " create_sinusoidal_positions, VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding,"
+    " GPT-NeoX SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel"
+    " (relative)",
     example="pf.presets.transformer_xl(4).table(2, start=1, step=-1).round(2)"
     " -> array([[0.84, 0.01, 0.54, 1.  ],\n       [0.  , 0.  , 1.  , 1.  ]], dtype=float32)",
 )

@@ -98,7 +98,7 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
     odd="allowed: 1 column for each weight",
     differs="frequencies and phases are random numbers from the source or a checkpoint; the source draws them by"
     " jax.random from PRNGKey(42) with jax_threefry_partitionable=False",
-    also="Boltz FourierEmbedding (proj.weight[:, 0], proj.bias) of times np.log(sigma / 16) / 4",
+    also="Boltz FourierEmbedding (proj.weight[:, 0], proj.bias) for times np.log(sigma / 16) / 4",
     example="pf.presets.alphafold3([2.0], [0.0]).encode(1.0) -> array([-1.], dtype=float32)",
 )
 def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:

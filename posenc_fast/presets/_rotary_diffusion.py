@@ -61,12 +61,12 @@ __all__ = [
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_flux.py, FluxPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
     differs="three axes",
     axes="3",
-    also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its text positions)",
+    also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its own positions of text)",
     example="pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape -> (10, 64)",
 )
 def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> Rotary:
@@ -76,7 +76,7 @@ def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> R
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_flux2.py, Flux2PosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row, column and the token's index",
     positions="(index of the image, row, column, 0) for images, (0, 0, 0, index) for text: `positions.flux2(rows,"
     " columns, text)`",
@@ -92,7 +92,7 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_krea2.py, Krea2RotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="the positions of `flux`",
     differs="three axes",
@@ -105,7 +105,7 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(1 + number of text tokens, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
     " `positions.z_image(rows, columns, text)`",
@@ -121,7 +121,7 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_lumina2.py, Lumina2RotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the token's index, row and column",
     positions="(number of text tokens, row, column) for the image, (index, 0, 0) for text: `positions.lumina2(rows,"
     " columns, text)`",
@@ -137,7 +137,7 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hidream_image.py, HiDreamImageEmbedND; "
     "axes_dim of the checkpoint's config.json",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="the positions of `flux`",
     differs="three axes",
@@ -150,7 +150,7 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_prx.py, PRXEmbedND",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for row and column",
     positions="(row, column): `positions.grid(rows, columns)` for the image, (0, 0) for text",
     differs="two axes",
@@ -212,7 +212,7 @@ def hunyuan_image(
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_wan.py, WanRotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
     differs="three axes",
@@ -340,7 +340,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_mochi.py, MochiRoPE",
-    frequency="pos_frequencies, of the checkpoint",
+    frequency="pos_frequencies, from the checkpoint",
     pairs="adjacent values of vectors that are not yet split into heads; each pair uses all axes",
     positions="(frame, row, column), rows and columns relative to the centre, scaled to an area of 192 * 192:"
     " `positions.mochi(frames, rows, columns)`",
@@ -366,7 +366,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     positions="(frame, row, column) of a grid that is scaled to fit into 30 by 45: `positions.cogvideox(frames, rows,"
     " columns)`; CogVideoX 1.5 uses `positions.grid`; text does not rotate",
     differs="three axes; positions are real numbers",
-    also="ConsisID, EasyAnimate (scaled into 30 by 45 as well)",
+    also="ConsisID, EasyAnimate (also scaled to fit into 30 by 45)",
     axes="3",
     example="pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape -> (2700, 32)",
 )
@@ -470,7 +470,7 @@ def minimax_h3(
     pairs="values D/2 apart, among the first D values of a head",
     positions="the token's index from 0; global tokens before the audio count too",
     differs="pairs are not adjacent values; the rest of a head does not rotate",
-    also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
+    also="Stable Audio 3, MiniMax-Music (each with its own rotary width)",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Stable Audio Open."""

@@ -43,8 +43,8 @@ __all__ = [
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart",
     differs="pairs are not adjacent values",
-    also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
-    "and Dia; ACE-Step and Anima of diffusers",
+    also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its own theta; CSM, Mimi and"
+    " Dia; ACE-Step and Anima of diffusers",
     example="pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6) -> True",
 )
 def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -289,7 +289,7 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
 
 @rotary_preset(
     source="huggingface/transformers: models/gemma3/modeling_gemma3.py, Gemma3RotaryEmbedding",
-    frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full ones",
+    frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full layers",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; the base depends on the kind of layer",
     also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
@@ -306,8 +306,8 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
 
 @rotary_preset(
     source="huggingface/transformers: models/gemma4/modeling_gemma4.py, Gemma4TextRotaryEmbedding",
-    frequency="10000^(-2i/256) in sliding layers; in full ones 1000000^(-2i/512) for the first 64 pairs, 0 for the "
-    "rest",
+    frequency="10000^(-2i/256) in sliding layers; in full layers 1000000^(-2i/512) for the first 64 pairs, 0 for the"
+    " rest",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; full layers have heads of 512, and three quarters of the pairs do not"
     " rotate",
@@ -322,7 +322,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
 
 @rotary_preset(
     source="huggingface/transformers: models/modernbert/modeling_modernbert.py, ModernBertRotaryEmbedding",
-    frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full ones",
+    frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full layers",
     pairs="values half a head apart",
     positions="the token's index from 0 in its own sequence",
     differs="pairs are not adjacent values; the base depends on the kind of layer",
@@ -335,8 +335,8 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
 
 @rotary_preset(
     source="huggingface/transformers: models/mimo_v2_flash/modeling_mimo_v2_flash.py, MiMoV2FlashRotaryEmbedding",
-    frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
-    "ones",
+    frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full"
+    " layers",
     pairs="values D/2 apart, among the first D values of a head",
     differs="pairs are not adjacent values; the base depends on the kind of layer; the rest of a head does not rotate",
 )

@@ -1,4 +1,4 @@
-"""Rotary presets of multimodal language models, whose positions are (t, h, w), and of speech."""
+"""Rotary presets of multimodal language models and speech models: positions of images and videos are (t, h, w)."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ __all__ = [
     positions="(row, column); patches that are merged into one token follow each other:"
     " `positions.qwen2_vl_vision(rows, columns)`",
     differs="pairs are not adjacent values; two axes",
-    also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its head_dim; "
-    "LFM3-VL (theta 1000000)",
+    also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its own head_dim;"
+    " LFM3-VL (theta 1000000)",
     axes="2",
     example="pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape -> (24, 40)",
 )
@@ -180,7 +180,7 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
 
 @rotary_preset(
     source="huggingface/transformers: models/lightglue/modeling_lightglue.py, LightGluePositionalEncoder",
-    frequency="weights, those of posenc.projector in the checkpoint",
+    frequency="weights, from posenc.projector of the checkpoint",
     pairs="adjacent values; each pair uses both axes",
     positions="(x, y) of a keypoint, normalised by the size of the image",
     differs="two axes; each angle depends on both axes; frequencies are learned",

@@ -99,9 +99,9 @@ def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encodin
     layout="alternating sines and cosines",
     positions="n - 1, .., -(n - 1): `.encode(relative_positions(n))`",
     differs="positions are signed distances, in descending order",
-    also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (left, .., -right), WeNet, fairseq, Hugging Face"
-    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL, which does not distinguish past and"
-    " future: `.encode(abs(relative_positions(n)))`",
+    also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (positions left, .., -right), WeNet, fairseq,"
+    " Hugging Face FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL, which does not"
+    " distinguish past and future: `.encode(abs(relative_positions(n)))`",
     example="pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)"
     " -> array([[ 0.84,  0.54],\n       [ 0.  ,  1.  ],\n       [-0.84,  0.54]], dtype=float32)",
 )

@@ -1,4 +1,4 @@
-"""Presets of tabular data and time series: numbers of any meaning, and seasons."""
+"""Presets of tabular data and time series: numerical features and seasons."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ __all__ = [
     differs="nothing; this is the formula of arXiv:1706.03762, section 3.5",
     also="PyTorch's word_language_model and tutorials, d2l, Informer2020 PositionalEmbedding and FixedEmbedding"
     " (calendar numbers as positions), Time-Series-Library, ESPnet and WeNet PositionalEncoding (reverse=True:"
-    " `.table(n, start=n - 1, step=-1)`), OpenNMT-py SinusoidalInterleaved, SpeechBrain PositionalEncoding, Florence-2,"
-    " flax nlp_seq, trax PositionalEncoding, burn generate_sinusoids, bert4keras and keras-pos-embd, simplepe,"
-    " position-encoding, THP temporal_enc (event times as positions), PatchTST (which then scales the table t to (t -"
-    " t.mean()) / (10 t.std(ddof=1)))",
+    " `.table(n, start=n - 1, step=-1)`), OpenNMT-py SinusoidalInterleaved, SpeechBrain PositionalEncoding,"
+    " Florence-2, flax nlp_seq, trax PositionalEncoding, burn generate_sinusoids, bert4keras and keras-pos-embd,"
+    " simplepe, position-encoding, THP temporal_enc (event times as positions), PatchTST (which then scales its table"
+    " t to (t - t.mean()) / (10 t.std(ddof=1)))",
     example="pf.presets.annotated_transformer(4) == pf.sinusoidal(4) -> True",
 )
 def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:

@@ -45,7 +45,7 @@ def evans_unpaired(d_model: int) -> Encoding:
     layout="alternating sines and cosines",
     odd="crop: one sine more than cosines",
     differs="the exponent uses half the column, not rounded; the base is 1000",
-    also="copies with i/2 in place of i//2 (base=10000)",
+    also="copies that use i/2 instead of i//2 (base=10000)",
     example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
 )
 def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
