@@ -43,7 +43,7 @@ Each entry has some of these facts:
   `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
 - *odd widths*: result for an odd number of columns. "Crop" means that columns beyond the width are left out.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
-  functions of `posenc_fast.presets.positions` compute these positions.
+  axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these positions.
 - *axes of a position*: number of coordinates of a position.
 - *also*: other programs with the same encoding.
 

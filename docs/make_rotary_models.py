@@ -192,7 +192,7 @@ def part(row: Row, types: list[Row]) -> str:
 def bases(row: Row, types: list[Row]) -> str:
     if row.groups:
         return "; ".join(
-            f"{name}: {ticked(group.base_keys)}{' ' if group.base_keys else ''}({number(group.base)})"
+            f"{f'{ticked(group.base_keys)} ({number(group.base)})' if group.base_keys else number(group.base)} in {name} layers"
             for name, group in row.groups.items()
         )
     defaults = grouped({one.model: one.base for one in types})
@@ -234,7 +234,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
     yield f"{ticked(models)}\n"
     rotated = "" if row.rotated == "the head" else f"; {row.rotated}"
     facts = {
-        "pairs": row.layout,
+        "pairs": f"`{row.layout}`",
         "rotated width": width(row, types) + part(row, types) + rotated,
         "base": bases(row, types),
         "axes": axes(row),
