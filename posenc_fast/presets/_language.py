@@ -43,7 +43,7 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=start_index)`",
     odd="zero column at the end",
-    differs="the exponent reaches exactly 1; min_timescale multiplies the frequencies, despite its name",
+    differs="the last exponent is exactly -1; min_timescale multiplies the frequencies, despite its name",
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
@@ -99,7 +99,7 @@ def flaxformer_rotary(
     positions="from padding_idx + 1: `.table(n, start=padding_idx + 1)`; with padding: `.encode(mask_positions(mask,"
     " padding_idx=padding_idx))`; row padding_idx of the table is zero: `table[padding_idx] = 0`",
     odd="zero column at the end",
-    differs="the exponent reaches exactly 1; sines come first; positions start after padding_idx",
+    differs="the last exponent is exactly -1; sines come first; positions start after padding_idx",
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
     " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
     example="padding_idx = 1\n"
@@ -165,7 +165,7 @@ def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
     frequency="10000^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="1, 2, ..: `.table(n, start=1)`",
-    differs="the exponent reaches exactly 1; sines come first; positions start at 1",
+    differs="the last exponent is exactly -1; sines come first; positions start at 1",
     example="pf.presets.ctranslate2(4).table(1, start=1).round(2) -> array([[0.84, 0.  , 0.54, 1.  ]], dtype=float32)",
 )
 def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
@@ -209,7 +209,7 @@ def x_transformers(
     frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
     layout="sines, then cosines; with cos_first, cosines come first",
     positions="the values of x: `.encode(x)`",
-    differs="the exponent reaches exactly 1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
+    differs="the last exponent is exactly -1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
     example="pf.presets.mlx(8).encode(0) -> array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)",
 )
 def mlx(

@@ -63,7 +63,7 @@ def graphmixer(out_channels: int) -> Encoding:
     frequency="base_freq^(i / (d/2 - 1)) / granularity",
     layout="sines, then cosines",
     positions="values that the caller passes: `.encode(x)`",
-    differs="the exponent reaches exactly 1; sines come first; positions are divided by granularity",
+    differs="the last exponent is exactly 1; sines come first; positions are divided by granularity",
     example="pf.presets.pyg(4, granularity=0.5).frequencies -> array([2.e+00, 2.e-04, 2.e+00, 2.e-04])",
 )
 def pyg(out_channels: int, *, base_freq: float = 1e-4, granularity: float = 1.0) -> Encoding:

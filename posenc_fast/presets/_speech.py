@@ -31,7 +31,7 @@ __all__ = [
     source="openai/whisper: whisper/model.py, sinusoids",
     frequency="max_timescale^(-i / (d/2 - 1))",
     layout="sines, then cosines",
-    differs="the exponent reaches exactly 1; sines come first",
+    differs="the last exponent is exactly -1; sines come first",
     also="Hugging Face Whisper and Qwen2.5-Omni SinusoidsPositionEmbedding, WeNet WhisperPositionalEncoding, OpenNMT-py"
     " SinusoidalConcat, Pegasus-X (max_scale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions descend to 0)",
     example="pf.presets.whisper(6).frequencies -> array([1.e+00, 1.e-02, 1.e-04, 1.e+00, 1.e-02, 1.e-04])",
@@ -47,7 +47,7 @@ def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Preci
     frequency="max_period^(-i / (d//2 - 1))",
     layout="cosines, then sines",
     odd="zero column at the end",
-    differs="the exponent reaches exactly 1; cosines come first",
+    differs="the last exponent is exactly -1; cosines come first",
     also="audiocraft create_sin_embedding (it divides positions by float32 periods)",
     example="pf.presets.musicgen(5).encode(0) -> array([1., 1., 0., 0., 0.], dtype=float32)",
 )

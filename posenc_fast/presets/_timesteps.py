@@ -113,7 +113,7 @@ def flux_timesteps(
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
     odd="zero column at the end",
-    differs="the exponent reaches exactly 1; sines come first",
+    differs="the last exponent is exactly -1; sines come first",
     also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
     example="pf.presets.ddpm(5).encode(0) -> array([0., 0., 1., 1., 0.], dtype=float32)",
 )
@@ -131,7 +131,7 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Pre
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
     odd="one column less than requested",
-    differs="the exponent reaches exactly 1; sines come first",
+    differs="the last exponent is exactly -1; sines come first",
     example="pf.presets.denoising_diffusion_pytorch(5).d_model -> 4",
 )
 def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -145,7 +145,7 @@ def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies
     frequency="max_positions^(-i / (d/2 - endpoint))",
     layout="cosines, then sines",
     positions="timesteps or noise labels: `.encode(t)`",
-    differs="cosines come first; endpoint=True lets the exponent reach exactly 1",
+    differs="cosines come first; with endpoint=True, the last exponent is exactly -1",
     example="pf.presets.edm(4, endpoint=True).frequencies -> array([1.e+00, 1.e-04, 1.e+00, 1.e-04])",
 )
 def edm(
@@ -184,7 +184,7 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     layout="sines, then cosines",
     positions="times: `.encode(t)`; in float32, the source rounds scale * t; to match it, encode the rounded product"
     " with scale=1",
-    differs="the exponent reaches exactly 1; positions are multiplied by 1000",
+    differs="the last exponent is exactly -1; positions are multiplied by 1000",
     example="pf.presets.qwen_omni_timesteps(4).frequencies -> array([1.e+03, 1.e-01, 1.e+03, 1.e-01])",
 )
 def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
@@ -226,7 +226,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
     odd="always even: 8 * embed_dim columns",
-    differs="frequencies ascend; four axes",
+    differs="frequencies ascend; positions have four axes",
     axes="4",
     example="pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape -> (64,)",
 )

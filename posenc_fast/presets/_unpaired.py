@@ -58,7 +58,7 @@ def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
     frequency="scale * (i / (d/2))^0.0001",
     layout="sines, then cosines",
     positions="noise levels in [0, 1]",
-    differs="base and exponent are swapped, so that all frequencies but the first, 0, are nearly one",
+    differs="base and exponent are swapped, so that the first frequency is 0, and all others are nearly equal to scale",
     example="pf.presets.wavegrad_swapped(6, scale=1.0).frequencies[:3].round(4) -> array([0.    , 0.9999, 1.    ])",
 )
 def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
