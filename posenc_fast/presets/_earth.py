@@ -74,7 +74,8 @@ def gencast(num_frequencies: int = 32, *, base_period: float = 16.0) -> Encoding
     " of longitude",
     layout="sine and cosine of the year, sine and cosine of the day",
     positions="(seconds since 1970 in UTC, longitude in degrees): `.encode(np.stack([seconds, longitude], -1))`; the source"
-    " rounds the progress to float32, which changes sine and cosine by up to 4e-7, and stores it as a separate variable",
+    " rounds the fractions of year and day to float32, which changes sine and cosine by up to 4e-7, and stores the"
+    " fractions as separate variables",
     odd="always 4 columns",
     differs="periods are exact; the angle of the day is a sum over both axes, time and longitude",
     also="GenCast and WeatherNext",

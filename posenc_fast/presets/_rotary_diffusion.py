@@ -330,7 +330,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     if d % (2 * count) or index >= count:
         raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} below heads={count}")
     by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
-    # a row for each pair of all heads, a column for each axis; a pair reads one axis, the other columns are 0
+    # a row for each pair of all heads, a column for each axis; a pair uses one axis, the other columns are 0
     frequencies = np.zeros((d // 2, axes))
     frequencies[np.arange(d // 2), axis_of_pair] = by_pair
     # each head has the next pairs
@@ -436,7 +436,7 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row / scale, column / scale), with scale 2 if both sides have 480 to 854 pixels, else 3.16:"
-    " `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has one axis (`roformer`)",
+    " `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has positions of one axis, as in `roformer`",
     differs="positions have three axes, and are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
@@ -469,7 +469,7 @@ def minimax_h3(
     source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
     frequency="theta^(-2i/D), D = head_dim / 2",
     pairs="values D/2 apart, among the first D values of a head",
-    positions="the token's index from 0; global tokens before the audio count too",
+    positions="the token's index from 0; global tokens before the audio are counted too",
     differs="pairs are not adjacent values; the rest of a head does not rotate",
     also="Stable Audio 3, MiniMax-Music (each with its own rotary width)",
 )

@@ -173,7 +173,7 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     source="SalesforceAIResearch/uni2ts: src/uni2ts/module/position/attn_projection.py, QueryKeyProjection",
     frequency="10000^(-2i/D), D = head_dim/2",
     pairs="adjacent values, in the first half of a head",
-    positions="index of the patch in its series (time_id), from 0",
+    positions="the patch's index in its series (time_id), from 0",
     differs="the second half of a head does not rotate",
 )
 def moirai(head_dim: int = 64) -> Rotary:
