@@ -38,12 +38,13 @@ In the formulas, $d$ is the number of columns, $i$ counts frequencies and $c$ co
 radians per unit of position. "The paper" is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
 Each entry has some of these facts:
 
-- *columns*: order of the columns. Columns "in turn" alternate.
+- *columns*: order of the columns.
 - *positions*: positions to pass, also columns and rows of zeros that an `Encoding` cannot express. `mask_positions`,
   `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
-- *odd widths*: result for an odd number of columns.
+- *odd widths*: result for an odd number of columns. "Crop" means that columns beyond the width are left out.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
-  functions of `posenc_fast.presets.positions` compute these positions.
+  axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these positions.
+- *axes of a position*: number of coordinates of a position.
 - *also*: other programs with the same encoding.
 
 <!-- written by make_presets.py -->
@@ -212,7 +213,8 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     yield f"- {'pairs' if facts.rotary else 'columns'}: {coded(facts.layout)}"
     yield f"- differs from {'RoFormer' if facts.rotary else 'the paper'}: {coded(facts.differs)}"
     if facts.axes != "1":
-        yield f"- axes of a position: {coded(facts.axes)}"
+        axes = f"`{facts.axes}`" if facts.axes in arguments else facts.axes
+        yield f"- axes of a position: {axes}"
     yield f"- positions: {coded(facts.positions)}"
     yield f"- odd widths: {coded(facts.odd)}"
     yield f"- source: {lists.linked(facts.source)}"

@@ -68,6 +68,7 @@ The entries use these terms:
 - rotated width, base: `from_config` reads the first of these keys that the config has. Numbers in parentheses are
   defaults.
 - If only a part of a head rotates, it is the first part, unless the entry names another part.
+- axes: the coordinates of a position, and the axis that each pair uses.
 """
 
 NONE = """\
@@ -130,6 +131,21 @@ print(rotated.shape)
 """
 
 
+# the axis of each pair, by the rule in models.txt. COUNTS: default numbers of pairs of the axes
+ORDERS = {
+    "axial": "the first half of the pairs uses the row, the second half the column",
+    "axial_columns": "the first half of the pairs uses the column, the second half the row",
+    "axial_alternating": "pairs alternate between column and row",
+    "axial_rows_alternating": "pairs alternate between row and column",
+    "alternating": "pairs alternate between row and column",
+    "axial_three": "each axis uses a third of the pairs, one after the other",
+    "contiguous": "the axes use COUNTS successive pairs by default",
+    "interleaved": "pairs alternate between the axes, which have COUNTS pairs by default",
+    "ernie": "pairs first alternate between row and column, and then use t; the default sections are COUNTS",
+    "atoms": "the axes use successive pairs, and the remaining pairs do not rotate",
+}
+
+
 def ticked(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
@@ -161,15 +177,22 @@ def width(row: Row, types: list[Row]) -> str:
 
 
 def part(row: Row, types: list[Row]) -> str:
-    keys = ticked(dict.fromkeys([*row.dims, *row.factor_keys]))
+    """Return the part of the width that rotates: its keys and defaults."""
     factors = {one.model: one.factor for one in types if one.factor is not None}
-    return f"; {keys} of it ({grouped(factors)})" if factors and keys else ""
+    fractions = ticked(key for key in row.factor_keys if key not in row.dims)
+    keys = [*(f"`{key}` values" for key in row.dims), *([f"the fraction {fractions}"] if fractions else [])]
+    if not factors or not keys:
+        return ""
+    default = f"{row.default_dim} values" if row.default_dim else grouped(factors)
+    groups = {name: group.factor for name, group in row.groups.items() if group.factor is not None}
+    default += "".join(f"; {number(factor)} in {name} layers" for name, factor in groups.items())
+    return f"; rotated part: {' or '.join(keys)} (default: {default})"
 
 
 def bases(row: Row, types: list[Row]) -> str:
     if row.groups:
         return "; ".join(
-            f"{name}: {ticked(group.base_keys)}{' ' if group.base_keys else ''}({number(group.base)})"
+            f"{f'{ticked(group.base_keys)} ({number(group.base)})' if group.base_keys else number(group.base)} in {name} layers"
             for name, group in row.groups.items()
         )
     defaults = grouped({one.model: one.base for one in types})
@@ -179,7 +202,7 @@ def bases(row: Row, types: list[Row]) -> str:
 def notes(row: Row) -> str:
     result = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
-        result.append(f"{row.switch[1]} if `{row.switch[0]}` is false")
+        result.append(f"the layout is `{row.switch[1]}` if `{row.switch[0]}` is false")
     result += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
     result += [row.note] if row.note else []
     return "; ".join(result)
@@ -188,9 +211,9 @@ def notes(row: Row) -> str:
 def axes(row: Row) -> str:
     if row.sections is None:
         return ""
-    counts = row.sections.default
-    words = row.sections.rule.replace("_", " ")
-    return f"{row.sections.axes}, {words}" + (f" {list(counts)}" if counts else "")
+    counts = row.sections.default or ()
+    listed = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}" if counts else ""
+    return f"{row.sections.axes}; {ORDERS[row.sections.rule].replace('COUNTS', listed)}"
 
 
 def linked(source: str) -> str:
@@ -211,7 +234,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
     yield f"{ticked(models)}\n"
     rotated = "" if row.rotated == "the head" else f"; {row.rotated}"
     facts = {
-        "pairs": row.layout,
+        "pairs": f"`{row.layout}`",
         "rotated width": width(row, types) + part(row, types) + rotated,
         "base": bases(row, types),
         "axes": axes(row),
@@ -239,7 +262,7 @@ def page() -> str:
     for model, parts in table.parts().items():
         composites.setdefault(tuple(parts.items()), []).append(model)
     for items, models in sorted(composites.items(), key=lambda one: (len(one[0]), sorted(one[1]))):
-        keys = " or ".join(f"`{key}`" for key, _ in items) + (", pass one of them" if len(items) > 1 else "")
+        keys = " or ".join(f"`{key}`" for key, _ in items) + ("; pass one of them" if len(items) > 1 else "")
         lines.append(f"### {', '.join(sorted(models))}\n\n- part: {keys}")
         defaults = dict.fromkeys(default for _, default in items if default)
         if defaults:

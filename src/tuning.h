@@ -44,14 +44,14 @@ enum {
 
 /* Ways to write rows, with the reason for each. */
 #define POSENC_STORES(X)                                                                     \
-    X(FITS, "through the cache: it may still be there when it is read")                      \
+    X(FITS, "through the cache: the result may still be there when it is read")              \
     X(PAST, "past the cache")                                                                \
-    X(FRESH, "through the cache: the system has just cleared its pages there")               \
-    X(NARROW, "through the cache: too many lines are shared by two rows")                    \
+    X(FRESH, "through the cache: the system has just cleared the pages of the result there") \
+    X(NARROW, "through the cache: two rows would share too many cache lines")                \
     X(SLOW, "through the cache: rows of any positions take longer to compute than to write") \
-    X(IN_PLACE, "through the cache: what is added to is there when it is written")           \
+    X(IN_PLACE, "through the cache: the array that is added to was read into the cache")     \
     X(WIDE, "through the cache: sums in float64 take longer to compute than to write")       \
-    X(AT_ONCE, "through the cache: rows of one float32 batch are added as they are made")
+    X(AT_ONCE, "through the cache: rows of one float32 batch are added as they are computed")
 #define POSENC_NAME(name, reason) POSENC_##name,
 #define POSENC_REASON(name, reason) reason,
 enum { POSENC_STORES(POSENC_NAME) POSENC_STORES_COUNT };

@@ -128,15 +128,16 @@ static inline const posenc_fast_api *posenc_fast_import(void)
     if (api == NULL) {
         PyErr_Clear();
         PyErr_Format(PyExc_ImportError,
-                     "this program needs posenc_fast with version %d.%d of its C interface, but the one here has none: "
-                     "install a later one",
+                     "this program needs posenc_fast with version %d.%d of its C interface, but the installed one has "
+                     "none: install a later version",
                      POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR);
     } else if (api->major != POSENC_FAST_API_MAJOR || api->size < sizeof *api) {
         PyErr_Format(PyExc_ImportError,
-                     "this program needs posenc_fast with version %d.%d of its C interface, but the one here has %u.%u: %s",
+                     "this program needs posenc_fast with version %d.%d of its C interface, but the installed one has "
+                     "%u.%u: %s",
                      POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR, (unsigned)api->major, (unsigned)api->minor,
                      api->major > POSENC_FAST_API_MAJOR ? "compile the program again with its posenc_fast.h"
-                                                        : "install a later one");
+                                                        : "install a later version");
         api = NULL;
     }
     Py_DECREF(kernel);

@@ -1,4 +1,4 @@
-"""Presets of grids of any number of axes, and of video: positions are (z, y, x), time or depth first."""
+"""Presets of video and grids with any number of axes: positions are (z, y, x), time or depth first."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_3d_sincos_pos_embed",
-    frequency="of time 10000^(-8i/d) / temporal_interpolation_scale,"
-    " of space 10000^(-16i/(3d)) / spatial_interpolation_scale",
-    layout="time (d/4 columns), x (3d/8), y (3d/8): sines, then cosines",
-    positions="(t, y, x), frames and cells",
-    odd="ValueError unless 16 divides it",
-    differs="three axes of unequal width",
+    frequency="10000^(-8i/d) / temporal_interpolation_scale for time, 10000^(-16i/(3d)) / spatial_interpolation_scale"
+    " for space",
+    layout="d/4 columns of time, 3d/8 of x and 3d/8 of y; for each axis sines, then cosines",
+    positions="(t, y, x): indices of frame, row and column",
+    odd="ValueError unless 16 divides the width",
+    differs="positions have three axes with different numbers of columns",
     axes="3",
     example="pf.presets.diffusers_3d(16).encode([0, 0, 0])"
     " -> array([0., 0., 1., 1., 0., 0., 0., 1., 1., 1., 0., 0., 0., 1., 1., 1.],\n      dtype=float32)",
@@ -49,10 +49,10 @@ def diffusers_3d(
 @preset(
     source="lucidrains/vit-pytorch: vit_pytorch/simple_vit_3d.py, posemb_sincos_3d",
     frequency="temperature^(-i / (d//6 - 1))",
-    layout="x: sines, then cosines; y and z: the same",
-    positions="(z, y, x), frames and cells",
-    odd="zero columns at the end for the remainder of d / 6",
-    differs="three axes, x first; the exponent reaches exactly 1",
+    layout="sines of x, cosines of x, then the same for y, then for z",
+    positions="(z, y, x): indices of frame, row and column",
+    odd="zero columns at the end, as many as the remainder of d / 6",
+    differs="positions have three axes; the columns of x come first; the last exponent is exactly -1",
     axes="3",
     example="pf.presets.simple_vit_3d(7).encode([0, 0, 0]) -> array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)",
 )
@@ -66,11 +66,11 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
 @preset(
     source="tatp22/multidim-positional-encoding: positional_encodings/torch_encodings.py, PositionalEncoding1D to 3D",
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
-    layout="for each axis: sine and cosine in turn",
+    layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="crop: the first columns of the next width that divides",
-    differs="an encoding of each axis, side by side; an odd width has the frequencies of the even one",
-    also="Summer adds them to its input: `x + rows`",
+    odd="crop: the first columns of the next width that 2 * ndim divides",
+    differs="the columns are divided among the axes; an odd width has the frequencies of the next even width",
+    also="Summer adds the rows to its input: `x + rows`",
     axes="ndim",
     example="pf.presets.tatp22(6, 2).encode([0, 0]) -> array([0., 1., 0., 1., 0., 1.], dtype=float32)",
 )
@@ -87,10 +87,10 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") ->
 @preset(
     source="Project-MONAI/MONAI: monai/networks/blocks/pos_embed_utils.py, build_sincos_position_embedding",
     frequency="temperature^(-2i/n), n = d / spatial_dims",
-    layout="x: sines, then cosines; y, and depth in 3-D: the same",
+    layout="sines of x, cosines of x, then the same for y, and for depth if spatial_dims=3",
     positions="(y, x), or (y, x, depth)",
-    odd="ValueError unless 2 spatial_dims divides it",
-    differs="two or three axes, x first",
+    odd="ValueError unless 2 * spatial_dims divides the width",
+    differs="positions have two or three axes; the columns of x come first",
     axes="2 or 3",
     example="pf.presets.monai(6).encode([0, 1, 0]).round(2)"
     " -> array([0.84, 0.54, 0.  , 1.  , 0.  , 1.  ], dtype=float32)",
@@ -109,9 +109,10 @@ def monai(
 @preset(
     source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal2dPositionEncoder",
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for each axis",
-    layout="y: sines, then cosines; x: the same, cut off if 4 does not divide the width",
-    positions="(y, x), the cells of a grid; for other sizes of the grid the source interpolates the table",
-    differs="two axes, y first",
+    layout="sines of y, cosines of y, sines of x, cosines of x; the last columns are cut off if 4 does not divide the"
+    " width",
+    positions="(y, x): row and column of a grid cell; for other sizes of the grid, the source interpolates the table",
+    differs="positions have two axes; the columns of y come first",
     axes="2",
     example="pf.presets.fairseq2_2d(6).encode([0, 0]) -> array([0., 0., 1., 1., 0., 0.], dtype=float32)",
 )
@@ -124,9 +125,9 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
 @preset(
     source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal3dPositionEncoder",
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for depth, 2 ceil(d/8) for y and x; 2 ceil(d/6) with uniform_power",
-    layout="depth: sines, then cosines; y and x: the same, cut off at the width",
-    positions="(depth, y, x); for other sizes of the grid the source interpolates the table",
-    differs="three axes, the first with half of the columns",
+    layout="sines of depth, cosines of depth, then the same for y, then for x; columns beyond the width are cut off",
+    positions="(depth, y, x); for other sizes of the grid, the source interpolates the table",
+    differs="positions have three axes; the first axis has half of the columns, or a third with uniform_power",
     axes="3",
     example="pf.presets.fairseq2_3d(8).encode([0, 0, 0]) -> array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)",
 )
@@ -148,7 +149,7 @@ def _fairseq2(d: int, pairs: Sequence[int]) -> Encoding:
     layout="for each axis: sines, then cosines",
     positions="0, 1, .. on each axis",
     odd="zero columns at the end",
-    differs="an encoding of each axis, side by side; the exponent reaches exactly 1",
+    differs="the columns are divided among the axes; the last exponent is exactly -1",
     also="add_timing_signals_given_positions of the same file",
     axes="ndim",
     by_width=False,

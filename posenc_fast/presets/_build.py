@@ -147,7 +147,7 @@ def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Functi
 
 
 def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
-    """Return encodings of one axis side by side. ``axes`` names the axis that each reads."""
+    """Join the columns of encodings of one axis. ``axes`` contains the axis that each encoding uses."""
     return join(parts, axes=list(axes))
 
 

@@ -22,11 +22,11 @@ __all__ = [
 @preset(
     source="facebookresearch/detr: models/position_encoding.py, PositionEmbeddingSine",
     frequency="temperature^(-2i/n), n = num_pos_feats",
-    layout="y: sine and cosine in turn; x: the same",
-    positions="`.encode(mask_coordinates(mask, normalize=True))`, or normalize=False: cells counted from 1; the source"
-    " divides positions by float32 periods and has channels first",
-    odd="ValueError; 2 num_pos_feats columns",
-    differs="two axes, y first; positions are normalised to (0, 2 pi]",
+    layout="alternating sines and cosines of y, then of x",
+    positions="`.encode(mask_coordinates(mask, normalize=True))`, or with normalize=False: row and column of a cell,"
+    " counted from 1; the source divides positions by float32 periods and puts the channels before rows and columns",
+    odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
+    differs="positions have two axes; the columns of y come first; positions are normalised to (0, 2 pi]",
     also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (offset);"
     " Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
     axes="2",
@@ -43,10 +43,10 @@ def detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
 @preset(
     source="fundamentalvision/Deformable-DETR: models/position_encoding.py, PositionEmbeddingSine",
     frequency="temperature^(-2i/n), n = num_pos_feats",
-    layout="y: sine and cosine in turn; x: the same",
-    positions="`.encode(mask_coordinates(mask, offset=-0.5))`; the source has channels first",
-    odd="ValueError; 2 num_pos_feats columns",
-    differs="as `detr`, with positions at the centres of the cells",
+    layout="alternating sines and cosines of y, then of x",
+    positions="`.encode(mask_coordinates(mask, offset=-0.5))`; the source puts the channels before rows and columns",
+    odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
+    differs="like `detr`, but with positions at the centres of the cells",
     also="Grounding DINO, RT-DETR's encoder, Hugging Face DeformableDetrSinePositionEmbedding",
     axes="2",
     example="pf.presets.deformable_detr(64) == pf.presets.detr(64) -> True",
@@ -59,10 +59,10 @@ def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) ->
 @preset(
     source="huggingface/transformers: models/dab_detr, DabDetrSinePositionEmbedding",
     frequency="temperature^(-2i/n), n = num_pos_feats, with a temperature for each axis",
-    layout="y: sine and cosine in turn; x: the same",
-    positions="`.encode(mask_coordinates(mask))`; the source has channels first",
-    odd="ValueError; 2 num_pos_feats columns",
-    differs="as `detr`, with a base of 20",
+    layout="alternating sines and cosines of y, then of x",
+    positions="`.encode(mask_coordinates(mask))`; the source puts the channels before rows and columns",
+    odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
+    differs="like `detr`, but with base 20",
     axes="2",
     example="pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4) -> array([1.    , 0.2236])",
 )
@@ -79,11 +79,11 @@ def dab_detr(
 @preset(
     source="huggingface/transformers: models/dab_detr, encode_sinusoidal_position_embedding",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="y, x, width, height: sine and cosine in turn",
+    layout="alternating sines and cosines of y, then of x, width and height",
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
-    odd="ValueError; 4 num_pos_feats columns",
-    differs="four axes, y first; positions are multiplied by 2 pi",
-    also="Conditional DETR and Grounding DINO (of two coordinates: the first 2 num_pos_feats columns)",
+    odd="ValueError if num_pos_feats is odd; the encoding has 4 * num_pos_feats columns",
+    differs="positions have four axes; the columns of y come first; positions are multiplied by 2 pi",
+    also="Conditional DETR and Grounding DINO (for two coordinates: the first 2 num_pos_feats columns)",
     axes="4",
     example="pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
     " -> array([0., 1., 1., 0., 0., 1., 0., 1.], dtype=float32)",
@@ -99,10 +99,10 @@ def dab_detr_boxes(num_pos_feats: int = 128, *, temperature: float = 10000.0) ->
 @preset(
     source="fundamentalvision/Deformable-DETR: models/deformable_transformer.py, get_proposal_pos_embed",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="x, y, width, height: sine and cosine in turn",
+    layout="alternating sines and cosines of x, then of y, width and height",
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
-    odd="ValueError; 4 num_pos_feats columns",
-    differs="four axes, x first; positions are multiplied by 2 pi",
+    odd="ValueError if num_pos_feats is odd; the encoding has 4 * num_pos_feats columns",
+    differs="positions have four axes; the columns of x come first; positions are multiplied by 2 pi",
     axes="4",
     example="pf.presets.deformable_detr_proposals(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
     " -> array([1., 0., 0., 1., 0., 1., 0., 1.], dtype=float32)",
@@ -116,10 +116,10 @@ def deformable_detr_proposals(num_pos_feats: int = 128, *, temperature: float = 
 @preset(
     source="megvii-research/PETR: projects/mmdet3d_plugin/models/dense_heads/petr_head.py, pos2posemb3d",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="y, x, z: sine and cosine in turn",
+    layout="alternating sines and cosines of y, then of x and z",
     positions="points (x, y, z) in [0, 1]: `.encode(points)`",
-    odd="ValueError; 3 num_pos_feats columns",
-    differs="three axes, y first; positions are multiplied by 2 pi",
+    odd="ValueError if num_pos_feats is odd; the encoding has 3 * num_pos_feats columns",
+    differs="positions have three axes; the columns of y come first; positions are multiplied by 2 pi",
     also="PETRv2; StreamPETR models/utils/positional_encoding.py, pos2posemb3d",
     axes="3",
     example="pf.presets.petr(2).encode([0.25, 0.0, 0.5]).round(6)"
@@ -133,7 +133,7 @@ def petr(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
 @preset(
     source="exiawsh/StreamPETR: projects/mmdet3d_plugin/models/utils/positional_encoding.py, pos2posemb1d",
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     positions="times: `.encode(t)`",
     odd="ValueError",
     differs="positions are multiplied by 2 pi",

@@ -39,10 +39,11 @@ __all__ = [
     source="microsoft/aurora: aurora/model/fourier.py, FourierExpansion",
     frequency="2 pi / lower * (upper / lower)^(-i / (d/2 - 1))",
     layout="sines, then cosines",
-    positions="latitudes and longitudes in degrees: `.encode(x)`; levels in hPa with lower=0.01, upper=1e5; lead times in"
-    " hours with lower=1/60 (later 2), upper=504; times in hours since 1970 with lower=1, upper=8766; areas of patches in"
-    " square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; computed in float64",
-    differs="wavelengths from exactly lower to exactly upper",
+    positions="latitudes and longitudes in degrees: `.encode(x)`; levels in hPa with lower=0.01, upper=1e5; lead"
+    " times in hours with lower=1/60 (later 2), upper=504; times in hours since 1970 with lower=1, upper=8766; areas"
+    " of patches in square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; the source computes"
+    " in float64",
+    differs="wavelengths range from exactly lower to exactly upper",
     example="pf.presets.aurora(4).wavelengths.round(6) -> array([1.0e-02, 7.2e+02, 1.0e-02, 7.2e+02])",
 )
 def aurora(d: int, *, lower: float = 0.01, upper: float = 720.0) -> Encoding:
@@ -56,8 +57,8 @@ def aurora(d: int, *, lower: float = 0.01, upper: float = 720.0) -> Encoding:
     frequency="2 pi (i + 1) / base_period",
     layout="cosines, then sines",
     positions="logarithms of noise levels: `.encode(np.log(sigma))`",
-    odd="2 columns for each frequency",
-    differs="whole multiples of one frequency; cosines come first",
+    odd="always even: 2 columns for each frequency",
+    differs="frequencies are integer multiples of one frequency; cosines come first",
     also="WeatherNext weathernext/utils/model_utils.py",
     example="pf.presets.gencast(2).wavelengths -> array([16.,  8., 16.,  8.])",
 )
@@ -69,19 +70,21 @@ def gencast(num_frequencies: int = 32, *, base_period: float = 16.0) -> Encoding
 
 @preset(
     source="google-deepmind/graphcast: graphcast/data_utils.py, get_year_progress and get_day_progress",
-    frequency="one turn in 365.24219 days; and one in a day plus one in 360 degrees of longitude",
-    layout="sine and cosine of the year; sine and cosine of the day",
+    frequency="for the year, one turn in 365.24219 days; for the day, one turn in a day plus one turn in 360 degrees"
+    " of longitude",
+    layout="sine and cosine of the year, sine and cosine of the day",
     positions="(seconds since 1970 in UTC, longitude in degrees): `.encode(np.stack([seconds, longitude], -1))`; the source"
-    " rounds the progress to float32, which changes sine and cosine by up to 4e-7, and stores it as a separate variable",
-    odd="4 columns",
-    differs="exact periods; the local day is the sum of two axes, time and longitude",
+    " rounds the fractions of year and day to float32, which changes sine and cosine by up to 4e-7, and stores the"
+    " fractions as separate variables",
+    odd="always 4 columns",
+    differs="periods are exact; the angle of the day is a sum over both axes, time and longitude",
     also="GenCast and WeatherNext",
     axes="2",
     example="pf.presets.graphcast().encode([43200.0, 180.0]).round(4)"
     " -> array([0.0086, 1.    , 0.    , 1.    ], dtype=float32)",
 )
 def graphcast() -> Encoding:
-    """Progress of the year and of the day in GraphCast."""
+    """Encoding of the time of year and of the day in GraphCast."""
     day = 86400
     periods = periodic([day * Fraction("365.24219"), day, 360])
     return Encoding._of(
@@ -92,10 +95,11 @@ def graphcast() -> Encoding:
 @preset(
     source="nasaharvest/galileo: single_file_galileo.py, get_2d_sincos_pos_embed_with_resolution",
     frequency="10000^(-i/d)",
-    layout="x: sines, then cosines; y: the same",
-    positions="(y, x), the cells of a grid times their side in units of 10 m: `.encode(cells * input_res * patch_size / 10)`",
-    odd="ValueError unless 4 divides it",
-    differs="two axes, x first; an extra division keeps exponents below 1/4",
+    layout="sines of x, cosines of x, sines of y, cosines of y",
+    positions="(y, x): row and column of a grid cell, times the side of a cell in units of 10 m: `.encode(cells *"
+    " input_res * patch_size / 10)`",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes; the columns of x come first; exponents stay below 1/4",
     axes="2",
     example="pf.presets.galileo(8).frequencies[[0, 1], 1].round(4) -> array([1.    , 0.3162])",
 )
@@ -109,9 +113,9 @@ def galileo(embed_dim: int) -> Encoding:
 @preset(
     source="nasaharvest/galileo: single_file_galileo.py, get_month_encoding_table",
     frequency="one turn in 12 months, for all columns",
-    layout="sines, all the same; then cosines",
+    layout="equal sines, then equal cosines",
     positions="months from 0 to 11: `.table(12)`",
-    differs="one frequency",
+    differs="all columns have the same frequency",
     also="Presto get_month_encoding_table",
     # not by_width: all columns are equal, so `identify` could not tell the period from rounded tables
     by_width=False,
@@ -125,9 +129,9 @@ def galileo_months(embed_dim: int) -> Encoding:
 @preset(
     source="Clay-foundation/model: utils, posemb_sincos_2d_with_gsd",
     frequency="gsd * temperature^(-2i / ((d/4 - 1) d))",
-    layout="x: sines, then cosines; y: the same",
-    positions="(y, x), the cells of a grid",
-    odd="ValueError unless 4 divides it",
+    layout="sines of x, cosines of x, sines of y, cosines of y",
+    positions="(y, x): row and column of a grid cell",
+    odd="ValueError unless 4 divides the width",
     differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
     also="torchgeo",
     axes="2",
@@ -145,10 +149,10 @@ def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encodin
 @preset(
     source="sustainlab-group/SatMAE: models_mae_temporal.py, get_1d_sincos_pos_embed_from_grid of year, month and hour",
     frequency="10000^(-2i/d)",
-    layout="year: sines, then cosines; month and hour: the same",
+    layout="sines of the year, cosines of the year, then the same for the month, then for the hour",
     positions="(year, month, hour) as the data set counts them",
-    odd="ValueError; 3 embed_dim columns",
-    differs="three calendar numbers, side by side; computed in float64",
+    odd="ValueError if embed_dim is odd; the encoding has 3 * embed_dim columns",
+    differs="the columns are divided among three calendar numbers; the source computes in float64",
     axes="3",
     by_width=False,
     example="pf.presets.satmae_temporal(4).encode([18, 5, 11]).shape -> (12,)",
@@ -164,8 +168,8 @@ def satmae_temporal(embed_dim: int = 128) -> Encoding:
     frequency="one turn in 360 degrees of longitude, and in 180 degrees of latitude",
     layout="sines of longitude and latitude, then their cosines",
     positions="(longitude, latitude) in degrees: `.encode(lonlat)`; the source divides them by 180 and by 90 first",
-    odd="4 columns",
-    differs="two axes of one exact period each",
+    odd="always 4 columns",
+    differs="positions have two axes; each axis has one frequency, with an exact period",
     also="Sphere2Vec and TorchSpatial AodhaSpatialRelationEncoder (wrap), SINR encode_loc",
     axes="2",
     example="pf.presets.geo_prior().encode([90.0, 45.0]) -> array([1., 1., 0., 0.], dtype=float32)",
@@ -178,10 +182,10 @@ def geo_prior() -> Encoding:
 @preset(
     source="microsoft/satclip: satclip/positional_encoding/wrap.py, Wrap",
     frequency="one turn in 360 degrees of longitude or latitude",
-    layout="longitude: cosine and sine; latitude: the same",
+    layout="cosine and sine of the longitude, cosine and sine of the latitude",
     positions="(longitude, latitude) in degrees: `.encode(lonlat)`",
-    odd="4 columns",
-    differs="two axes of one exact period; cosines come first",
+    odd="always 4 columns",
+    differs="positions have two axes; both have the same frequency, with an exact period; cosines come first",
     axes="2",
     example="pf.presets.satclip_wrap().encode([90.0, 180.0]) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
 )
@@ -194,9 +198,9 @@ def satclip_wrap() -> Encoding:
     source="gengchenmai/space2vec: SpatialRelationEncoder.py, TheoryGridCellSpatialRelationEncoder",
     frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, along unit vectors at 0, 120 and 240 degrees",
     layout="for each frequency: sine and cosine along each of the three vectors",
-    positions="(x, y): `.encode(xy)`; computed in float64",
-    odd="6 columns for each frequency",
-    differs="three directions in the plane; the exponent reaches exactly 1",
+    positions="(x, y): `.encode(xy)`; the source computes in float64",
+    odd="always even: 6 columns for each frequency",
+    differs="positions are projected onto three directions in the plane; the last exponent is exactly -1",
     also="SatCLIP and Sphere2Vec Theory",
     axes="2",
     example="pf.presets.space2vec_theory(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"
@@ -212,10 +216,10 @@ def space2vec_theory(frequency_num: int = 16, *, max_radius: float = 10000.0, mi
 @preset(
     source="gengchenmai/space2vec: SpatialRelationEncoder.py, GridCellSpatialRelationEncoder",
     frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius",
-    layout="x: sine and cosine in turn; y: the same",
-    positions="(x, y): `.encode(xy)`; computed in float64",
-    odd="4 columns for each frequency",
-    differs="two axes; the exponent reaches exactly 1",
+    layout="alternating sines and cosines of x, then of y",
+    positions="(x, y): `.encode(xy)`; the source computes in float64",
+    odd="always even: 4 columns for each frequency",
+    differs="positions have two axes; the last exponent is exactly -1",
     also="SatCLIP and Sphere2Vec GridCell",
     axes="2",
     example="pf.presets.space2vec_grid(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"
@@ -237,7 +241,7 @@ def _radii(frequency_num: int, max_radius: float, min_radius: float) -> Schedule
     frequency="2 pi * sigma^(i/m)",
     layout="for each axis: cosines, then sines",
     positions="coordinates: `.encode(x)`",
-    odd="2 columns for each frequency of each axis",
+    odd="always even: 2 columns for each frequency of each axis",
     differs="frequencies ascend; cosines come first",
     also="GeoCLIP positional_encoding",
     axes="input_dims",
@@ -255,10 +259,10 @@ def geoclip_positional(sigma: float, m: int, *, input_dims: int = 2) -> Encoding
     frequency="2 pi weights[i]; weights has one row per frequency and one column per axis",
     layout="cosines, then sines",
     positions="projected longitude and latitude: `.encode(x)`",
-    odd="2 columns for each row of weights",
-    differs="frequencies are random vectors, from a checkpoint; cosines come first",
+    odd="always even: 2 columns for each row of weights",
+    differs="frequencies are random vectors from a checkpoint; cosines come first",
     also="random-fourier-features-pytorch gaussian_encoding",
-    axes="A",
+    axes="any number",
     example="pf.presets.geoclip([[0.25, 0.5]]).encode([1.0, 0.5]).round(6) -> array([-1.,  0.], dtype=float32)",
 )
 def geoclip(weights: npt.ArrayLike) -> Encoding:

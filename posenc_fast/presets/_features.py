@@ -1,4 +1,4 @@
-"""Presets of Fourier features: scenes and their points."""
+"""Presets of Fourier features: points in scenes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = [
     source="bmild/nerf: run_nerf_helpers.py, Embedder",
     frequency="2^(i max_freq_log2 / (num_freqs - 1)), or linspace(1, 2^max_freq_log2, num_freqs)",
     layout="for each frequency: sines of all axes, then their cosines",
-    positions="coordinates; the source puts them before the columns: `np.concatenate([x, rows], -1)`",
-    odd="2 columns for each frequency of each axis",
-    differs="frequencies ascend; no factor pi, which the NeRF paper has",
+    positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x, rows], -1)`",
+    odd="always even: 2 columns for each frequency of each axis",
+    differs="frequencies ascend; positions are not multiplied by pi, unlike in the NeRF paper",
     axes="input_dims",
     example="pf.presets.nerf(2, input_dims=1).frequencies -> array([1., 1., 2., 2.])",
 )
@@ -46,10 +46,10 @@ def nerf(
 @preset(
     source="google/mipnerf: internal/mip.py, pos_enc",
     frequency="2^k, k = min_deg .. max_deg - 1",
-    layout="sines: for each frequency all axes; then the cosines",
-    positions="coordinates; the source puts them before the columns: `np.concatenate([x, rows], -1)`;"
-    " integrated_pos_enc: `.encode(x, variance=cov)`, of variances or matrices",
-    odd="2 columns for each frequency of each axis",
+    layout="sines of all axes for each frequency, then the cosines in the same order",
+    positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x, rows], -1)`; for"
+    " integrated_pos_enc: `.encode(x, variance=cov)`, where cov contains variances or covariance matrices",
+    odd="always even: 2 columns for each frequency of each axis",
     differs="frequencies ascend; cosines are sines of x + pi/2",
     axes="input_dims",
     example="pf.presets.mip_nerf(0, 2, input_dims=1).frequencies -> array([1., 2., 1., 2.])",
@@ -64,10 +64,10 @@ def mip_nerf(min_deg: int = 0, max_deg: int = 16, *, input_dims: int = 3) -> Enc
 @preset(
     source="facebookresearch/pytorch3d: renderer/implicit/harmonic_embedding.py, HarmonicEmbedding",
     frequency="omega_0 * 2^i, or omega_0 * linspace(1, 2^(n - 1), n)",
-    layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="coordinates; with append_input the source puts them after the columns: `np.concatenate([rows, x], -1)`;"
-    " diag_cov: `.encode(x, variance=diag_cov)`",
-    odd="2 columns for each frequency of each axis",
+    layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
+    positions="coordinates; with append_input, the source puts the coordinates after the columns:"
+    " `np.concatenate([rows, x], -1)`; with diag_cov: `.encode(x, variance=diag_cov)`",
+    odd="always even: 2 columns for each frequency of each axis",
     differs="frequencies ascend",
     axes="input_dims",
     example="pf.presets.pytorch3d(2, omega_0=0.5, input_dims=1).frequencies -> array([0.5, 1. , 0.5, 1. ])",
@@ -84,11 +84,11 @@ def pytorch3d(
 @preset(
     source="nerfstudio-project/nerfstudio: field_components/encodings.py, NeRFEncoding",
     frequency="2 pi * 2^linspace(min_freq_exp, max_freq_exp, num_frequencies)",
-    layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="coordinates in [0, 1]; with include_input the source puts them after the columns:"
-    " `np.concatenate([rows, x], -1)`; with covs, of which the source reads the diagonal, without a factor of 2 pi:"
+    layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
+    positions="coordinates in [0, 1]; with include_input, the source puts the coordinates after the columns:"
+    " `np.concatenate([rows, x], -1)`; with covs, the source uses only the diagonal, without a factor of 2 pi:"
     " `.encode(x, variance=np.diagonal(covs, 0, -2, -1) / (2 * np.pi) ** 2)`",
-    odd="2 columns for each frequency of each axis",
+    odd="always even: 2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by 2 pi",
     axes="in_dim",
     example="pf.presets.nerfstudio(1, 2, 0.0, 1.0).wavelengths -> array([1. , 0.5, 1. , 0.5])",
@@ -107,9 +107,9 @@ def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_
 @preset(
     source="NVlabs/tiny-cuda-nn: include/tiny-cuda-nn/encodings/frequency.h, FrequencyEncoding",
     frequency="pi * 2^i",
-    layout="for each axis: sine and cosine in turn",
+    layout="for each axis: alternating sines and cosines",
     positions="coordinates; the source pads the columns with ones: `np.pad(rows, ((0, 0), (0, k)), constant_values=1)`",
-    odd="2 columns for each frequency of each axis",
+    odd="always even: 2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by pi",
     axes="input_dims",
     example="pf.presets.tiny_cuda_nn(2, input_dims=1).wavelengths -> array([2., 2., 1., 1.])",

@@ -33,10 +33,11 @@ YX, XY = (0, 1), (1, 0)
 @preset(
     source="facebookresearch/mae: util/pos_embed.py, get_2d_sincos_pos_embed",
     frequency="10000^(-4i/d)",
-    layout="x: sines, then cosines; y: the same",
-    positions="(y, x), the cells of a grid; rows of class tokens are zero, before the table",
-    odd="ValueError unless 4 divides it",
-    differs="two axes, x (the column of the cell) first although y varies slowest; computed in float64",
+    layout="sines of x, cosines of x, sines of y, cosines of y",
+    positions="(y, x): row and column of a grid cell; the source puts zero rows for class tokens before the table",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes; the columns of x come first, although the rows of the table are sorted by y"
+    " first; the source computes in float64",
     also="DiT, MoCo v3 and OmDet-Turbo (the same columns, but cells in column-major order), MONAI"
     " build_sincos_position_embedding in 2-D, Scale-MAE (positions multiplied by its resolution)",
     axes="2",
@@ -50,11 +51,11 @@ def mae(embed_dim: int) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_sincos_pos_embed",
-    frequency="base_size / (s interpolation_scale) * 10000^(-4i/d), s the side of grid_size on the axis",
-    layout="x: sines, then cosines; y: the same",
-    positions="(y, x), the cells of a grid; rows of extra tokens are zero, before the table",
-    odd="ValueError unless 4 divides it",
-    differs="as `mae`, with cells scaled to a grid of base_size",
+    frequency="base_size / (s interpolation_scale) * 10000^(-4i/d), where s is the side of grid_size on the axis",
+    layout="sines of x, cosines of x, sines of y, cosines of y",
+    positions="(y, x): row and column of a grid cell; the source puts zero rows for extra tokens before the table",
+    odd="ValueError unless 4 divides the width",
+    differs="like `mae`, but cells are scaled to a grid of base_size",
     axes="2",
     example="pf.presets.diffusers_2d(8, 32).encode([0, 2]) == pf.presets.mae(8).encode([0, 1])"
     " -> array([ True,  True,  True,  True,  True,  True,  True,  True])",
@@ -75,10 +76,11 @@ def diffusers_2d(
 @preset(
     source="google/praxis: layers/embedding_softmax.py, PositionalEmbedding2D",
     frequency="temperature^(-4i/d)",
-    layout="y: sines, then cosines; x: the same",
-    positions="(y, x) about the centre: -(height // 2), .. and -(width // 2), ..; rows of class tokens are zero",
-    odd="ValueError unless 4 divides it",
-    differs="two axes, y first",
+    layout="sines of y, cosines of y, sines of x, cosines of x",
+    positions="(y, x) relative to the centre: y from -(height // 2), x from -(width // 2); rows of class tokens are"
+    " zero",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes; the columns of y come first",
     also="Hugging Face build_2d_sinusoidal_position_embedding (RT-DETR, AIMv2, ViT-MAE; cells from 0)",
     axes="2",
     example="pf.presets.praxis_2d(4).encode([1, 0]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
@@ -92,10 +94,10 @@ def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
 @preset(
     source="lucidrains/vit-pytorch: vit_pytorch/simple_vit.py, posemb_sincos_2d",
     frequency="temperature^(-i / (d/4 - 1))",
-    layout="x: sines, then cosines; y: the same",
-    positions="(y, x), the cells of a grid",
-    odd="ValueError unless 4 divides it",
-    differs="two axes, x first; the exponent reaches exactly 1",
+    layout="sines of x, cosines of x, sines of y, cosines of y",
+    positions="(y, x): row and column of a grid cell",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes; the columns of x come first; the last exponent is exactly -1",
     also="google-research/big_vision models/vit.py posemb_sincos_2d",
     axes="2",
     example="pf.presets.simple_vit(8).frequencies[:, 1]"
@@ -112,11 +114,11 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_sincos2d_pos_embed",
     frequency="temperature^(-4i/d)",
-    layout="sines of y, sines of x, cosines of y, cosines of x; with interleave_sin_cos sines and cosines of y, then of"
-    " x; with reverse_coord x before y",
-    positions="(y, x), the cells of a grid; with reverse_coord the source has them in column-major order",
-    odd="ValueError unless 4 divides it",
-    differs="two axes; all sines before all cosines",
+    layout="sines of y, sines of x, cosines of y, cosines of x; with interleave_sin_cos, sines of y, cosines of y,"
+    " sines of x, cosines of x; with reverse_coord, x comes before y",
+    positions="(y, x): row and column of a grid cell; with reverse_coord, the source orders cells column by column",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes; all sines come before all cosines",
     axes="2",
     example="pf.presets.timm(4).encode([1, 0]).round(2) -> array([0.84, 0.  , 0.54, 1.  ], dtype=float32)",
 )
@@ -137,12 +139,13 @@ def timm(
 
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
-    frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) without in_pixels",
-    layout="sines of all frequencies of y, then of x; then the cosines",
-    positions="(y, x) from -1 to 1, or the cells without in_pixels; with include_grid the source puts them before the columns:"
-    " `np.concatenate([grid, rows], -1)`",
-    odd="4 columns for each frequency",
-    differs="two axes; frequencies ascend for pixels",
+    frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) with"
+    " in_pixels=False",
+    layout="sines of all frequencies of y, then of x; then the cosines in the same order",
+    positions="(y, x) from -1 to 1; with in_pixels=False, row and column of a grid cell; with include_grid, the"
+    " source puts the coordinates before the columns: `np.concatenate([grid, rows], -1)`",
+    odd="always even: 4 columns for each frequency",
+    differs="positions have two axes; with in_pixels, frequencies ascend",
     axes="2",
     example="pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape -> (1, 8)",
 )
@@ -169,15 +172,16 @@ def timm_fourier(
 @preset(
     source="wzlxjtu/PositionalEncoding2D: positionalembedding2d.py, positionalencoding2d",
     frequency="10000^(-4i/d)",
-    layout="x: sine and cosine in turn; y: the same",
-    positions="(y, x), the cells of a grid; the source has channels first: `np.moveaxis(rows, -1, 0)`",
-    odd="ValueError unless 4 divides it",
-    differs="two axes, x first",
+    layout="alternating sines and cosines of x, then of y",
+    positions="(y, x): row and column of a grid cell; the source puts the channels before rows and columns:"
+    " `np.moveaxis(rows, -1, 0)`",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes; the columns of x come first",
     axes="2",
     example="pf.presets.wzlxjtu(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
 def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
-    """Position encoding of images with sines and cosines in turn."""
+    """Position encoding of images, with alternating sines and cosines."""
     d = multiple(d_model, "d_model", 4, 2)
     return per_axis([sinusoids(d // 2, frequencies, _recipes.exp_of_even, layout="interleaved")] * 2, XY)
 
@@ -186,9 +190,10 @@ def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     source="zju3dv/LoFTR: src/loftr/utils/position_encoding.py, PositionEncodingSine",
     frequency="10000^(-4i/d); exp(-2i) with temp_bug_fix=False",
     layout="for each frequency: sine and cosine of x, sine and cosine of y",
-    positions="(y, x), the cells of a grid counted from 1; the source has channels first: `np.moveaxis(rows, -1, 0)`",
-    odd="ValueError unless 4 divides it",
-    differs="two axes that alternate; positions start at 1",
+    positions="(y, x): row and column of a grid cell, counted from 1; the source puts the channels before rows and"
+    " columns: `np.moveaxis(rows, -1, 0)`",
+    odd="ValueError unless 4 divides the width",
+    differs="positions have two axes, which alternate; positions start at 1",
     axes="2",
     example="pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)"
     " -> array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])",
@@ -208,12 +213,12 @@ def _loftr_base(d: int) -> float:
 @preset(
     source="huggingface/transformers: models/perceiver, generate_fourier_features",
     frequency="pi * linspace(1, resolution/2, num_bands) for each axis",
-    layout="sines of all frequencies of the first axis, then of the next; then the cosines",
-    positions="from -1 to 1 on each axis; with concat_pos the source puts them before the columns:"
+    layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
+    positions="from -1 to 1 on each axis; with concat_pos, the source puts the coordinates before the columns:"
     " `np.concatenate([grid, rows], -1)`",
-    odd="2 columns for each frequency of each axis",
+    odd="always even: 2 columns for each frequency of each axis",
     differs="frequencies are equally spaced up to about half a turn per pixel",
-    axes="A",
+    axes="any number",
     example="pf.presets.perceiver(3, max_resolution=(4, 6)).d_model -> 12",
 )
 def perceiver(num_bands: int, *, max_resolution: Sequence[int] = (224, 224)) -> Encoding:

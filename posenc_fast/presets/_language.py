@@ -42,8 +42,8 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     frequency="min_timescale * (max_timescale / min_timescale)^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=start_index)`",
-    odd="zero column",
-    differs="the exponent reaches exactly 1; min_timescale multiplies the frequencies, despite its name",
+    odd="zero column at the end",
+    differs="the last exponent is exactly -1; min_timescale multiplies the frequencies, despite its name",
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
@@ -63,11 +63,11 @@ def tensor2tensor(
     frequency="2 pi (i + 1) / length",
     layout="sines, then cosines",
     positions="0, 1, .. length - 1",
-    differs="frequencies are harmonics of the length, equally spaced",
+    differs="frequencies are the integer multiples of 2 pi / length",
     example="pf.presets.lingvo_harmonics(4, 8).wavelengths -> array([8., 4., 8., 4.])",
 )
 def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
-    """Integer harmonics of the sequence length."""
+    """Encoding of lingvo, whose frequencies are harmonics of the sequence length."""
     d, step = even(embedding_dim, "embedding_dim"), TWO_PI / count_of(length, "length", 1)
     return sinusoidal(d, frequencies=linear(d // 2, step, d // 2 * step), layout="concatenated")
 
@@ -75,8 +75,8 @@ def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
 @preset(
     source="google/flaxformer: components/embedding.py, generate_fixed_pos_embedding",
     frequency="(max_timescale / min_timescale)^(-2i/d) / min_timescale",
-    layout="the sines twice, for the rotary table of sines",
-    differs="one function in both halves; functions=('cos', 'cos') gives the table of cosines",
+    layout="all sines, then the same sines again, as in the sine table of RoPE",
+    differs="both halves of the columns are equal; functions=('cos', 'cos') returns the table of cosines",
     example="pf.presets.flaxformer_rotary(4).encode(1).round(2) -> array([0.84, 0.01, 0.84, 0.01], dtype=float32)",
 )
 def flaxformer_rotary(
@@ -86,7 +86,7 @@ def flaxformer_rotary(
     min_timescale: float = 1.0,
     max_timescale: float = 10000.0,
 ) -> Encoding:
-    """One of the two tables of flaxformer's rotary embedding."""
+    """Table of sines or of cosines for flaxformer's rotary embedding."""
     d, low = even(features, "features"), positive(min_timescale, "min_timescale")
     ratio = positive(max_timescale, "max_timescale") / low
     return sinusoids(d, base=ratio, first=1 / low, functions=functions)
@@ -96,10 +96,10 @@ def flaxformer_rotary(
     source="facebookresearch/fairseq: modules/sinusoidal_positional_embedding.py, SinusoidalPositionalEmbedding",
     frequency="10000^(-i / (d//2 - 1))",
     layout="sines, then cosines",
-    positions="padding_idx + 1, ..: `.table(n, start=padding_idx + 1)`; with padding `.encode(mask_positions(mask,"
-    " padding_idx=padding_idx))`; row padding_idx is zero: `table[padding_idx] = 0`",
-    odd="zero column",
-    differs="the exponent reaches exactly 1; sines come first; positions start after padding_idx",
+    positions="from padding_idx + 1: `.table(n, start=padding_idx + 1)`; with padding: `.encode(mask_positions(mask,"
+    " padding_idx=padding_idx))`; row padding_idx of the table is zero: `table[padding_idx] = 0`",
+    odd="zero column at the end",
+    differs="the last exponent is exactly -1; sines come first; positions start after padding_idx",
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
     " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
     example="padding_idx = 1\n"
@@ -117,8 +117,8 @@ def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=past_key_values_length)`",
-    odd="crop: one sine more",
-    differs="sines come first; computed in float64 and rounded",
+    odd="crop: one sine more than cosines",
+    differs="sines come first; the source computes in float64 and rounds the result",
     also="Pegasus, RoFormer, Informer, Autoformer and TimeSeriesTransformer of Hugging Face, CTRL positional_encoding"
     " (float32), CTranslate2's Marian converter",
     example="pf.presets.marian(5).encode(0) -> array([0., 0., 0., 1., 1.], dtype=float32)",
@@ -133,10 +133,11 @@ def marian(embedding_dim: int) -> Encoding:
     frequency="base^(-2i/d)",
     layout="sines, then cosines",
     positions="n - 1, .., 0: `.table(n, start=n - 1, step=-1)`, or `.encode(np.minimum(positions, clamp_len))`",
-    differs="sines come first; positions are distances, and descend",
-    also="XLNet relative_positional_encoding (klen down to 1 - qlen), GPT-J and CodeGen create_sinusoidal_positions,"
-    " VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding, GPT-NeoX"
-    " SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel (relative)",
+    differs="sines come first; positions are distances, in descending order",
+    also="XLNet relative_positional_encoding (positions from klen down to 1 - qlen), GPT-J and CodeGen"
+    " create_sinusoidal_positions, VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding,"
+    " GPT-NeoX SinusoidalPositionalEmbedding, GluonTS, torchscale xPos, trax SinCosPositionalEncoding, Funnel"
+    " (relative)",
     example="pf.presets.transformer_xl(4).table(2, start=1, step=-1).round(2)"
     " -> array([[0.84, 0.01, 0.54, 1.  ],\n       [0.  , 0.  , 1.  , 1.  ]], dtype=float32)",
 )
@@ -149,7 +150,7 @@ def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision =
     source="awslabs/sockeye: layers.py, get_positional_embeddings and PositionalEmbeddings",
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
-    positions="0, 1, .., the last one repeated beyond the longest length",
+    positions="0, 1, ..; beyond the longest length, the source repeats the last position",
     differs="sines come first; scale_down_positions divides all columns by sqrt(d)",
     example="pf.presets.sockeye(4, scale_down_positions=True).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
@@ -164,7 +165,7 @@ def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
     frequency="10000^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="1, 2, ..: `.table(n, start=1)`",
-    differs="the exponent reaches exactly 1; sines come first; positions start at 1",
+    differs="the last exponent is exactly -1; sines come first; positions start at 1",
     example="pf.presets.ctranslate2(4).table(1, start=1).round(2) -> array([[0.84, 0.  , 0.54, 1.  ]], dtype=float32)",
 )
 def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
@@ -175,12 +176,13 @@ def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
 @preset(
     source="huggingface/transformers: models/funnel, get_position_embeds",
     frequency="10000^(-2i/d)",
-    layout="phi: sines, sines; pi: cosines, cosines; psi: cosines, sines; omega: negative sines, cosines",
-    differs="four tables whose products are the attention; the relative variant is `transformer_xl`",
+    layout="phi: sines, then sines; pi: cosines, then cosines; psi: cosines, then sines; omega: negative sines, then"
+    " cosines",
+    differs="the attention is computed from products of four tables; for the relative variant, use `transformer_xl`",
     example='pf.presets.funnel(4, part="omega").encode(0) -> array([-0., -0.,  1.,  1.], dtype=float32)',
 )
 def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
-    """One of the four factors of the Funnel Transformer's attention."""
+    """One of the four position tables in the attention of the Funnel Transformer."""
     d = even(d_model, "d_model")
     return sinusoids(d, functions=FUNNEL[one_of(part, "part", FUNNEL)])
 
@@ -190,7 +192,7 @@ def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
     frequency="theta^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=offset)`",
-    differs="sines come first; a learned factor, initially 1 / sqrt(d)",
+    differs="sines come first; all columns are multiplied by a learned factor, initially 1 / sqrt(d)",
     example="pf.presets.x_transformers(4).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def x_transformers(
@@ -205,9 +207,9 @@ def x_transformers(
 @preset(
     source="ml-explore/mlx: python/mlx/nn/layers/positional_encoding.py, SinusoidalPositionalEncoding",
     frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
-    layout="sines, then cosines; cosines first with cos_first",
+    layout="sines, then cosines; with cos_first, cosines come first",
     positions="the values of x: `.encode(x)`",
-    differs="the exponent reaches exactly 1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
+    differs="the last exponent is exactly -1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
     example="pf.presets.mlx(8).encode(0) -> array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)",
 )
 def mlx(

@@ -26,8 +26,8 @@ __all__ = [
     frequency="2 pi weights[i]",
     layout="sines, then cosines",
     positions="noise levels: `.encode(x)`; diffusers with log=True: `.encode(np.log(x))`",
-    odd="2 columns for each weight",
-    differs="frequencies are random, from a checkpoint",
+    odd="always even: 2 columns for each weight",
+    differs="frequencies are random numbers from a checkpoint",
     also="diffusers GaussianFourierProjection, lucidrains RandomOrLearnedSinusoidalPosEmb (with x itself before the"
     " columns: `np.column_stack([x, rows])`)",
     example="pf.presets.score_sde_fourier([0.25]).encode(1).round(6) -> array([1., 0.], dtype=float32)",
@@ -42,10 +42,10 @@ def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
     frequency="2 pi weights[i]; weights has one row per frequency and one column per axis",
     layout="cosines, then sines",
     positions="noise levels: `.encode(x)`",
-    odd="2 columns for each row of weights",
-    differs="frequencies are random, from a checkpoint; cosines come first",
+    odd="always even: 2 columns for each row of weights",
+    differs="frequencies are random numbers from a checkpoint; cosines come first",
     also="NVlabs/edm FourierEmbedding (freqs), diffusers GaussianFourierProjection with flip_sin_to_cos",
-    axes="A",
+    axes="any number",
     example="pf.presets.k_diffusion_fourier([0.25]).encode(2).round(6) -> array([-1.,  0.], dtype=float32)",
 )
 def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
@@ -58,8 +58,8 @@ def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
     frequency="2 pi weights[i]",
     layout="sines, then cosines",
     positions="noise levels: `.encode(x)`",
-    odd="2 columns for each weight",
-    differs="frequencies are random, from a checkpoint; all columns are multiplied by sqrt(2)",
+    odd="always even: 2 columns for each weight",
+    differs="frequencies are random numbers from a checkpoint; all columns are multiplied by sqrt(2)",
     example="pf.presets.mp_fourier([0.25]).encode(0).round(4) -> array([0.    , 1.4142], dtype=float32)",
 )
 def mp_fourier(weights: npt.ArrayLike) -> Encoding:
@@ -72,14 +72,14 @@ def mp_fourier(weights: npt.ArrayLike) -> Encoding:
     frequency="2 pi weights[i]; weights has one row per frequency and one column per axis",
     layout="sines, then cosines",
     positions="coordinates: `.encode(x)`",
-    odd="2 columns for each row of weights",
+    odd="always even: 2 columns for each row of weights",
     differs="frequencies are random vectors (arXiv:2006.10739)",
     also="nerfstudio RFFEncoding, rff",
-    axes="A",
+    axes="any number",
     example="pf.presets.tancik([[0.25, 0.5]]).encode([1.0, 0.5]).round(6) -> array([ 0., -1.], dtype=float32)",
 )
 def tancik(weights: npt.ArrayLike) -> Encoding:
-    """Random Fourier features."""
+    """Random Fourier features of Tancik et al."""
     return fourier_features(TWO_PI * real_array(weights, "weights"))
 
 
@@ -87,11 +87,11 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
     source="facebookresearch/segment-anything: modeling/prompt_encoder.py, PositionEmbeddingRandom",
     frequency="2 pi gaussian_matrix[:, i]",
     layout="sines, then cosines",
-    positions="(x, y) in [0, 1], stretched to [-1, 1]: `.encode(2 * xy - 1)`; of a cell pass the centre, (column + 0.5)"
-    " / width",
-    odd="2 columns for each column of the matrix",
-    differs="frequencies are random vectors, from a checkpoint",
-    axes="A",
+    positions="(x, y) in [0, 1], scaled to [-1, 1]: `.encode(2 * xy - 1)`; for a cell, pass its centre, x = (column +"
+    " 0.5) / width",
+    odd="always even: 2 columns for each column of gaussian_matrix",
+    differs="frequencies are random vectors from a checkpoint",
+    axes="any number",
     example="pf.presets.sam([[0.25], [0.5]]).encode([1.0, 0.5]).round(6) -> array([ 0., -1.], dtype=float32)",
 )
 def sam(gaussian_matrix: npt.ArrayLike) -> Encoding:

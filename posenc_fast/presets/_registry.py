@@ -49,7 +49,7 @@ class Facts(NamedTuple):
     frequency : str
         Frequency i in radians per unit of position, or the frequencies.
     layout : str
-        Order of the columns. For a Rotary: the two values of each pair, and the axis that it reads.
+        Order of the columns. For a Rotary: the two values of each pair, and the axis that the pair uses.
     positions : str
         First position or unit, changes made to positions, and the call that computes them.
     odd : str
@@ -201,8 +201,9 @@ def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callab
         f"differs from {paper}: {known.differs}",
     ]
     if known.also:
-        notes.append(f"the same function: {known.also}")
-    returns = f"{kind}\n    Over {'one axis' if known.axes == '1' else known.axes + ' axes'}."
+        notes.append(f"the same function in: {known.also}")
+    axes = {"1": "one axis", "any number": "any number of axes"}.get(known.axes, f"{known.axes} axes")
+    returns = f"{kind}\n    Over {axes}."
     return documented(PARAMETERS, returns=returns, example=example, notes=notes, references=known.source)(build)
 
 

@@ -1,4 +1,4 @@
-"""Parts of rotary presets: widths in pairs, frequencies of each axis, and which axis each pair reads."""
+"""Parts of rotary presets: widths in pairs, frequencies of each axis, and the axis that each pair uses."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def axis_by_axis(
 def ltx_pairs(dim: int, axes: int, theta: float) -> tuple[Floats, list[int]]:
     """Return the frequency and the axis of each pair. The frequencies rise from pi/2 by a factor of theta.
 
-    Pairs of frequency 0, which do not rotate, come first. The others read the axes in turn.
+    Pairs of frequency 0, which do not rotate, come first. The others alternate between the axes.
     """
     count = dim // (2 * axes)
     if count < 2:

@@ -61,12 +61,12 @@ __all__ = [
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_flux.py, FluxPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for the image's index, row and column",
-    positions="(0, row, column), and zeros for text: `positions.flux(rows, columns, text)`",
-    differs="three axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
+    positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
+    differs="positions have three axes",
     axes="3",
-    also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its text positions)",
+    also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its own positions of text)",
     example="pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape -> (10, 64)",
 )
 def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> Rotary:
@@ -76,10 +76,11 @@ def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> R
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_flux2.py, Flux2PosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for the image's index, row, column and the token's index",
-    positions="(image, row, column, 0), and (0, 0, 0, index) for text: `positions.flux2(rows, columns, text)`",
-    differs="four axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for the image's index, row, column and the token's index",
+    positions="(index of the image, row, column, 0) for images, (0, 0, 0, index) for text: `positions.flux2(rows,"
+    " columns, text)`",
+    differs="positions have four axes",
     axes="4",
     also="Flux 3 (theta 10000)",
     example="pf.presets.flux2().tables(pf.presets.positions.flux2(2, 3, text=4))[0].shape -> (10, 64)",
@@ -91,10 +92,10 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_krea2.py, Krea2RotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for the image's index, row and column",
-    positions="see `flux`",
-    differs="three axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
+    positions="the positions of `flux`",
+    differs="positions have three axes",
     axes="3",
 )
 def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
@@ -104,11 +105,11 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for frame, row and column",
-    positions="(text + 1, row, column), then (1 + index, 0, 0) for text, both padded: "
-    "`positions.z_image(rows, columns, text)`",
-    differs="three axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
+    positions="(1 + number of text tokens, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
+    " `positions.z_image(rows, columns, text)`",
+    differs="positions have three axes",
     axes="3",
     also="Bria Fibo 2",
     example="pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape -> (64, 64)",
@@ -120,10 +121,11 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_lumina2.py, Lumina2RotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for the token's index, row and column",
-    positions="(text, row, column), and (index, 0, 0) for text: `positions.lumina2(rows, columns, text)`",
-    differs="three axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for the token's index, row and column",
+    positions="(number of text tokens, row, column) for the image, (index, 0, 0) for text: `positions.lumina2(rows,"
+    " columns, text)`",
+    differs="positions have three axes",
     axes="3",
     example="pf.presets.lumina2().tables(pf.presets.positions.lumina2(2, 3, text=4))[0].shape -> (10, 48)",
 )
@@ -135,10 +137,10 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hidream_image.py, HiDreamImageEmbedND; "
     "axes_dim of the checkpoint's config.json",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for the image's index, row and column",
-    positions="see `flux`",
-    differs="three axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
+    positions="the positions of `flux`",
+    differs="positions have three axes",
     axes="3",
 )
 def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -148,10 +150,10 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_prx.py, PRXEmbedND",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for row and column",
-    positions="(row, column): `positions.grid(rows, columns)`, and zeros for text",
-    differs="two axes",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for row and column",
+    positions="(row, column): `positions.grid(rows, columns)` for the image, (0, 0) for text",
+    differs="positions have two axes",
     axes="2",
 )
 def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -162,9 +164,10 @@ def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_qwenimage.py, QwenEmbedRope",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
-    pairs="side by side; one block of pairs each for frame, row and column",
-    positions="(frame, row, column), rows and columns about the centre: `positions.qwen_image(rows, columns, text)`",
-    differs="three axes",
+    pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
+    positions="(frame, row, column), rows and columns relative to the centre: `positions.qwen_image(rows, columns,"
+    " text)`",
+    differs="positions have three axes",
     axes="3",
     also="NucleusMoE-Image",
     example="pf.presets.qwen_image().tables(pf.presets.positions.qwen_image(2, 3, text=4))[0].shape -> (10, 64)",
@@ -179,9 +182,9 @@ def qwen_image(
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hunyuan_video.py, HunyuanVideoRotaryPosEmbed",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
-    pairs="side by side; one block of pairs each for frame, row and column",
+    pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text does not rotate",
-    differs="three axes",
+    differs="positions have three axes",
     axes="3",
     also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
 )
@@ -195,9 +198,9 @@ def hunyuan_video(
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hunyuanimage.py, HunyuanImageRotaryPosEmbed",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
-    pairs="side by side; one block of pairs each for row and column",
+    pairs="adjacent values; consecutive blocks of pairs for row and column",
     positions="(row, column): `positions.grid(rows, columns)`; text does not rotate",
-    differs="two axes",
+    differs="positions have two axes",
     axes="2",
 )
 def hunyuan_image(
@@ -209,10 +212,10 @@ def hunyuan_image(
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_wan.py, WanRotaryPosEmbed",
-    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; computed in float64",
-    pairs="side by side; one block of pairs each for frame, row and column",
+    frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
+    pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
-    differs="three axes",
+    differs="positions have three axes",
     axes="3",
     also="SkyReels-V2, ChronoEdit (two frames are at 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
 )
@@ -224,9 +227,9 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos.py, CosmosRotaryPosEmbed",
     frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128",
-    pairs="half a head apart; one block of pairs each for frame, row and column",
+    pairs="values half a head apart; consecutive blocks of pairs for frame, row and column",
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
-    differs="the layout of pairs; three axes, each with its base",
+    differs="pairs are not adjacent values; positions have three axes; each axis has its own base",
     axes="3",
     example="pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape -> (24, 64)",
 )
@@ -247,9 +250,10 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos3.py, Cosmos3VLTextRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; they read t, h, w in turn; when h and w have all their pairs, the rest read t",
-    positions="(t, h, w): `positions.mrope`, with times of frames computed from fps",
-    differs="the layout of pairs; three axes that share the frequencies",
+    pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
+    " use t",
+    positions="(t, h, w): `positions.mrope`, with the times of frames computed from fps",
+    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies",
     axes="3",
     example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
 )
@@ -261,9 +265,9 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ideogram4.py, Ideogram4MRoPE",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; the first 60 read t, h, w in turn, the rest t",
+    pairs="values half a head apart; the first 60 pairs alternate between t, h and w, the rest use t",
     positions="(t, h, w); images begin at 65536",
-    differs="the layout of pairs; three axes that share the frequencies",
+    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies",
     axes="3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
@@ -278,16 +282,16 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx.py, LTXVideoRotaryPosEmbed",
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // 6, rounded to float64",
-    pairs="side by side in vectors that are not yet split into heads; the first dim % 6 values do not rotate, then "
-    "pairs read frame, row, column in turn",
-    positions="(t, row, column), seconds over 20 and pixels over 2048, from -1 to 1: `positions.ltx(frames, rows, "
-    "columns)`",
-    differs="three axes; rising frequencies; each head has its own frequencies",
+    pairs="adjacent values of vectors that are not yet split into heads; the first dim % 6 values do not rotate, the"
+    " other pairs alternate between frame, row and column",
+    positions="(t, row, column): seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .. 1:"
+    " `positions.ltx(frames, rows, columns)`",
+    differs="positions have three axes; frequencies ascend; each head has its own frequencies",
     axes="3",
     example="pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape -> (24, 1024)",
 )
 def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
-    """Rotary embedding of LTX-Video, over all heads at once."""
+    """Rotary embedding of LTX-Video, for all heads at once."""
     d = whole_pairs(dim, "dim")
     return ltx_rotary(d, 3, theta)
 
@@ -296,16 +300,16 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="interleaved"',
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes), rounded to float64",
-    pairs="side by side in vectors that are not yet split into heads; the first do not rotate, the others read the "
-    "axes in turn",
-    positions="(t, row, column), the middles of patches in seconds over 20 and pixels over 2048, from -1 to 1: "
-    "`positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
-    differs="rising frequencies; each head has its own frequencies",
+    pairs="adjacent values of vectors that are not yet split into heads; the first pairs do not rotate, the others"
+    " alternate between the axes",
+    positions="(t, row, column) at the middle of a patch: seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .."
+    " 1: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    differs="frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2(2048, axes=1).tables(pf.presets.positions.ltx2_audio(5))[0].shape -> (5, 1024)",
 )
 def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
-    """Rotary embedding of LTX-2, over all heads at once; that of audio with one axis."""
+    """Rotary embedding of LTX-2, for all heads at once; axes=1 for audio."""
     d = whole_pairs(dim, "dim")
     return ltx_rotary(d, count_of(axes, "axes", 1), theta)
 
@@ -314,9 +318,9 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="split"',
     frequency="the frequencies of `ltx2`, divided among the heads in order",
-    pairs="half a head apart; they read the axes in turn",
-    positions="see `ltx2`",
-    differs="the layout of pairs; rising frequencies; each head has its own frequencies",
+    pairs="values half a head apart; pairs alternate between the axes",
+    positions="the positions of `ltx2`",
+    differs="pairs are not adjacent values; frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2_split(head=31).head_dim -> 128",
 )
@@ -326,7 +330,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     if d % (2 * count) or index >= count:
         raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} below heads={count}")
     by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
-    # a row for each pair of all heads, a column for each axis; a pair reads one axis, the other columns are 0
+    # a row for each pair of all heads, a column for each axis; a pair uses one axis, the other columns are 0
     frequencies = np.zeros((d // 2, axes))
     frequencies[np.arange(d // 2), axis_of_pair] = by_pair
     # each head has the next pairs
@@ -336,18 +340,19 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_mochi.py, MochiRoPE",
-    frequency="pos_frequencies, of the checkpoint",
-    pairs="side by side in vectors that are not yet split into heads; each reads all axes",
-    positions="(frame, row, column), rows and columns about the centre, scaled to an area of 192 * 192: "
-    "`positions.mochi(frames, rows, columns)`",
-    differs="three axes, all in each angle; learned; each head has its own frequencies",
+    frequency="pos_frequencies, from the checkpoint",
+    pairs="adjacent values of vectors that are not yet split into heads; each pair uses all axes",
+    positions="(frame, row, column), rows and columns relative to the centre, scaled to an area of 192 * 192:"
+    " `positions.mochi(frames, rows, columns)`",
+    differs="positions have three axes; each angle depends on all axes; frequencies are learned; each head has its"
+    " own frequencies",
     axes="3",
     example="rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])\n"
     "rotary.tables(pf.presets.positions.mochi(1, 2, 2))[0].shape"
     " -> (4, 2)",
 )
 def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
-    """Rotary embedding of Mochi, whose frequencies are learned, over all heads at once."""
+    """Rotary embedding of Mochi with learned frequencies, for all heads at once."""
     values = real_array(pos_frequencies, "pos_frequencies")
     if values.ndim != 3 or len(values) != 3:
         raise ValueError(f"pos_frequencies has shape {values.shape}, but must have (3, heads, head_dim/2)")
@@ -358,11 +363,11 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
 @rotary_preset(
     source="huggingface/diffusers: models/embeddings.py, get_3d_rotary_pos_embed",
     frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3 head_dim/8 of rows and of columns",
-    pairs="side by side; one block of pairs each for frame, row and column",
-    positions="(frame, row, column) of a grid that is scaled into 30 by 45: `positions.cogvideox(frames, rows, "
-    "columns)`; 1.5 has `positions.grid`; text does not rotate",
-    differs="three axes; positions are real numbers",
-    also="ConsisID, EasyAnimate (scaled into 30 by 45 as well)",
+    pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
+    positions="(frame, row, column) of a grid that is scaled to fit into 30 by 45: `positions.cogvideox(frames, rows,"
+    " columns)`; CogVideoX 1.5 uses `positions.grid`; text does not rotate",
+    differs="positions have three axes, and are real numbers",
+    also="ConsisID, EasyAnimate (also scaled to fit into 30 by 45)",
     axes="3",
     example="pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape -> (2700, 32)",
 )
@@ -377,10 +382,10 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
 @rotary_preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_rotary_pos_embed",
     frequency="10000^(-4i/head_dim) for each axis",
-    pairs="side by side; columns, then rows",
-    positions="(row, column) of a grid that is scaled into 32 by 32: `positions.cropped(rows, columns, "
-    "base_rows=32, base_columns=32)`",
-    differs="two axes; positions are real numbers",
+    pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
+    positions="(row, column) of a grid that is scaled to fit into 32 by 32: `positions.cropped(rows, columns,"
+    " base_rows=32, base_columns=32)`",
+    differs="positions have two axes, and are real numbers",
     axes="2",
     example="pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, "
     "base_columns=32))[0].shape -> (24, 44)",
@@ -396,9 +401,9 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cogview4.py, CogView4RotaryPosEmbed",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="half a head apart; rows, then columns",
+    pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text does not rotate",
-    differs="the layout of pairs; two axes",
+    differs="pairs are not adjacent values; positions have two axes",
     also="GLM-Image (`positions.grid`)",
     axes="2",
     example="pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape -> (24, 64)",
@@ -412,9 +417,9 @@ def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precis
 @rotary_preset(
     source="huggingface/diffusers: models/embeddings.py, get_2d_rotary_pos_embed_lumina",
     frequency="(10000 * ntk_factor)^(-4i/head_dim) / linear_factor for each axis",
-    pairs="side by side; they read row and column in turn",
+    pairs="adjacent values; pairs alternate between row and column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="two axes; early diffusion steps use linear_factor, later steps ntk_factor",
+    differs="positions have two axes; early diffusion steps use linear_factor, later steps ntk_factor",
     axes="2",
     example="pf.presets.lumina_next(8).frequencies -> array([1.  , 1.  , 0.01, 0.01])",
 )
@@ -429,10 +434,10 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_kandinsky.py, Kandinsky5RoPE3D",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
-    pairs="side by side; one block of pairs each for frame, row and column",
-    positions="(frame, row / scale, column / scale), scale 2 if both sides have 480 to 854 pixels, else 3.16: "
-    "`positions.grid(frames, rows, columns) / (1, 2, 2)`; text has one axis (`roformer`)",
-    differs="three axes; positions are real numbers",
+    pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
+    positions="(frame, row / scale, column / scale), with scale 2 if both sides have 480 to 854 pixels, else 3.16:"
+    " `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has positions of one axis, as in `roformer`",
+    differs="positions have three axes, and are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
 )
@@ -446,9 +451,10 @@ def kandinsky5(
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_minimax_h3.py, MiniMaxH3RotaryPosEmbed",
     frequency="theta^(-i/rope_freq_dim) for each axis",
-    pairs="D/2 values apart, among the first D = 6 * rope_freq_dim values; t, then rows, then columns",
+    pairs="values D/2 apart, among the first D = 6 * rope_freq_dim values of a head; consecutive blocks of pairs for"
+    " t, row and column",
     positions="(t, row, column)",
-    differs="the layout of pairs; three axes; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; positions have three axes; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_h3(
@@ -462,10 +468,10 @@ def minimax_h3(
 @rotary_preset(
     source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
     frequency="theta^(-2i/D), D = head_dim / 2",
-    pairs="D/2 values apart, among the first D values",
-    positions="the token's index from 0; global tokens before the audio count too",
-    differs="the layout of pairs; the rest of a head does not rotate",
-    also="Stable Audio 3, MiniMax-Music (with their rotary widths)",
+    pairs="values D/2 apart, among the first D values of a head",
+    positions="the token's index from 0; global tokens before the audio are counted too",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    also="Stable Audio 3, MiniMax-Music (each with its own rotary width)",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Stable Audio Open."""

@@ -41,14 +41,14 @@ __all__ = [
 @rotary_preset(
     source="huggingface/transformers: models/llama/modeling_llama.py, LlamaRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart",
-    differs="the layout of pairs, which are side by side in RoFormer",
-    also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its theta; CSM, Mimi "
-    "and Dia; ACE-Step and Anima of diffusers",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values",
+    also="Mistral, Mixtral, Qwen2, Qwen3, OLMo, Falcon, Gemma and StarCoder2, each with its own theta; CSM, Mimi and"
+    " Dia; ACE-Step and Anima of diffusers",
     example="pf.presets.llama(64, theta=1e6) == pf.Rotary(64, base=1e6) -> True",
 )
 def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Llama in Hugging Face, and of most models after it."""
+    """Rotary embedding of Llama in Hugging Face, and of most later models."""
     return with_theta(head_dim, theta, frequencies)
 
 
@@ -56,13 +56,13 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
     frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by less if"
     " it is above 2048",
-    pairs="half a head apart",
-    differs="the layout of pairs; frequencies beyond the trained length are divided",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; frequencies beyond the trained length are divided",
     also="Llama 3.2 with factor 32",
     example="round(float(pf.presets.llama3().frequencies[-1]), 9) -> 3.07e-07",
 )
 def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0) -> Rotary:
-    """Rotary embedding of Llama 3.1, whose slow pairs are stretched."""
+    """Rotary embedding of Llama 3.1, which divides the frequencies of slow pairs."""
     scaling = {
         "rope_type": "llama3",
         "factor": factor,
@@ -76,22 +76,22 @@ def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0)
 @rotary_preset(
     source="huggingface/transformers: models/llama4/modeling_llama4.py, Llama4TextRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="side by side",
+    pairs="adjacent values",
     positions="the token's index from 0; every fourth layer has no rotary encoding",
-    differs="theta",
+    differs="the default of theta is 500000 instead of 10000",
     also="meta-llama/llama (theta 10000)",
     example='pf.presets.llama4(64) == pf.Rotary(64, base=5e5, layout="interleaved") -> True',
 )
 def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Llama 4's text, as of the original Llama code."""
+    """Rotary embedding of Llama 4's text, and of the original Llama code."""
     return with_theta(head_dim, theta, frequencies, layout="interleaved")
 
 
 @rotary_preset(
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="D/2 values apart, among the first D values",
-    differs="the layout of pairs; the rest of a head does not rotate",
+    pairs="values D/2 apart, among the first D values of a head",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
     also="Pythia; StableLM",
     example="pf.presets.gpt_neox(96).rotary_dim -> 24",
 )
@@ -103,7 +103,7 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
 @rotary_preset(
     source="huggingface/transformers: models/gptj/modeling_gptj.py, create_sinusoidal_positions",
     frequency="10000^(-2i/rotary_dim)",
-    pairs="side by side, among the first rotary_dim values",
+    pairs="adjacent values, among the first rotary_dim values of a head",
     differs="the rest of a head does not rotate",
     also="CodeGen",
 )
@@ -115,8 +115,8 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="D/2 values apart, among the first D values",
-    differs="the layout of pairs; the rest of a head does not rotate",
+    pairs="values D/2 apart, among the first D values of a head",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
     example="pf.presets.phi(64).rotary_dim -> 32",
 )
@@ -128,7 +128,7 @@ def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float 
 @rotary_preset(
     source="huggingface/transformers: models/roformer/modeling_roformer.py, RoFormerSinusoidalPositionalEmbedding",
     frequency="10000^(-2i/head_dim)",
-    pairs="side by side",
+    pairs="adjacent values",
     differs="nothing",
     example='pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved") -> True',
 )
@@ -140,7 +140,7 @@ def roformer(head_dim: int = 64) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
-    pairs="side by side, among the first D values",
+    pairs="adjacent values, among the first D values of a head",
     differs="the rest of a head does not rotate",
     also="ChatGLM2 and 3, which Kolors uses for text",
     example="pf.presets.glm4(128).rotary_dim -> 64",
@@ -153,8 +153,8 @@ def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: floa
 @rotary_preset(
     source="huggingface/transformers: models/cohere/modeling_cohere.py, CohereRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="side by side",
-    differs="theta",
+    pairs="adjacent values",
+    differs="the default of theta is 500000 instead of 10000",
     also="Command R7B, Ernie 4.5",
     example="pf.presets.cohere() == pf.presets.llama4() -> True",
 )
@@ -166,8 +166,8 @@ def cohere(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
 @rotary_preset(
     source="huggingface/transformers: models/helium/modeling_helium.py, HeliumRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="side by side",
-    differs="theta",
+    pairs="adjacent values",
+    differs="the default of theta is 100000 instead of 10000",
     example='pf.presets.helium() == pf.Rotary(128, base=1e5, layout="interleaved") -> True',
 )
 def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precision = "exact") -> Rotary:
@@ -178,8 +178,8 @@ def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precisi
 @rotary_preset(
     source="huggingface/transformers: models/nanochat/modeling_nanochat.py, NanoChatRotaryEmbedding",
     frequency="-theta^(-2i/head_dim)",
-    pairs="half a head apart",
-    differs="the layout of pairs, and the direction of rotation",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; the rotation goes in the opposite direction",
     example="pf.presets.nanochat(4).tables(2)[1][1].round(4) -> array([-0.8415, -0.01  ], dtype=float32)",
 )
 def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
@@ -192,8 +192,9 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
     source="huggingface/transformers: models/deepseek_v2/modeling_deepseek_v2.py, DeepseekV2RotaryEmbedding; "
     "parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
-    pairs="side by side, in the last qk_rope_head_dim values of a query, and in the key part that all heads share",
-    differs="slow frequencies are divided; scores are also multiplied by (0.1 * mscale * ln(factor) + 1)^2",
+    pairs="adjacent values, among the last qk_rope_head_dim values of a query, and in the part of the key that all"
+    " heads share",
+    differs="slow frequencies are divided; attention scores are also multiplied by (0.1 * mscale * ln(factor) + 1)^2",
     example="pf.presets.deepseek_v2().attention_factor -> 1.0",
 )
 def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.707) -> Rotary:
@@ -206,9 +207,10 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     source="huggingface/transformers: models/deepseek_v3/modeling_deepseek_v3.py, "
     "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
-    pairs="side by side in x, half a head apart in the result; in the last qk_rope_head_dim values of a query",
-    differs="slow frequencies are divided; the order of the result; scores are multiplied by (0.1 * ln(factor) + 1)^2 "
-    "besides",
+    pairs="adjacent values before the rotation, half a head apart after it; among the last qk_rope_head_dim values of"
+    " a query",
+    differs="slow frequencies are divided; the rotated values are in another order; attention scores are"
+    " also multiplied by (0.1 * ln(factor) + 1)^2",
     also="Kimi K2 (factor 32, theta 50000)",
     example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
@@ -222,13 +224,14 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     source="huggingface/transformers: models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4RotaryEmbedding; "
     "parameters of the checkpoint's config.json",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 65536)",
-    pairs="side by side, in the last eighth of a head: apply to `x[..., -64:]`; the attention's output is rotated back",
+    pairs="adjacent values, in the last eighth of a head: apply the Rotary to `x[..., -64:]`; the output of attention"
+    " is rotated back",
     positions="the token's index from 0; a compressed key has the position of its window",
     differs="slow frequencies are divided; sliding layers have theta 10000 and no YaRN",
     example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
 def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 16.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V4's compressed layers, for the end of a head."""
+    """Rotary embedding of DeepSeek-V4's compressed layers, for the last values of a head."""
     scaling = {
         "rope_type": "yarn",
         "factor": factor,
@@ -241,8 +244,9 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
 @rotary_preset(
     source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
-    pairs="half a head apart",
-    differs="the layout of pairs; slow frequencies are divided, and tables multiplied by 0.1 * ln(factor) + 1",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; slow frequencies are divided, and cosines and sines are multiplied by 0.1"
+    " * ln(factor) + 1",
     example="round(pf.presets.gpt_oss().attention_factor, 4) -> 1.3466",
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
@@ -253,8 +257,9 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
 @rotary_preset(
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
-    pairs="half a head apart",
-    differs="the layout of pairs; slow frequencies are divided; queries are also multiplied by 1 + 0.1 * ln(1 + position // 16384)",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; slow frequencies are divided; queries are also multiplied by 1 + 0.1 *"
+    " ln(1 + position // 16384)",
     example="pf.presets.ministral3().attention_factor -> 1.0",
 )
 def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:
@@ -273,20 +278,20 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     source="huggingface/transformers: models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py, "
     "HunYuanDenseV1RotaryEmbedding; alpha of the checkpoint's config.json",
     frequency="(theta * alpha^(D/(D-2)))^(-2i/D), D = head_dim",
-    pairs="half a head apart",
-    differs="the layout of pairs, and the base",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; the base is multiplied by alpha^(D/(D-2))",
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
-    """Rotary embedding of HunYuan, with the base multiplied for all lengths."""
+    """Rotary embedding of HunYuan, whose base is multiplied at every length."""
     return Rotary(head_dim, base=theta, scaling={"rope_type": "ntk", "alpha": alpha})
 
 
 @rotary_preset(
     source="huggingface/transformers: models/gemma3/modeling_gemma3.py, Gemma3RotaryEmbedding",
-    frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full ones",
-    pairs="half a head apart",
-    differs="the layout of pairs; two bases",
+    frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full layers",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; the base depends on the kind of layer",
     also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
     example='pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256) -> True',
 )
@@ -301,10 +306,11 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
 
 @rotary_preset(
     source="huggingface/transformers: models/gemma4/modeling_gemma4.py, Gemma4TextRotaryEmbedding",
-    frequency="10000^(-2i/256) in sliding layers; in full ones 1000000^(-2i/512) for the first 64 pairs, 0 for the "
-    "rest",
-    pairs="half a head apart",
-    differs="the layout of pairs; full layers have heads of 512, and three quarters of the pairs do not rotate",
+    frequency="10000^(-2i/256) in sliding layers; in full layers 1000000^(-2i/512) for the first 64 pairs, 0 for the"
+    " rest",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; full layers have heads of 512, and three quarters of the pairs do not"
+    " rotate",
     example="rotary = pf.presets.gemma4()\nrotary.head_dim, int((rotary.frequencies > 0).sum()) -> (512, 64)",
 )
 def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
@@ -316,10 +322,10 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
 
 @rotary_preset(
     source="huggingface/transformers: models/modernbert/modeling_modernbert.py, ModernBertRotaryEmbedding",
-    frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full ones",
-    pairs="half a head apart",
+    frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full layers",
+    pairs="values half a head apart",
     positions="the token's index from 0 in its own sequence",
-    differs="the layout of pairs; two bases",
+    differs="pairs are not adjacent values; the base depends on the kind of layer",
     example="pf.presets.modernbert() == pf.Rotary(64, base=160000.0) -> True",
 )
 def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") -> Rotary:
@@ -329,10 +335,10 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
 
 @rotary_preset(
     source="huggingface/transformers: models/mimo_v2_flash/modeling_mimo_v2_flash.py, MiMoV2FlashRotaryEmbedding",
-    frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full "
-    "ones",
-    pairs="D/2 values apart, among the first D values",
-    differs="the layout of pairs; two bases; the rest of a head does not rotate",
+    frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full"
+    " layers",
+    pairs="values D/2 apart, among the first D values of a head",
+    differs="pairs are not adjacent values; the base depends on the kind of layer; the rest of a head does not rotate",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of MiMo-V2-Flash, for one kind of layer."""
@@ -344,8 +350,8 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     source="huggingface/transformers: models/minimax_m2/modeling_minimax_m2.py, MiniMaxM2RotaryEmbedding; "
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
-    pairs="rotary_dim/2 values apart, among the first rotary_dim values",
-    differs="the layout of pairs; the rest of a head does not rotate",
+    pairs="values rotary_dim/2 apart, among the first rotary_dim values of a head",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
     example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
 def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
@@ -357,8 +363,8 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     source="huggingface/transformers: models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRotaryEmbedding; theta "
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
-    pairs="D/2 values apart, among the first D values",
-    differs="the layout of pairs; the rest of a head does not rotate",
+    pairs="values D/2 apart, among the first D values of a head",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     """Rotary embedding of Qwen3-Next's attention layers."""
@@ -368,8 +374,8 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/nomic_bert/modeling_nomic_bert.py, NomicBertRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart",
-    differs="the layout of pairs, and the base",
+    pairs="values half a head apart",
+    differs="pairs are not adjacent values; the base is 1000",
     example="pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0) -> True",
 )
 def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:

@@ -1,4 +1,4 @@
-"""Rotary presets of multimodal language models, whose positions are (t, h, w), and of speech."""
+"""Rotary presets of multimodal language models and speech models: positions of images and videos are (t, h, w)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = [
 @rotary_preset(
     source="huggingface/transformers: models/moonshine/modeling_moonshine.py, MoonshineRotaryEmbedding",
     frequency="10000^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
-    pairs="side by side, among the first D values",
-    positions="the frame's or the token's index from 0; not in cross attention",
+    pairs="adjacent values, among the first D values of a head",
+    positions="the frame's or the token's index from 0; cross attention has no rotary encoding",
     differs="the rest of a head does not rotate",
     example="pf.presets.moonshine(36).rotary_dim -> 32",
 )
@@ -38,9 +38,9 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
     source="huggingface/transformers: models/wav2vec2_conformer/modeling_wav2vec2_conformer.py, "
     "Wav2Vec2ConformerRotaryPositionalEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart",
-    positions="the frame's index from 0; hidden states are rotated, head by head, before the projection",
-    differs="the layout of pairs; hidden states are rotated instead of queries and keys",
+    pairs="values half a head apart",
+    positions="the frame's index from 0; hidden states are rotated, head by head, before the query and key projections",
+    differs="pairs are not adjacent values; hidden states are rotated instead of queries and keys",
     also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (queries and keys, as usual)",
     example="pf.presets.wav2vec2_conformer() == pf.Rotary(64) -> True",
 )
@@ -53,9 +53,9 @@ def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
     source="huggingface/transformers: models/pe_audio/modeling_pe_audio.py, PeAudioEncoderRotaryEmbedding, "
     "apply_rotary_pos_emb",
     frequency="theta^(-2i/head_dim)",
-    pairs="side by side",
+    pairs="adjacent values",
     positions="the frame's index from 0",
-    differs="theta",
+    differs="the default of theta is 20000 instead of 10000",
     example='pf.presets.pe_audio() == pf.Rotary(128, base=2e4, layout="interleaved") -> True',
 )
 def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
@@ -66,9 +66,9 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; the first 16 read t, the next 24 h, the last 24 w",
+    pairs="values half a head apart; the first 16 pairs use t, the next 24 use h, the last 24 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the layout of pairs; three axes, each with its part of the frequencies",
+    differs="pairs are not adjacent values; positions have three axes; each axis uses a part of the frequencies",
     also="Qwen2.5-VL, Qwen2.5-Omni, PaddleOCR-VL (theta 500000)",
     axes="3",
     example="positions = pf.presets.positions.mrope([3, (1, 2, 2), 2])\n"
@@ -84,9 +84,10 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     source="huggingface/transformers: models/qwen3_vl/modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding, "
     "apply_interleaved_mrope; theta of the checkpoint's config.json",
     frequency="theta^(-2i/head_dim)",
-    pairs="half a head apart; they read t, h, w in turn; when h and w have all their pairs, the rest read t",
+    pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
+    " use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the layout of pairs; three axes that share the frequencies",
+    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
 )
@@ -99,9 +100,10 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     source="huggingface/transformers: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5TextRotaryEmbedding; theta of "
     "the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
-    pairs="D/2 values apart, among the first D values; they read t, h, w in turn",
+    pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="the layout of pairs; three axes that share the frequencies; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies; the rest"
+    " of a head does not rotate",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
@@ -113,9 +115,10 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
 @rotary_preset(
     source="huggingface/transformers: models/glm4v/modeling_glm4v.py, Glm4vTextRotaryEmbedding",
     frequency="theta^(-2i/D), D = head_dim / 2",
-    pairs="side by side, among the first D values; the first 8 read t, the next 12 h, the last 12 w",
+    pairs="adjacent values, among the first D values of a head; the first 8 pairs use t, the next 12 use h, the last"
+    " 12 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="three axes, each with its part of the frequencies; the rest of a head does not rotate",
+    differs="positions have three axes; each axis uses a part of the frequencies; the rest of a head does not rotate",
     also="GLM-OCR",
     axes="3",
 )
@@ -131,9 +134,9 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     source="huggingface/transformers: models/ernie4_5_vl_moe/modeling_ernie4_5_vl_moe.py, "
     "Ernie4_5_VLMoeTextRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="side by side; the first 44 read h and w in turn, the last 20 t",
+    pairs="adjacent values; the first 44 pairs alternate between h and w, the last 20 use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="three axes, t has the slowest frequencies",
+    differs="positions have three axes; t has the slowest frequencies",
     axes="3",
 )
 def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:

@@ -30,17 +30,17 @@ __all__ = [
 @rotary_preset(
     source="huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLVisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="half a head apart; the first quarter of a head's values reads the row, the next the column",
-    positions="(row, column); patches that are merged into one token are neighbours: `positions.qwen2_vl_vision(rows, "
-    "columns)`",
-    differs="the layout of pairs; two axes",
-    also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its head_dim; "
-    "LFM3-VL (theta 1000000)",
+    pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
+    positions="(row, column); patches that are merged into one token follow each other:"
+    " `positions.qwen2_vl_vision(rows, columns)`",
+    differs="pairs are not adjacent values; positions have two axes",
+    also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its own head_dim;"
+    " LFM3-VL (theta 1000000)",
     axes="2",
     example="pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape -> (24, 40)",
 )
 def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Qwen2-VL's vision tower, and of most later towers."""
+    """Rotary embedding of Qwen2-VL's vision tower, and of most later vision towers."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return with_spectra(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
 
@@ -48,9 +48,11 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
 @rotary_preset(
     source="huggingface/transformers: models/pixtral/modeling_pixtral.py, PixtralVisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for rows, theta^(-(4i+2)/head_dim) for columns, rounded to float64",
-    pairs='half a head apart (side by side in mistral-inference, with layout="interleaved"); rows, then columns',
+    pairs='values half a head apart (adjacent values in mistral-inference: pass layout="interleaved"); the first half'
+    " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="the layout of pairs; two axes that share one list of frequencies",
+    differs="pairs are not adjacent values; positions have two axes; rows use frequencies 0, 2, .. of one list,"
+    " columns use 1, 3, ..",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -65,10 +67,10 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
 @rotary_preset(
     source="huggingface/transformers: models/dinov3_vit/modeling_dinov3_vit.py, DINOv3ViTRopePositionEmbedding",
     frequency="2 pi theta^(-4i/head_dim) for each axis",
-    pairs="half a head apart; rows, then columns",
+    pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
     "patches do not rotate",
-    differs="the layout of pairs; two axes; positions are parts of the image",
+    differs="pairs are not adjacent values; positions have two axes, and are fractions of the image's sides",
     also="Sapiens 2, EoMT",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
@@ -83,10 +85,10 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
 @rotary_preset(
     source="huggingface/transformers: models/llama4/modeling_llama4.py, Llama4VisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="side by side; columns, then rows",
-    positions="(row, column) from 1, and (0, 0) for the class token, the last: `positions.llama4_vision(rows, "
-    "columns)`",
-    differs="two axes",
+    pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
+    positions="(row, column) from 1, and (0, 0) for the class token, which is last: `positions.llama4_vision(rows,"
+    " columns)`",
+    differs="positions have two axes",
     axes="2",
     example="pf.presets.llama4_vision().tables(pf.presets.positions.llama4_vision(2, 3))[0].shape -> (7, 44)",
 )
@@ -101,10 +103,10 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
 @rotary_preset(
     source="huggingface/transformers: models/sam2_video/modeling_sam2_video.py, Sam2VideoVisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="side by side; columns, then rows",
-    positions="(row, column) from 0: `positions.grid(rows, columns)`; the same for every frame of the memory;"
-    " object tokens, the last of the memory, do not rotate",
-    differs="two axes",
+    pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
+    positions="(row, column) from 0: `positions.grid(rows, columns)`; every frame of the memory has the same"
+    " positions; the object tokens, at the end of the memory, do not rotate",
+    differs="positions have two axes",
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
 )
@@ -119,9 +121,9 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
 @rotary_preset(
     source="huggingface/transformers: models/kimi_k25/modeling_kimi_k25.py, Kimi_K25VisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="half a head apart (side by side in the checkpoint); they read column and row in turn",
-    positions="(row, column), see `qwen2_vl_vision`",
-    differs="the layout of pairs; two axes",
+    pairs="values half a head apart (adjacent values in the checkpoint); pairs alternate between column and row",
+    positions="(row, column), in the order of `qwen2_vl_vision`",
+    differs="pairs are not adjacent values; positions have two axes",
     axes="2",
 )
 def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -133,9 +135,9 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Prec
 @rotary_preset(
     source="huggingface/transformers: models/inkling2/modeling_inkling2.py, Inkling2VisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="side by side; columns, then rows",
+    pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`; class and padding tokens are at (0, 0)",
-    differs="two axes",
+    differs="positions have two axes",
     axes="2",
     example="pf.presets.inkling_vision() == pf.presets.sam2(64) -> True",
 )
@@ -150,9 +152,9 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
 @rotary_preset(
     source="huggingface/transformers: models/minimax_m3_vl/modeling_minimax_m3_vl.py, MiniMaxM3VLVisionRotaryEmbedding",
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
-    pairs="3 S/2 values apart, among the first 3 S values; t, then rows, then columns",
-    positions="(t, row, column); patches that are merged into one token are neighbours",
-    differs="the layout of pairs; three axes; the rest of a head does not rotate",
+    pairs="values 3 S/2 apart, among the first 3 S values of a head; consecutive blocks of pairs for t, row and column",
+    positions="(t, row, column); patches that are merged into one token follow each other",
+    differs="pairs are not adjacent values; positions have three axes; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -164,13 +166,13 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
 @rotary_preset(
     source="huggingface/transformers: models/efficientloftr/modeling_efficientloftr.py, EfficientLoFTRRotaryEmbedding",
     frequency="theta^(-4i/hidden_size) for each axis",
-    pairs="side by side in vectors that are not yet split into heads; they read row and column in turn",
+    pairs="adjacent values of vectors that are not yet split into heads; pairs alternate between row and column",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
-    differs="two axes; each head has its own frequencies",
+    differs="positions have two axes; each head has its own frequencies",
     axes="2",
 )
 def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Efficient LoFTR, over all heads at once."""
+    """Rotary embedding of Efficient LoFTR, for all heads at once."""
     d = whole_pairs(hidden_size, "hidden_size", 2)
     return with_spectra(
         d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=alternating_axes(d // 4, 2), layout="interleaved"
@@ -179,10 +181,10 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
 
 @rotary_preset(
     source="huggingface/transformers: models/lightglue/modeling_lightglue.py, LightGluePositionalEncoder",
-    frequency="weights, those of posenc.projector in the checkpoint",
-    pairs="side by side; each reads both axes",
+    frequency="weights, from posenc.projector of the checkpoint",
+    pairs="adjacent values; each pair uses both axes",
     positions="(x, y) of a keypoint, normalised by the size of the image",
-    differs="two axes, both in each angle; learned",
+    differs="positions have two axes; each angle depends on both axes; frequencies are learned",
     also="RoPE-Mixed of rope-vit, with the frequencies of one layer and head, (axes, pairs), transposed",
     axes="2",
     example="pf.presets.lightglue([[1.0, 0.5], [0.25, -2.0]]).ndim -> 2",

@@ -31,7 +31,7 @@ __all__ = [
     source="openai/whisper: whisper/model.py, sinusoids",
     frequency="max_timescale^(-i / (d/2 - 1))",
     layout="sines, then cosines",
-    differs="the exponent reaches exactly 1; sines come first",
+    differs="the last exponent is exactly -1; sines come first",
     also="Hugging Face Whisper and Qwen2.5-Omni SinusoidsPositionEmbedding, WeNet WhisperPositionalEncoding, OpenNMT-py"
     " SinusoidalConcat, Pegasus-X (max_scale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions descend to 0)",
     example="pf.presets.whisper(6).frequencies -> array([1.e+00, 1.e-02, 1.e-04, 1.e+00, 1.e-02, 1.e-04])",
@@ -46,8 +46,8 @@ def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Preci
     source="huggingface/transformers: models/musicgen, MusicgenSinusoidalPositionalEmbedding",
     frequency="max_period^(-i / (d//2 - 1))",
     layout="cosines, then sines",
-    odd="zero column",
-    differs="the exponent reaches exactly 1; cosines come first",
+    odd="zero column at the end",
+    differs="the last exponent is exactly -1; cosines come first",
     also="audiocraft create_sin_embedding (it divides positions by float32 periods)",
     example="pf.presets.musicgen(5).encode(0) -> array([1., 1., 0., 0., 0.], dtype=float32)",
 )
@@ -68,8 +68,8 @@ def musicgen(embedding_dim: int, *, max_period: float = 10000.0, frequencies: Pr
 @preset(
     source="espnet/espnet: nets/pytorch_backend/transformer/embedding.py, ScaledPositionalEncoding",
     frequency="10000^(-2i/d)",
-    layout="sine and cosine in turn",
-    differs="a learned factor alpha, initially 1",
+    layout="alternating sines and cosines",
+    differs="all columns are multiplied by a learned factor alpha, initially 1",
     also="Hugging Face SpeechT5ScaledPositionalEncoding",
     example="pf.presets.espnet_scaled(4, alpha=0.5).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
@@ -82,7 +82,7 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = 
 @preset(
     source="NVIDIA/NeMo: asr/modules/transformer/transformer_modules.py, FixedPositionalEncoding",
     frequency="10000^(-2i/d)",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     positions="0, 1, .., or values that the caller passes",
     differs="all columns are divided by sqrt(d)",
     example="pf.presets.nemo_fixed(4).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
@@ -96,12 +96,12 @@ def nemo_fixed(hidden_size: int, *, frequencies: Precision = "exact") -> Encodin
 @preset(
     source="espnet/espnet: nets/pytorch_backend/transformer/embedding.py, RelPositionalEncoding",
     frequency="10000^(-2i/d)",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     positions="n - 1, .., -(n - 1): `.encode(relative_positions(n))`",
-    differs="positions are distances, descending from the farthest past",
-    also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (left, .., -right), WeNet, fairseq, Hugging Face"
-    " FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL, which does not distinguish past and"
-    " future: `.encode(abs(relative_positions(n)))`",
+    differs="positions are signed distances, in descending order",
+    also="NeMo RelPositionalEncoding and LocalAttRelPositionalEncoding (positions left, .., -right), WeNet, fairseq,"
+    " Hugging Face FastSpeech2Conformer, Wav2Vec2Conformer and Parakeet; SpeechBrain RelPosEncXL, which does not"
+    " distinguish past and future: `.encode(abs(relative_positions(n)))`",
     example="pf.presets.conformer_relative(2).encode(pf.relative_positions(2)).round(2)"
     " -> array([[ 0.84,  0.54],\n       [ 0.  ,  1.  ],\n       [-0.84,  0.54]], dtype=float32)",
 )
@@ -114,10 +114,10 @@ def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Enc
     source="NVIDIA/NeMo: hyena/hyena_filter.py, PositionalEmbedding",
     frequency="2 pi / seq_len * (1e-4 + i (b - 1 - 1e-4) / (b - 1)), b = (emb_dim - 1) / 2",
     layout="cosines, then negative sines",
-    positions="0, 1, .. seq_len - 1; the source puts the time before the columns:"
+    positions="0, 1, .. seq_len - 1; the source puts a column of times before the others:"
     " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
-    odd="emb_dim is odd: emb_dim - 1 columns and the time",
-    differs="frequencies are equally spaced; a complex exponential of a negative angle",
+    odd="emb_dim must be odd; the encoding has emb_dim - 1 columns, without the column of times",
+    differs="frequencies are equally spaced; angles are negative",
     example="pf.presets.hyena(5, 8).encode(0) -> array([ 1.,  1., -0., -0.], dtype=float32)",
 )
 def hyena(emb_dim: int, seq_len: int) -> Encoding:
@@ -132,22 +132,23 @@ def hyena(emb_dim: int, seq_len: int) -> Encoding:
 @preset(
     source="speechbrain/speechbrain: nnet/attention.py, PrecomputedRoPESinusoids",
     frequency="10000^(-2i/d)",
-    layout="the negative sine and the sine in turn, for the rotary table of sines",
-    differs="both columns of a pair have the sine; functions=('cos', 'cos') gives the table of cosines",
+    layout="for each frequency: the negative sine, then the sine, for the sine table of RoPE",
+    differs="both columns of a pair contain the sine; functions=('cos', 'cos') returns the table of cosines",
     example="pf.presets.speechbrain_rotary(2).encode(1).round(2) -> array([-0.84,  0.84], dtype=float32)",
 )
 def speechbrain_rotary(input_size: int, *, functions: Sequence[Function] = ("-sin", "sin")) -> Encoding:
-    """One of the two tables of SpeechBrain's rotary embedding."""
+    """Table of sines or of cosines for SpeechBrain's rotary embedding."""
     return sinusoidal(even(input_size, "input_size"), functions=functions)
 
 
 @preset(
     source="k2-fsa/icefall: zipformer/zipformer.py, CompactRelPositionalEncoding",
     frequency="i + 1",
-    layout="cosine and sine in turn, but 1 in the last column",
+    layout="alternating cosines and sines; the last column is 1",
     positions="angles: for p = -(n - 1), .., n - 1 and s = sqrt(d),"
     " `.encode(np.arctan(2 pi s / (length_factor d) * np.sign(p) * np.log1p(np.abs(p) / s)))`",
-    differs="harmonics of a logarithmic position; the cosine comes first; the last sine is replaced by 1",
+    differs="frequencies are integers; positions are compressed logarithmically; the cosine comes first; the last"
+    " sine is replaced by 1",
     example="pf.presets.zipformer(4).encode(0) -> array([1., 0., 1., 1.], dtype=float32)",
 )
 def zipformer(embed_dim: int) -> Encoding:

@@ -1,4 +1,4 @@
-"""Presets of tabular data and time series: numbers of any meaning, and seasons."""
+"""Presets of tabular data and time series: numerical features and seasons."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     source="yandex-research/rtdl-num-embeddings: package/rtdl_num_embeddings.py, _Periodic of PeriodicEmbeddings",
     frequency="2 pi weight[:, i]",
     layout="for each feature: cosines, then sines",
-    positions="rows of features: `.encode(x)`, `.reshape(*x.shape, -1)` gives one vector for each feature; the linear layers are"
-    " the model's",
-    odd="2 columns for each weight",
-    differs="frequencies are learned, from a checkpoint; each belongs to one axis; cosines come first",
+    positions="rows of features: `.encode(x).reshape(*x.shape, -1)` has one vector for each feature; the preset does"
+    " not contain the linear layers of the model",
+    odd="always even: 2 columns for each weight",
+    differs="frequencies are learned numbers from a checkpoint; each frequency belongs to one axis; cosines come first",
     also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weight_1[:, 0])",
-    axes="A",
+    axes="any number",
     example="pf.presets.plr([[0.25], [0.5]]).encode([1.0, 1.0]).round(6) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
 )
 def plr(weight: npt.ArrayLike) -> Encoding:
@@ -45,16 +45,16 @@ def plr(weight: npt.ArrayLike) -> Encoding:
     source="dholzmueller/pytabkit: pytabkit/models/nn_models/nn.py, PLREmbeddingsLayerCosBias (PBLD)",
     frequency="2 pi weight_1[:, i]",
     layout="for each feature: only cosines, each with its own phase",
-    positions="rows of features: `.encode(x)`; the layer adds its linear part and x itself",
-    odd="1 column for each weight",
-    differs="frequencies and phases are learned, from a checkpoint: weight_1[:, 0] and bias_1[:, 0]",
+    positions="rows of features: `.encode(x)`; the source's layer also has a linear layer, and outputs x itself too",
+    odd="allowed: 1 column for each weight",
+    differs="frequencies and phases are learned numbers from a checkpoint: weight_1[:, 0] and bias_1[:, 0]",
     also="RealMLP",
-    axes="A",
+    axes="any number",
     example="pf.presets.pbld([[0.25], [0.5]], [[0.0], [3.0]]).encode([1.0, 1.0]).round(4)"
     " -> array([0.  , 0.99], dtype=float32)",
 )
 def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
-    """Periodic embeddings with biases, of RealMLP."""
+    """Periodic embeddings with biases in RealMLP (PBLD)."""
     rows = TWO_PI * matrix(weight_1, "weight_1", "(features, k)")
     phases = matrix(bias_1, "bias_1", "(features, k)") / TWO_PI
     if phases.shape != rows.shape:
@@ -68,15 +68,15 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     frequency="random_weights[:, i]",
     layout="only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`",
-    odd="1 column for each column of random_weights",
-    differs="frequencies and phases are random, from the fitted sampler: `random_weights_` and `random_offset_`;"
-    " all columns are multiplied by sqrt(2/d)",
+    odd="allowed: 1 column for each column of random_weights",
+    differs="frequencies and phases are random numbers from the fitted sampler: `random_weights_` and"
+    " `random_offset_`; all columns are multiplied by sqrt(2/d)",
     also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
-    axes="A",
+    axes="any number",
     example="pf.presets.rbf_sampler([[0.5, 1.0]], [0.0, 3.0]).encode([0.0]).round(2) -> array([[ 1.  , -0.99]], dtype=float32)",
 )
 def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> Encoding:
-    """Random kitchen sinks of scikit-learn."""
+    """Random kitchen sinks of scikit-learn (RBFSampler)."""
     columns = matrix(random_weights, "random_weights", "(features, k)").T
     offset = real_array(random_offset, "random_offset")
     if offset.shape != columns.shape[:1]:
@@ -90,10 +90,11 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
     frequency="one turn per period; periods are the numbers of period_base_list times powers of ten: 1, frac_digit_len "
     "powers below 1 and int_digit_len powers above 1",
-    layout="from the shortest period: cosine and sine in turn; then zero columns",
-    positions="numbers: `.encode(x)`; the source sets rows of the number 0 to zero",
+    layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
+    positions="numbers: `.encode(x)`; the source sets the rows of the number 0 to zero",
     odd="zero columns at the end",
-    differs="exact periods, so that digits of whole numbers are exact; cosines come first; computed in float64",
+    differs="periods are exact, so the digits of integers are exact; cosines come first; the source computes in"
+    " float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
     by_width=False,
     example="pf.presets.fone(4, int_digit_len=0, frac_digit_len=0, period_base_list=(2,)).encode(7)"
@@ -120,10 +121,10 @@ def fone(
 @preset(
     source="facebook/prophet: python/prophet/forecaster.py, fourier_series",
     frequency="2 pi (i + 1) / (86400 period)",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     positions="times, or seconds since 1970: `.encode(dates)`",
-    odd="2 columns for each of series_order frequencies",
-    differs="whole multiples of one frequency, whose period is in days",
+    odd="always even: 2 * series_order columns",
+    differs="frequencies are integer multiples of one frequency, whose period is in days",
     also="NeuralProphet; statsmodels Fourier (positions times 86400)",
     example="pf.presets.prophet(7, 1).encode(7 * 86400 // 4) -> array([1., 0.], dtype=float32)",
 )
@@ -136,11 +137,12 @@ def prophet(period: float, series_order: int) -> Encoding:
 @preset(
     source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis",
     frequency="2 pi masked_frequencies[:, i] / period",
-    layout="cosines, then sines; without the sine of a first frequency of 0",
-    positions="samples minus their lower bound: `.encode(x - low)`, with the period high - low",
-    odd="2 columns for each frequency, but 1 for a first one of 0",
-    differs="whole multiples of one frequency, summed over several axes; cosines come first",
-    axes="A",
+    layout="cosines, then sines; if the first frequency is 0, it has no sine",
+    positions="samples minus their lower bound: `.encode(x - low)`, with period=high - low",
+    odd="2 columns for each frequency, but 1 column if the first frequency is 0",
+    differs="frequencies are integer multiples of one frequency; an angle can depend on several axes; cosines come"
+    " first",
+    axes="any number",
     example="pf.presets.nemos(2).encode(0.25) -> array([1., 0., 1.], dtype=float32)",
 )
 def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[float] = 1.0) -> Encoding:
@@ -170,11 +172,11 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
 @rotary_preset(
     source="SalesforceAIResearch/uni2ts: src/uni2ts/module/position/attn_projection.py, QueryKeyProjection",
     frequency="10000^(-2i/D), D = head_dim/2",
-    pairs="side by side, among the first half of a head",
-    positions="index of the patch in its series (time_id), from 0",
+    pairs="adjacent values, in the first half of a head",
+    positions="the patch's index in its series (time_id), from 0",
     differs="the second half of a head does not rotate",
 )
 def moirai(head_dim: int = 64) -> Rotary:
-    """Rotary embedding of series in Moirai, which rotates the first half of a head."""
+    """Rotary embedding of time series in Moirai, which rotates the first half of a head."""
     head = whole_pairs(head_dim, "head_dim", 2)
     return with_theta(head, rotary_dim=head // 2, layout="interleaved")

@@ -28,10 +28,11 @@ __all__ = [
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_timestep_embedding",
     frequency="scale * max_period^(-i / (d//2 - downscale_freq_shift))",
-    layout="sines, then cosines; cosines first with flip_sin_to_cos",
-    positions="timesteps: `.encode(t)`; in float32 the source multiplies by scale after the product is rounded",
-    odd="zero column",
-    differs="the shift in the denominator can be any real number (default: 1); a factor of the angles",
+    layout="sines, then cosines; with flip_sin_to_cos, cosines come first",
+    positions="timesteps: `.encode(t)`; in float32, the source rounds the product of timestep and frequency before it"
+    " multiplies by scale",
+    odd="zero column at the end",
+    differs="the shift in the denominator can be any real number (default: 1); angles are multiplied by scale",
     example="pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape"
     " -> (2, 4)",
 )
@@ -62,7 +63,7 @@ def diffusers_timesteps(
     frequency="max_period^(-i / (d//2))",
     layout="cosines, then sines",
     positions="timesteps: `.encode(t)`",
-    odd="zero column",
+    odd="zero column at the end",
     differs="cosines come first",
     also="DiT, latent-diffusion, MONAI get_timestep_embedding, ggml_timestep_embedding, VibeVoice, Pocket TTS; Wan,"
     " DiffSynth and sglang sinusoidal_embedding_1d (float64)",
@@ -85,9 +86,9 @@ def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Prec
     source="black-forest-labs/flux: src/flux/modules/layers.py, timestep_embedding",
     frequency="time_factor * max_period^(-i / (d//2))",
     layout="cosines, then sines",
-    positions="timesteps in [0, 1]: `.encode(t)`; in float32 the source rounds time_factor * t; to match it, encode the"
-    " rounded product with time_factor=1",
-    odd="zero column",
+    positions="timesteps in [0, 1]: `.encode(t)`; in float32, the source rounds time_factor * t; to match it, encode"
+    " the rounded product with time_factor=1",
+    odd="zero column at the end",
     differs="cosines come first; positions are multiplied by 1000",
     example="pf.presets.flux_timesteps(4).frequencies -> array([1000.,   10., 1000.,   10.])",
 )
@@ -111,8 +112,8 @@ def flux_timesteps(
     frequency="max_positions^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
-    odd="zero column",
-    differs="the exponent reaches exactly 1; sines come first",
+    odd="zero column at the end",
+    differs="the last exponent is exactly -1; sines come first",
     also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
     example="pf.presets.ddpm(5).encode(0) -> array([0., 0., 1., 1., 0.], dtype=float32)",
 )
@@ -130,7 +131,7 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Pre
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
     odd="one column less than requested",
-    differs="the exponent reaches exactly 1; sines come first",
+    differs="the last exponent is exactly -1; sines come first",
     example="pf.presets.denoising_diffusion_pytorch(5).d_model -> 4",
 )
 def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -144,7 +145,7 @@ def denoising_diffusion_pytorch(dim: int, *, theta: float = 10000.0, frequencies
     frequency="max_positions^(-i / (d/2 - endpoint))",
     layout="cosines, then sines",
     positions="timesteps or noise labels: `.encode(t)`",
-    differs="cosines come first; endpoint=True lets the exponent reach exactly 1",
+    differs="cosines come first; with endpoint=True, the last exponent is exactly -1",
     example="pf.presets.edm(4, endpoint=True).frequencies -> array([1.e+00, 1.e-04, 1.e+00, 1.e-04])",
 )
 def edm(
@@ -166,7 +167,7 @@ def edm(
     frequency="2 pi / min_period * (max_period / min_period)^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="times in [0, 1]: `.encode(t)`",
-    differs="wavelengths from exactly min_period to exactly max_period; computed in float64",
+    differs="wavelengths range from exactly min_period to exactly max_period; the source computes in float64",
     also="LeRobot pi0 and pi0.5; Hugging Face PI0TimestepEmbeddings (float32)",
     example="pf.presets.pi0(6).wavelengths[:3].round(6) -> array([0.004   , 0.126491, 4.      ])",
 )
@@ -181,9 +182,9 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     source="huggingface/transformers: models/qwen2_5_omni, SinusPositionEmbedding",
     frequency="scale * 10000^(-i / (d/2 - 1))",
     layout="sines, then cosines",
-    positions="times: `.encode(t)`; in float32 the source rounds scale * t; to match it, encode the rounded product "
-    "with scale=1",
-    differs="the exponent reaches exactly 1; positions are multiplied by 1000",
+    positions="times: `.encode(t)`; in float32, the source rounds scale * t; to match it, encode the rounded product"
+    " with scale=1",
+    differs="the last exponent is exactly -1; positions are multiplied by 1000",
     example="pf.presets.qwen_omni_timesteps(4).frequencies -> array([1.e+03, 1.e-01, 1.e+03, 1.e-01])",
 )
 def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
@@ -195,7 +196,7 @@ def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precisi
     source="lmnt-com/diffwave: src/diffwave/model.py, DiffusionEmbedding",
     frequency="10^(4i/63), i = 0 .. 63",
     layout="64 sines, then 64 cosines",
-    positions="0, 1, .. steps - 1; fractions are interpolated between rows",
+    positions="0, 1, .. steps - 1; for fractions, the source interpolates between rows",
     odd="always 128 columns",
     differs="frequencies ascend, from 1 to 10000",
     example="pf.presets.diffwave().frequencies[[0, 63]].round(6) -> array([1.e+00, 1.e+04])",
@@ -224,8 +225,8 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
     frequency="100^(i/n), n = embed_dim frequencies for each of the four coordinates",
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
-    odd="8 embed_dim columns, for any embed_dim",
-    differs="frequencies ascend; four axes",
+    odd="always even: 8 * embed_dim columns",
+    differs="frequencies ascend; positions have four axes",
     axes="4",
     example="pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape -> (64,)",
 )

@@ -1,4 +1,4 @@
-"""Presets of the paper's encoding, and of its tutorials."""
+"""Presets of the paper's encoding and its tutorials."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 @preset(
     source="harvardnlp/annotated-transformer: the_annotated_transformer.py, PositionalEncoding",
     frequency="base^(-2i/d)",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     differs="nothing; this is the formula of arXiv:1706.03762, section 3.5",
     also="PyTorch's word_language_model and tutorials, d2l, Informer2020 PositionalEmbedding and FixedEmbedding"
     " (calendar numbers as positions), Time-Series-Library, ESPnet and WeNet PositionalEncoding (reverse=True:"
-    " `.table(n, start=n - 1, step=-1)`), OpenNMT-py SinusoidalInterleaved, SpeechBrain PositionalEncoding, Florence-2,"
-    " flax nlp_seq, trax PositionalEncoding, burn generate_sinusoids, bert4keras and keras-pos-embd, simplepe,"
-    " position-encoding, THP temporal_enc (event times as positions), PatchTST (which then scales the table t to (t -"
-    " t.mean()) / (10 t.std(ddof=1)))",
+    " `.table(n, start=n - 1, step=-1)`), OpenNMT-py SinusoidalInterleaved, SpeechBrain PositionalEncoding,"
+    " Florence-2, flax nlp_seq, trax PositionalEncoding, burn generate_sinusoids, bert4keras and keras-pos-embd,"
+    " simplepe, position-encoding, THP temporal_enc (event times as positions), PatchTST (which then scales its table"
+    " t to (t - t.mean()) / (10 t.std(ddof=1)))",
     example="pf.presets.annotated_transformer(4) == pf.sinusoidal(4) -> True",
 )
 def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -42,9 +42,9 @@ def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: P
 @preset(
     source="huggingface/transformers: models/xlm, create_sinusoidal_embeddings",
     frequency="10000^(-2i/d)",
-    layout="sine and cosine in turn",
-    odd="crop: one sine more",
-    differs="odd widths are allowed; computed in float64 and rounded",
+    layout="alternating sines and cosines",
+    odd="crop: one sine more than cosines",
+    differs="odd widths are allowed; the source computes in float64 and rounds the result",
     also="Flaubert, DistilBERT, VideoMAE, jadore801120/attention-is-all-you-need-pytorch since 2017-11, the TensorFlow"
     " tutorial of 2019 to 2022, FastSpeech2 get_sinusoid_encoding_table (row padding_idx is zero:"
     " `table[padding_idx] = 0`)",
@@ -60,7 +60,7 @@ def xlm(dim: int) -> Encoding:
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     odd="one column more than requested",
-    differs="sines come first; ceil(d/2) sines and as many cosines",
+    differs="sines come first; ceil(d/2) sines, and the same number of cosines",
     example="pf.presets.tensorflow_text(5).d_model -> 6",
 )
 def tensorflow_text(depth: int) -> Encoding:
@@ -73,23 +73,23 @@ def tensorflow_text(depth: int) -> Encoding:
 @preset(
     source="Keras time-series examples: positional encoding with min_freq=1e-4",
     frequency="10000^(-2i/d)",
-    layout="cosine and sine in turn",
-    odd="crop: one cosine more",
+    layout="alternating cosines and sines",
+    odd="crop: one cosine more than sines",
     differs="the cosine comes first",
     example="pf.presets.keras_blog(4).encode(0) -> array([1., 0., 1., 0.], dtype=float32)",
 )
 def keras_blog(d_model: int) -> Encoding:
-    """Cosines in even columns, sines in odd ones."""
+    """Encoding of Keras examples, with cosines in even columns and sines in odd ones."""
     return sinusoidal(count_of(d_model, "d_model", 1), functions=("cos", "sin"))
 
 
 @preset(
     source="keras-team/keras-hub: layers/modeling/sine_position_encoding.py, SinePositionEncoding",
     frequency="max_wavelength^(-2i/d)",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     positions="0, 1, ..; `.table(n, start=start_index)`",
-    odd="crop: one sine more",
-    differs="odd widths are allowed; positions are of the compute type, bfloat16 under a mixed policy",
+    odd="crop: one sine more than cosines",
+    differs="odd widths are allowed; positions have the layer's compute dtype, which is bfloat16 under a mixed policy",
 )
 def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sine position encoding of KerasHub."""

@@ -24,9 +24,9 @@ def _column_by_column(schedule: Schedule) -> Encoding:
 @preset(
     source="SamLynnEvans/Transformer: Embed.py, PositionalEncoder",
     frequency="10000^(-2c/d) for each column c",
-    layout="sine and cosine in turn",
+    layout="alternating sines and cosines",
     positions="0, 1, ..; jadore801120 sets row 0 to zero: `table[0] = 0`",
-    odd="crop: one sine more",
+    odd="crop: one sine more than cosines",
     differs="the exponent uses the column instead of the pair, so no two columns share a frequency",
     also="jadore801120/attention-is-all-you-need-pytorch before 2017-11, DeepCTR before 0.8.7, Kyubyong/transformer,"
     " YutaroOgawa/pytorch_advanced",
@@ -34,7 +34,7 @@ def _column_by_column(schedule: Schedule) -> Encoding:
     " -> [0.9093, 0.9998, 0.0002, 1.0]",
 )
 def evans_unpaired(d_model: int) -> Encoding:
-    """The encoding with 2c/d in place of 2i/d."""
+    """The paper's encoding with 2c/d instead of 2i/d in the exponent (c: column)."""
     d = count_of(d_model, "d_model", 1)
     return _column_by_column(geometric(d, freq_shift=d / 2))
 
@@ -42,14 +42,14 @@ def evans_unpaired(d_model: int) -> Encoding:
 @preset(
     source="maxjcohen/transformer: tst/utils.py, generate_original_PE (early versions)",
     frequency="base^(-c/d) for each column c",
-    layout="sine and cosine in turn",
-    odd="crop: one sine more",
+    layout="alternating sines and cosines",
+    odd="crop: one sine more than cosines",
     differs="the exponent uses half the column, not rounded; the base is 1000",
-    also="copies with i/2 in place of i//2 (base=10000)",
+    also="copies that use i/2 instead of i//2 (base=10000)",
     example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
 )
 def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
-    """The encoding with c/d in place of 2i/d."""
+    """The paper's encoding with c/d instead of 2i/d in the exponent (c: column)."""
     return _column_by_column(geometric(count_of(d_model, "d_model", 1), base=base))
 
 
@@ -58,11 +58,11 @@ def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
     frequency="scale * (i / (d/2))^0.0001",
     layout="sines, then cosines",
     positions="noise levels in [0, 1]",
-    differs="base and exponent are swapped, so that all frequencies but the first, 0, are nearly one",
+    differs="base and exponent are swapped, so that the first frequency is 0, and all others are nearly equal to scale",
     example="pf.presets.wavegrad_swapped(6, scale=1.0).frequencies[:3].round(4) -> array([0.    , 0.9999, 1.    ])",
 )
 def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
-    """The noise level encoding with base and exponent swapped."""
+    """WaveGrad's encoding of noise levels, with base and exponent swapped."""
     n, factor = even(dim, "dim") // 2, real(scale, "scale")
     return fourier_features([factor * power(Fraction(i, n), 1e-4) for i in range(n)])
 
@@ -76,6 +76,6 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )
 def positional_embeddings_pytorch_precedence(dim: int) -> Encoding:
-    """The encoding with i/n + 1 in place of i/(n + 1)."""
+    """Encoding of positional-embeddings-pytorch, with i/n + 1 instead of i/(n + 1)."""
     d = even(dim, "dim")
     return fourier_features(geometric(d // 2 + 1, freq_shift=1, first=1e-4))

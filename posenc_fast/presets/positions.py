@@ -340,7 +340,7 @@ def dinov3(rows: int, columns: int) -> Floats:
     example="pf.presets.positions.llama4_vision(1, 2).tolist() -> [[1, 1], [1, 2], [0, 0]]",
 )
 def llama4_vision(rows: int, columns: int) -> Integers:
-    """Return (row, column) from 1 of Llama 4's patches, then (0, 0) for the class token."""
+    """Return (row, column), counted from 1, for Llama 4's patches, then (0, 0) for the class token."""
     return np.concatenate([1 + grid(*_counts(rows=rows, columns=columns)), np.zeros((1, 2), np.int64)])
 
 
@@ -352,7 +352,7 @@ def llama4_vision(rows: int, columns: int) -> Integers:
     example="pf.presets.positions.flux(1, 2, text=1).tolist() -> [[0, 0, 0], [0, 0, 0], [0, 0, 1]]",
 )
 def flux(rows: int, columns: int, text: int = 0) -> Integers:
-    """Return positions for Flux: text at (0, 0, 0), then (0, row, column)."""
+    """Return positions for Flux: (0, 0, 0) for text, then (0, row, column) for the image."""
     return _with_text(text, grid([0], *_counts(rows=rows, columns=columns)), [0, 0, 0])
 
 
@@ -363,7 +363,7 @@ def flux(rows: int, columns: int, text: int = 0) -> Integers:
     " -> [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 1, 0]]",
 )
 def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers:
-    """Return positions for Flux.2: text at (0, 0, 0, index), then (image, row, column, 0)."""
+    """Return positions for Flux.2: (0, 0, 0, index) for text, then (image, row, column, 0)."""
     images = [count_of(image, "image", 0)]
     return _with_text(text, grid(images, *_counts(rows=rows, columns=columns), [0]), [0, 0, 0, 1])
 
@@ -373,7 +373,7 @@ def flux2(rows: int, columns: int, text: int = 0, *, image: int = 0) -> Integers
     example="pf.presets.positions.lumina2(1, 2, text=2).tolist() -> [[0, 0, 0], [1, 0, 0], [2, 0, 0], [2, 0, 1]]",
 )
 def lumina2(rows: int, columns: int, text: int) -> Integers:
-    """Return positions for Lumina-Image 2: text at (index, 0, 0), then (text, row, column)."""
+    """Return positions for Lumina-Image 2: (index, 0, 0) for text, then (text, row, column) for the image."""
     return _with_text(text, grid([count_of(text, "text", 0)], *_counts(rows=rows, columns=columns)), [1, 0, 0])
 
 
@@ -399,7 +399,7 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text after the largest of them."""
+    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text follows the largest."""
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]
@@ -445,7 +445,7 @@ def _causal_middles(count: Any, name: str) -> Floats:
     example="pf.presets.positions.ltx2(2, 1, 1, fps=25)[:, 0].round(3).tolist() -> [-0.998, -0.98]",
 )
 def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
-    """Return positions for LTX-2: as `ltx`, at the middles of latents."""
+    """Return positions for LTX-2: like `ltx`, but at the middles of latents."""
     times = _causal_middles(frames, "frames") / real(fps, "fps", positive=True) / 20
     sides = [(side + 0.5) * 32 / 2048 for side in _counts(rows=rows, columns=columns)]
     return 2 * grid(times, *sides) - 1
@@ -467,7 +467,7 @@ def ltx2_audio(frames: int) -> Floats:
     " -> [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]",
 )
 def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_width: int = 192) -> Floats:
-    """Return positions for Mochi: (frame, row, column) from the centre, scaled to the area of the base."""
+    """Return positions for Mochi: (frame, row, column) relative to the centre, scaled to the base area."""
     sizes = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     area = count_of(base_height, "base_height", 1) * count_of(base_width, "base_width", 1)
     scale = math.sqrt(area / (sizes[0] * sizes[1]))
@@ -481,7 +481,7 @@ def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_
     example="pf.presets.positions.cropped(1, 2, base_rows=4, base_columns=4).tolist() -> [[1.0, 0.0], [1.0, 2.0]]",
 )
 def cropped(rows: int, columns: int, *, base_rows: int, base_columns: int) -> Floats:
-    """Return (row, column) of a grid that is scaled into the middle of a base grid."""
+    """Return (row, column) of a grid that is scaled to fit into the middle of a base grid."""
     return grid(*_cropped(rows, columns, base_rows, base_columns))
 
 
@@ -506,7 +506,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     example="pf.presets.positions.cogvideox(1, 30, 45)[-1].tolist() -> [0.0, 29.0, 44.0]",
 )
 def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base_columns: int = 45) -> Floats:
-    """Return positions for CogVideoX: (frame, row, column), scaled into the base grid of the sample size."""
+    """Return positions for CogVideoX: (frame, row, column), scaled to fit into the base grid."""
     return grid(*_counts(frames=frames), *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
 
 

@@ -143,8 +143,8 @@ print("imported")
     [
         ("start.minor, start.size = 1, size + 64", None),
         ("start.major = 2", "version 1.0 .* has 2.0: compile the program again"),
-        ("start.major = 0", "version 1.0 .* has 0.0: install a later one"),
-        ("start.size -= 8", "version 1.0 .* has 1.0: install a later one"),
+        ("start.major = 0", "version 1.0 .* has 0.0: install a later version"),
+        ("start.size -= 8", "version 1.0 .* has 1.0: install a later version"),
     ],
     ids=["later minor", "later major", "earlier major", "shorter struct"],
 )
@@ -170,7 +170,7 @@ def test_capsule_of_another_name(client):
 
 def test_package_without_the_interface(client):
     code = "from posenc_fast import _kernel\ndel _kernel._C_API\nimport c_client"
-    assert_fails(run(client, code), "needs posenc_fast with version 1.0 .* has none: install a later one")
+    assert_fails(run(client, code), "needs posenc_fast with version 1.0 .* has none: install a later version")
 
 
 def test_package_without_a_kernel(client):

@@ -262,7 +262,7 @@ WITHOUT = {
         _cohere2_moe,
         keys=("mlp_layer_types", "prefix_dense_sliding_window_pattern"),
     ),
-    "no_base": Without("no RoPE if rope_theta is null", _with_base, by_type=False),
+    "no_base": Without("no layer has RoPE if rope_theta is null", _with_base, by_type=False),
     "no_rope_layers": Without(
         "layers whose no_rope_layers is 0 have no RoPE (default: every 4th layer)",
         _no_rope_layers,
