@@ -109,10 +109,10 @@ def equal(got, expected):
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_compiled(name, backend, rng):
+@pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
+def test_compiled(name, compiler, rng):
     call, x = CALLS[name], random(rng, 2, 3, 8)
-    compiled = torch.compile(call, fullgraph=True, backend=backend)
+    compiled = torch.compile(call, fullgraph=True, backend=compiler)
     assert equal(compiled(x), call(x))
     if name == "encode-torch.float64":
         expected = ENCODING.encode(x.numpy(), dtype=np.float64)
@@ -176,7 +176,7 @@ def test_in_place(name, rng):
     assert torch.equal(x, expected)
 
 
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
 @pytest.mark.parametrize(
     "name",
     [
@@ -192,23 +192,23 @@ def test_in_place(name, rng):
         *("rotary_embedding", "SinusoidalEncoding", "SinusoidalEncoding-length-first", "RotaryEncoding-tokens-first"),
     ],
 )
-def test_gradients(name, backend, rng):
+def test_gradients(name, compiler, rng):
     x = random(rng, 2, 3, 8, dtype=torch.float64).requires_grad_()
 
     def total(x):
         return (CALLS[name](x) ** 3).sum()
 
-    compiled = torch.compile(total, fullgraph=True, backend=backend)
+    compiled = torch.compile(total, fullgraph=True, backend=compiler)
     (got,), (expected,) = (torch.autograd.grad(function(x), x) for function in (compiled, total))
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["encode-torch.float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
-def test_batches_of_gradients(name, backend, rng):
+@pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
+def test_batches_of_gradients(name, compiler, rng):
     """A batch of gradients of compiled code has the bits of eager gradients."""
     x = random(rng, 2, 3, 8, dtype=torch.float64)
-    compiled = torch.compile(CALLS[name], fullgraph=True, backend=backend)
+    compiled = torch.compile(CALLS[name], fullgraph=True, backend=compiler)
     got, expected = (torch.autograd.functional.jacobian(each, x, vectorize=True) for each in (compiled, CALLS[name]))
     assert torch.equal(got, expected)
 
