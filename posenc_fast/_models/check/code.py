@@ -392,32 +392,33 @@ def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, st
         keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
         positions = positions[np.unique(keep)]
     largest = np.abs(positions).max(axis=1)
-    why, beyond = "", 0.0
-    for most in sorted(set(largest.tolist()), reverse=True):
-        some = positions[largest <= most]
+    why, failed_at = "", 0.0
+    for limit in sorted(set(largest.tolist()), reverse=True):
+        some = positions[largest <= limit]
         try:
             results = runner.at(some)
+            break
         except Unusable as error:
-            why, beyond = str(error), most
-            if time.thread_time() - begin > 2 * _SECONDS:
-                return few, runner.at(few), f"; beyond position {most:g} {why}"
-            continue
-        if not why:
-            return some, results, ""
+            why, failed_at = str(error), limit
+        if time.thread_time() - begin > 2 * _SECONDS:
+            return few, runner.at(few), f"; at position {failed_at:g} {why}"
+    else:
+        return Finding(runner.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=failed_at)
+    if not why:
+        return some, results, ""
 
-        def runs(position: int) -> bool:
-            try:
-                runner.at(np.concatenate([few, np.full_like(few[:1], position)]))
-            except Unusable:
-                return False
-            return True
+    def runs(position: int) -> bool:
+        try:
+            runner.at(np.concatenate([few, np.full_like(few[:1], position)]))
+        except Unusable:
+            return False
+        return True
 
-        last = _last(runs, int(most), int(beyond))
-        if last > most and runner.axes == 1:
-            some = np.append(some, [[float(last)]], axis=0)
-            results = runner.at(some)
-        return some, results, f"; up to position {last}, beyond which {why}"
-    return Finding(runner.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=beyond)
+    last = _last(runs, int(limit), int(failed_at))
+    if last > limit and runner.axes == 1:
+        some = np.append(some, [[float(last)]], axis=0)
+        results = runner.at(some)
+    return some, results, f"; up to position {last}, beyond which {why}"
 
 
 def _most(runner: _Function, longest: float | None, spent: float) -> float:

@@ -27,7 +27,7 @@ _OTHERS = ("quantization_config", "compression_config", "generation_config")
 _SIZES = {name for names in SPELLINGS.values() for name in names}
 # largest depth of nested parts; limits of parts and of keys in a part, above those of any model
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
-# largest number of kinds of layers that a finding describes, and of its characters
+# the most kinds of layers that a finding describes, and the most characters of its text
 _MOST_KINDS, _MOST_LETTERS = 8, 600
 _STORED = "no file stores the frequencies: the program that loads the model computes them"
 

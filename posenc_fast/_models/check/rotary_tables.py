@@ -359,12 +359,13 @@ def _without_config(name: str, orders: list[Tables], positions: Floats, form: Fo
     turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
     if not turning or len(positions) < 8:
         return Finding(name, "a tensor", "unknown", None, "not cosines and sines of pairs that rotate")
-    tables = turning[0]
+    tables, dtype = turning[0], dtype_for(form)
+    # because `_turns` is False without sines
+    assert tables.sin is not None
     judged = []
     for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _ROWS)}):
         part = slice(begin, begin + _ROWS)
-        dtype = dtype_for(form)
-        cos, sin = tables.cos[part].astype(dtype), tables.sin[part].astype(dtype)  # type: ignore[index]
+        cos, sin = tables.cos[part].astype(dtype), tables.sin[part].astype(dtype)
         if not (np.isfinite(cos).all() and np.isfinite(sin).all()) or len(cos) < 8:
             continue
         own = positions[part] if positions.shape[1] > 1 else positions[part, 0]

@@ -19,8 +19,10 @@ def width(part: Part) -> int:
         raise ValueError(
             f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} values can rotate"
         )
-    read = {"head_dim", "qk_rope_head_dim"} & set(part.row.width) or part.row.whole_head is not None
-    if not read and head_dim is not None and head_dim != head:
+    row = part.row
+    # classes that read head_dim, as the width or in addition to it; `_check_head_dim` compares whole_head
+    uses_head_dim = "head_dim" in row.width or "qk_rope_head_dim" in row.width or row.whole_head is not None
+    if head_dim not in (None, head) and not uses_head_dim:
         raise ValueError(
             f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, with heads of {head} values; leave it out"
         )

@@ -74,7 +74,7 @@ def odd_of(table: Table) -> Odd:
 
 
 def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
-    """Return frequencies and phases of the pairs of columns in this order; None if these columns are not pairs."""
+    """Return the frequency and phase of each pair of columns; None if the pairs do not have common angles."""
     d = table.values.shape[1]
     pairs = d // 2
     half = pairs if odd_of(table) == "zero" else d - pairs

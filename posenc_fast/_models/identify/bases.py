@@ -10,8 +10,8 @@ BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 
 # Numbers of significant digits to try. Sources write bases and factors with few digits. float32 data determine
-# about 6, so the first rounding that fits is assumed to be right. Rotary frequencies skip 5 digits: 16-bit
-# data fit many numbers, so another candidate would change some results and verdicts.
+# about 6, so the first rounding that fits is assumed to be right. For rotary frequencies, 5 digits are not tried:
+# many numbers fit 16-bit data, and one more candidate would change some results and verdicts.
 DIGITS = (1, 2, 3, 4, 5, 6)
 ROTARY_DIGITS = (1, 2, 3, 4, 6)
 

@@ -148,7 +148,7 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
     if not turning.any() or (turning.sum(axis=1) > 1).any():
         return
     axes = turning.argmax(axis=1)
-    picked, own = (array[np.arange(len(array)), axes] for array in (values, errors))
+    picked, errors_of_pair = (array[np.arange(len(array)), axes] for array in (values, errors))
     known = np.flatnonzero(turning.any(axis=1))
     sign = float(np.sign(picked[known[0]]))
     if (picked[known] * sign < 0).any():
@@ -158,22 +158,24 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
     if sections is not None and set(sections) != set(range(values.shape[1])):
         return
     place = np.arange(len(size))
-    for base in _bases(size[known], own[known], place[known] / len(size)):
-        for guess in _with_base(base, sign, size, own, measured.factor):
+    for base in _bases(size[known], errors_of_pair[known], place[known] / len(size)):
+        for guess in _with_base(base, sign, size, errors_of_pair, measured.factor):
             yield guess, sections
     if sections is not None:
         # the frequencies of each axis may start again from 1
-        bases, expected = [], np.zeros(len(size))
+        schedules, expected = [], np.zeros(len(size))
         for a in range(values.shape[1]):
-            mine = np.flatnonzero(axes == a)
-            some = np.isin(mine, known)
-            exponents = np.arange(len(mine)) / len(mine)
-            near = next(_bases(size[mine[some]], own[mine[some]], exponents[some]), None)
-            if near is None:
+            of_axis = axes == a
+            count = int(of_axis.sum())
+            exponents = np.arange(count) / count
+            turns = turning[of_axis].any(axis=1)
+            base = next(_bases(size[of_axis][turns], errors_of_pair[of_axis][turns], exponents[turns]), None)
+            if base is None:
                 return
-            bases.append(geometric(len(mine), base=near, first=sign))
-            expected[mine] = sign * near**-exponents
-        yield Guess(expected, {"frequencies": bases, "attention_factor": measured.factor}, measured.factor), sections
+            schedules.append(geometric(count, base=base, first=sign))
+            expected[of_axis] = sign * base**-exponents
+        arguments = {"frequencies": schedules, "attention_factor": measured.factor}
+        yield Guess(expected, arguments, measured.factor), sections
 
 
 def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
