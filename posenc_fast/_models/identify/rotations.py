@@ -169,11 +169,11 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
             count = int(of_axis.sum())
             exponents = np.arange(count) / count
             turns = turning[of_axis].any(axis=1)
-            base = next(_bases(size[of_axis][turns], errors_of_pair[of_axis][turns], exponents[turns]), None)
-            if base is None:
+            base_of_axis = next(_bases(size[of_axis][turns], errors_of_pair[of_axis][turns], exponents[turns]), None)
+            if base_of_axis is None:
                 return
-            schedules.append(geometric(count, base=base, first=sign))
-            expected[of_axis] = sign * base**-exponents
+            schedules.append(geometric(count, base=base_of_axis, first=sign))
+            expected[of_axis] = sign * base_of_axis**-exponents
         arguments = {"frequencies": schedules, "attention_factor": measured.factor}
         yield Guess(expected, arguments, measured.factor), sections
 
