@@ -261,9 +261,9 @@ def _sum(quarters: Floats, rest: Floats, rest_low: Floats) -> Pair:
 def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
     """Return positions as Python integers, (rows, axes), and their unit. Rows that are not finite are 0."""
     if isinstance(positions, Progression):
-        unit = Fraction(1, math.lcm(positions.first.denominator, positions.each.denominator))
+        unit = Fraction(1, math.lcm(positions.first.denominator, positions.step.denominator))
         i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]
-        return int(positions.first / unit) + i * int(positions.each / unit), unit
+        return int(positions.first / unit) + i * int(positions.step / unit), unit
     known: Any = np.isfinite(positions.components(part, False)).all(axis=1)
     rows = [positions.exactly(part.start + row) for row in np.flatnonzero(known).tolist()]
     unit = Fraction(1, math.lcm(*(value.denominator for row in rows for value in row)))
