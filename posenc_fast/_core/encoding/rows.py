@@ -158,6 +158,7 @@ def _fill_exactly(
     """Write rows that the engine left out: real 64-bit integers as integers, other positions in exact arithmetic."""
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]
+        # real numbers from 2**52 on are whole
         whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
         if whole.any():
             integers = Converted(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, form="integer")
@@ -168,8 +169,8 @@ def _fill_exactly(
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         for row in rows:
             high, low = exact_row(plans.sinusoids, positions.exactly(begin + row), single)
-            one = block.part(slice(row, row + 1))
-            round_into(one.kind, high, low, one.out, one.x, one.scale)
+            target = block.part(slice(row, row + 1))
+            round_into(target.kind, high, low, target.out, target.x, target.scale)
 
 
 def _integers_of(first: Fraction, step: Fraction) -> tuple[int, int]:

@@ -73,9 +73,9 @@ class Sinusoids:
         distinct = tuple(dict.fromkeys(schedules))
         if len(distinct) < len(schedules):
             begins = np.cumsum([0, *map(len, distinct)])
-            new_numbers = [begins[distinct.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
+            numbers = [begins[distinct.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
             # the last entry maps -1 to -1
-            index = np.concatenate([*new_numbers, [-1]])[index]
+            index = np.concatenate([*numbers, [-1]])[index]
         kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:
             raise ValueError(

@@ -674,9 +674,10 @@ class Encoding:
     def _partners(self, call: str) -> Partners:
         partners = self._sinusoids.partners()
         if isinstance(partners, int):
+            column = partners
             raise ValueError(  # noqa: TRY004
                 f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
-                f"column {partners} of {self!r} has no partner"
+                f"column {column} of {self!r} has no partner"
             )
         return partners
 
