@@ -71,9 +71,9 @@ def angles(positions: Floats, turns: Floats) -> Pair:
     angle = low = np.zeros((len(positions), turns.shape[2]))
     for a in range(turns.shape[1]):
         p = positions[:, a, np.newaxis]
-        t, e = two_product(p, turns[0, a])
-        angle, error = two_sum(angle, t - ((t + ROUNDER) - ROUNDER))
-        low = low + (error + (p * turns[1, a] + e))
+        term, term_error = two_product(p, turns[0, a])
+        angle, sum_error = two_sum(angle, term - ((term + ROUNDER) - ROUNDER))
+        low = low + (sum_error + (p * turns[1, a] + term_error))
     return angle, low
 
 
@@ -84,8 +84,8 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
     for a in range(len(single)):
         angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a]
     exact = angle.astype(np.float64)
-    t, e = two_product(exact, PER_RADIAN)
-    return t - ((t + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + e
+    turns, error = two_product(exact, PER_RADIAN)
+    return turns - ((turns + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + error
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
