@@ -369,9 +369,9 @@ def fourier_features(
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
         (schedule, index), written = explicit(values), values.copy()
-    function, row = columns_of([len(index)] * len(names), layout)
+    function, number = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
-        Sinusoids((schedule,), index[row], *_phases_and_amplitudes(function, names, factor)),
+        Sinusoids((schedule,), index[number], *_phases_and_amplitudes(function, names, factor)),
         recipe_of(
             "fourier_features", written, defaults=_FEATURE_DEFAULTS, functions=names, layout=layout, scale=factor
         ),

@@ -79,7 +79,7 @@ def periodic(periods: Any) -> Schedule:
     if not items:
         raise ValueError(f"periods must have at least one period, not {periods!r}")
     lengths = tuple(exact_period(period) for period in items)
-    times, numbers = ([each for each in items if has_unit(each) is united] for united in (True, False))
+    times, numbers = ([period for period in items if has_unit(period) is with_unit] for with_unit in (True, False))
     if times and numbers:
         raise ValueError(
             f"periods has {numbers[0]!r} without a unit and {times[0]!r} with one; give all a unit, as in '24h', "

@@ -239,22 +239,22 @@ class Rotator:
             return self._rotated(x, axis, 0, rows_of, out, threads, inverse)
         if start != 0:
             raise ValueError(f"pass positions or start={start!r}, not both")
-        places = convert(positions, self._angles.of("cos").ndim)
-        groups, others = len(places.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
-        if groups < 0 or places.shape != (*others[:groups], length):
+        converted = convert(positions, self._angles.of("cos").ndim)
+        groups, others = len(converted.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
+        if groups < 0 or converted.shape != (*others[:groups], length):
             raise ValueError(
-                f"positions is for tokens of shape {places.shape}, but x needs {(length,)}, or {(*others[:1], length)} "
+                f"positions is for tokens of shape {converted.shape}, but x needs {(length,)}, or {(*others[:1], length)} "
                 "with other positions in each sequence"
             )
         if isinstance(out, np.ndarray):
-            places.keep_from(out)
+            converted.keep_from(out)
 
-        def at_places(part: slice) -> Array:
+        def rows_at(part: slice) -> Array:
             return with_plain_nans(
-                self._angles.rows(places.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
+                self._angles.rows(converted.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
             )
 
-        return self._rotated(x, axis, groups, at_places, out, threads, inverse)
+        return self._rotated(x, axis, groups, rows_at, out, threads, inverse)
 
     def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
         """Check the arguments of `Rotary.shift` and return its result."""
@@ -285,8 +285,8 @@ class Rotator:
             axis = x.ndim - 2
 
         def at_offsets(part: slice) -> Array:
-            places = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
-            rows = rotator._angles.rows(places, 0, False, False, angles_type(kind))
+            selected = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
+            rows = rotator._angles.rows(selected, 0, False, False, angles_type(kind))
             return with_plain_nans(rows if offsets.shape else rows[np.newaxis])
 
         rotator._rotated(x, axis, groups, at_offsets, target, threads)
