@@ -64,14 +64,14 @@ def exact_rotation(
 ) -> list[Decimal]:
     """Return x with each pair of values rotated by position * frequency. Pairs are half of x apart, or neighbours."""
     with localcontext(CONTEXT):
-        turned = [Decimal(value) for value in x]
+        rotated = [Decimal(value) for value in x]
         for i, frequency in enumerate(frequencies):
             first, second = (i, i + len(frequencies)) if layout == "half" else (2 * i, 2 * i + 1)
             angle = product(position, frequency)
             cos, sin = sine(angle, Decimal("0.25")), sine(angle, Decimal(0))
-            a, b = turned[first], turned[second]
-            turned[first], turned[second] = a * cos - b * sin, a * sin + b * cos
-        return turned
+            a, b = rotated[first], rotated[second]
+            rotated[first], rotated[second] = a * cos - b * sin, a * sin + b * cos
+        return rotated
 
 
 def product(position: Number, frequency: Number) -> Decimal:

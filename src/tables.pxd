@@ -34,13 +34,14 @@ from work cimport RowsWork, TableWork, lay_out_rows, lay_out_table
 
 cdef struct OffsetRows:
     Py_ssize_t index[4]  # above and below the first anchor, above and below the second; -1 if not in the table
-    void* to[4]
+    void* to[4]  # where to write each of these rows, in the table or in a buffer
 
 
 cdef inline step rotate_narrow(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
                                narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef const double* cosine = by.cosine + first
     cdef const double* sine = by.sine + first
+    # skip rows that are not in the table, where two are left; otherwise compute all four
     if rows.index[1] < 0 and rows.index[2] < 0:
         rotate_outer[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
                                  cosine, sine, to, <narrow_row>rows.to[3], n)

@@ -61,8 +61,8 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     constant = ahead == 0
     cosine, sine = np.where(constant, 1.0, cosine), ahead * sine
     source = encoded
-    same = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
-    if not same and np.may_share_memory(result, encoded):
+    in_place = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
+    if not in_place and np.may_share_memory(result, encoded):
         source = encoded.copy()
     # each block of rows is read before it is written, so out can be encoded
     flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)
@@ -92,13 +92,13 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     squares = sinusoids.amplitudes**2
     # a pair adds amplitude**2 * cosine, half of it for each column; a constant column adds the square of its value
     anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), FLOAT64.stored)[0]
-    still = float((anywhere[ahead == 0] ** 2).sum())
+    constant = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
     result = np.empty(len(distances))
     step = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, len(distances), step):
         cosine, _ = _cosines_and_sines(plans, distances.rows(slice(first, first + step)))
-        result[first : first + step] = (cosine * weights).sum(axis=1) + still
+        result[first : first + step] = (cosine * weights).sum(axis=1) + constant
     return result.reshape(distances.shape)[()]
 
 
@@ -129,11 +129,12 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
         )
     flat = rows.reshape(-1, plans.width)
     positions = np.full(len(flat), np.nan)
-    fine = np.isfinite(flat).all(axis=1)
-    if fine.any():
-        near = _refine(plans, flat[fine], _coarse(plans, flat[fine], begin, end, count), begin, end)
+    finite = np.isfinite(flat).all(axis=1)
+    if finite.any():
+        on_grid = _coarse(plans, flat[finite], begin, end, count)
+        refined = _refine(plans, flat[finite], on_grid, begin, end)
         wavelengths = 2 * np.pi / np.unique(frequencies[frequencies > 0])
-        positions[fine] = _whole_waves(plans, flat[fine], near, begin, end, wavelengths)
+        positions[finite] = _whole_waves(plans, flat[finite], refined, begin, end, wavelengths)
     size = _size(flat)
     difference = (_rows(plans, positions) - flat) / size[:, np.newaxis]
     residual = size * np.sqrt((difference**2).sum(axis=1))
@@ -153,24 +154,26 @@ def _whole_waves(
     """
     size = _size(rows)[:, np.newaxis]
 
-    def distance(places: Floats, some: Any) -> Floats:
-        total: Floats = (((rows[some] - _rows(plans, places)) / size[some]) ** 2).sum(axis=1)
-        return total
+    def distance(candidates: Floats, indices: Any) -> Floats:
+        """Return squared distances of the encodings of the candidates, one for each of these rows."""
+        squares: Floats = (((rows[indices] - _rows(plans, candidates)) / size[indices]) ** 2).sum(axis=1)
+        return squares
 
     least = distance(positions, slice(None))
-    left = np.flatnonzero(least > _NEAR)
-    while len(left):
-        before = least[left]
+    # indices of the rows that are not found yet
+    active = np.flatnonzero(least > _NEAR)
+    while len(active):
+        before = least[active]
         for wave in (sign * wavelength for wavelength in wavelengths.tolist() for sign in (-1, 1)):
-            moved = positions[left] + wave
+            moved = positions[active] + wave
             inside = (begin <= moved) & (moved <= end)
-            some = left[inside]
-            after = distance(moved[inside], some)
-            nearer = after < least[some]
-            positions[some[nearer]], least[some[nearer]] = moved[inside][nearer], after[nearer]
-        left = left[least[left] < before]
-        positions[left] = _refine(plans, rows[left], positions[left], begin, end)
-        least[left] = distance(positions[left], left)
+            indices, candidates = active[inside], moved[inside]
+            after = distance(candidates, indices)
+            nearer = after < least[indices]
+            positions[indices[nearer]], least[indices[nearer]] = candidates[nearer], after[nearer]
+        active = active[least[active] < before]
+        positions[active] = _refine(plans, rows[active], positions[active], begin, end)
+        least[active] = distance(positions[active], active)
     return positions
 
 
@@ -183,20 +186,21 @@ def _size(rows: Floats) -> Floats:
 def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
     """Return for each row the position of a regular grid whose encoding is nearest."""
     step = (end - begin) / (count - 1)
-    best, places = np.full(len(rows), np.inf), np.zeros(len(rows))
+    # for each row the smallest distance so far, and its position
+    best, positions = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
-    narrow = (rows / size[:, np.newaxis]).astype(np.float32)
+    scaled = (rows / size[:, np.newaxis]).astype(np.float32)
     block = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
         table = _rows(plans, grid, FLOAT32.stored)
-        # (|row - table|^2 - |row|^2) / size, as |row|^2 does not change the minimum
-        distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(narrow, table.T)
+        # (rows, positions): (|row - table|^2 - |row|^2) / size, as |row|^2 does not change the minimum
+        distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(scaled, table.T)
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
         better = value < best
-        best[better], places[better] = value[better], grid[nearest[better]]
-    return places
+        best[better], positions[better] = value[better], grid[nearest[better]]
+    return positions
 
 
 def _product(a: Array, b: Array) -> Array:
@@ -208,11 +212,11 @@ def _product(a: Array, b: Array) -> Array:
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
     """Improve positions by Gauss-Newton steps. A step is used only if it reduces the distance to the row."""
-    slope = plans.derived("derivative", plans.sinusoids.derivative)
+    derivative_plans = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
     difference = rows - _rows(plans, positions)
     for _ in range(20):
-        derivative = _rows(slope, positions)
+        derivative = _rows(derivative_plans, positions)
         norm = (derivative**2).sum(axis=1)
         step = np.divide((derivative * difference).sum(axis=1), norm, out=np.zeros(len(rows)), where=norm > 0)
         moved = np.clip(positions + step, begin, end)

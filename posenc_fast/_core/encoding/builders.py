@@ -276,31 +276,34 @@ def _build(
     factor: float,
     formula: dict[str, Any],
 ) -> Encoding:
-    paired = d // 2 * 2 if odd == "zero" else d
-    counts = [-(-paired // 2), paired // 2]
+    # columns before the column of zeros, if there is one, and the number of columns of each function
+    used = d // 2 * 2 if odd == "zero" else d
+    counts = [-(-used // 2), used // 2]
     if isinstance(frequencies, Mapping):
         if set(frequencies) != set(names) or len(set(names)) != 2:
             raise ValueError(
                 f"frequencies has the functions {sorted(frequencies)}, but must have those of functions={names!r}"
             )
         schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
-        needed = counts
+        lengths = counts
     elif frequencies is None:
-        schedules, needed = [], []
+        schedules, lengths = [], []
     else:
-        schedules, needed = [_schedule_of(frequencies, "frequencies")], counts[:1]
-    for schedule, count in zip(schedules, needed, strict=True):
+        schedules, lengths = [_schedule_of(frequencies, "frequencies")], counts[:1]
+    for schedule, count in zip(schedules, lengths, strict=True):
         if len(schedule) != count:
             raise ValueError(f"frequencies has {len(schedule)} values, but d_model={d} with odd={odd!r} needs {count}")
     if schedules and not formula:
-        formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(needed) == 2 else schedules[0]}
+        formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(lengths) == 2 else schedules[0]}
+    # at width 1 the second function has no column
     if len(schedules) == 2 and counts[1] == 0:
         schedules.pop()
     function, index = columns_of(counts, layout)
     if len(schedules) == 2:
+        # frequencies are numbered over both schedules
         index = index + function * len(schedules[0])
     phases, amplitudes = _phases_and_amplitudes(function, names, factor)
-    if paired < d:
+    if used < d:
         index, phases, amplitudes = np.append(index, -1), np.append(phases, 0.0), np.append(amplitudes, 0.0)
     options = formula | {"layout": layout, "functions": names, "odd": odd, "scale": factor}
     return Encoding._of(
@@ -366,9 +369,9 @@ def fourier_features(
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
         (schedule, index), written = explicit(values), values.copy()
-    function, row = columns_of([len(index)] * len(names), layout)
+    function, number = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
-        Sinusoids((schedule,), index[row], *_phases_and_amplitudes(function, names, factor)),
+        Sinusoids((schedule,), index[number], *_phases_and_amplitudes(function, names, factor)),
         recipe_of(
             "fourier_features", written, defaults=_FEATURE_DEFAULTS, functions=names, layout=layout, scale=factor
         ),
@@ -410,36 +413,41 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         raise TypeError(f"encodings must be a sequence of at least one Encoding, not {encodings!r}")
     if axes is None:
         ends = np.cumsum([part.ndim for part in parts])
-        places = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
+        axes_of_parts = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
     elif not isinstance(axes, Sequence):
         raise TypeError(f"axes must be a sequence with the axis of each encoding, not {axes!r}")
     else:
-        places = [[count_of(a, "axes", 0) for a in (each if isinstance(each, Sequence) else [each])] for each in axes]
-    if len(places) != len(parts) or any(len(p) != part.ndim for p, part in zip(places, parts, strict=False)):
+        axes_of_parts = [
+            [count_of(a, "axes", 0) for a in (item if isinstance(item, Sequence) else [item])] for item in axes
+        ]
+    if len(axes_of_parts) != len(parts) or any(
+        len(part_axes) != part.ndim for part_axes, part in zip(axes_of_parts, parts, strict=False)
+    ):
         raise ValueError(
             f"axes={axes!r} must list the axes of each of the {len(parts)} encodings, one for each axis it has"
         )
-    count = max(a for place in places for a in place) + 1
-    missing = set(range(count)).difference(*places)
+    count = max(a for part_axes in axes_of_parts for a in part_axes) + 1
+    missing = set(range(count)).difference(*axes_of_parts)
     if missing:
         raise ValueError(f"axes={axes!r} leaves out axis {min(missing)}; number the axes from 0 without gaps")
     schedules: list[Schedule] = []
     indices = []
+    # number of frequencies of the parts so far
     offset = 0
-    for part, place in zip(parts, places, strict=True):
+    for part, part_axes in zip(parts, axes_of_parts, strict=True):
         index = np.full((part.d_model, count), -1)
         # the index has one frequency for each axis, so it cannot express two frequencies of one axis
-        if len(set(place)) != len(place):
+        if len(set(part_axes)) != len(part_axes):
             raise ValueError(f"axes={axes!r} repeats an axis for one encoding; give it different axes")
-        columns = part._sinusoids
-        index[:, place] = np.where(columns.index < 0, -1, columns.index + offset)
+        sinusoids = part._sinusoids
+        index[:, part_axes] = np.where(sinusoids.index < 0, -1, sinusoids.index + offset)
         indices.append(index)
-        schedules += columns.schedules
-        offset += sum(len(schedule) for schedule in columns.schedules)
+        schedules += sinusoids.schedules
+        offset += sum(len(schedule) for schedule in sinusoids.schedules)
     recipe: Recipe = ""
     if all(part._recipe for part in parts):
-        reads = None if axes is None else [place[0] if len(place) == 1 else place for place in places]
-        recipe = recipe_of("join", [part._recipe for part in parts], defaults={"axes": None}, axes=reads)
+        shown_axes = None if axes is None else [a[0] if len(a) == 1 else a for a in axes_of_parts]
+        recipe = recipe_of("join", [part._recipe for part in parts], defaults={"axes": None}, axes=shown_axes)
     return Encoding._of(
         Sinusoids(
             schedules,

@@ -82,19 +82,19 @@ def reorder_columns(
     for name, value in (("source", source), ("target", target)):
         one_of(value, name, ORDERS)
     one_of(odd, "odd", get_args(LastColumn))
-    place = count_of(axis, "axis", -array.ndim)
-    if place >= array.ndim:
+    axis_number = count_of(axis, "axis", -array.ndim)
+    if axis_number >= array.ndim:
         raise ValueError(f"axis={axis} is out of range for an array of {array.ndim} dimensions")
-    d = array.shape[place]
+    d = array.shape[axis_number]
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
         raise ValueError(
             f"array has {d} columns along axis {axis}, an odd number, so the first function has one more column; "
             f"but {source!r} and {target!r} begin with different functions; if the last column is zero, give odd='zero'"
         )
     paired = d if odd == "crop" else d // 2 * 2
-    at = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}
-    order = [at[column] for column in _columns(paired, *ORDERS[target])]
-    return np.take(array, [*order, *range(paired, d)], axis=place)
+    source_index = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}
+    order = [source_index[column] for column in _columns(paired, *ORDERS[target])]
+    return np.take(array, [*order, *range(paired, d)], axis=axis_number)
 
 
 def _columns(d: int, interleaved: bool, cos_first: bool) -> list[tuple[bool, int]]:

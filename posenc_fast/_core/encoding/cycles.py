@@ -36,12 +36,12 @@ class Cycles:
         self.layout: Layout = layout
         self.timezone = timezone
         items = [] if isinstance(periods, str) or not isinstance(periods, Iterable) else list(periods)
-        is_cycle = [isinstance(each, str) and each in CYCLES for each in items]
-        self.calendar = [each for each, cycle in zip(items, is_cycle, strict=True) if cycle]
-        lengths = [each for each, cycle in zip(items, is_cycle, strict=True) if not cycle]
-        self.lengths = [_length(each) for each in lengths]
-        self._numbers = [each for each in lengths if not has_unit(each)]
-        self.labels = [each if cycle else length_of(each) for each, cycle in zip(items, is_cycle, strict=True)]
+        is_cycle = [isinstance(period, str) and period in CYCLES for period in items]
+        self.calendar = [period for period, cycle in zip(items, is_cycle, strict=True) if cycle]
+        lengths = [period for period, cycle in zip(items, is_cycle, strict=True) if not cycle]
+        self.lengths = [_length(period) for period in lengths]
+        self._without_unit = [period for period in lengths if not has_unit(period)]
+        self.labels = [period if cycle else length_of(period) for period, cycle in zip(items, is_cycle, strict=True)]
         if timezone is not None and not self.calendar:
             raise ValueError(
                 f"timezone={timezone!r} needs a cycle of the calendar in periods, such as 'day'; lengths are counted in "
@@ -51,7 +51,7 @@ class Cycles:
             schedule = periodic(lengths if self.calendar else periods)
         self.encoding = fourier_features(periodic([1]) if self.calendar else schedule, layout=layout)
         # for each period, its index in the list of calendar cycles followed by lengths
-        self._places = np.argsort(np.argsort(np.logical_not(is_cycle), kind="stable"))
+        self._order = np.argsort(np.argsort(np.logical_not(is_cycle), kind="stable"))
 
     @property
     def columns(self) -> list[str]:
@@ -66,9 +66,9 @@ class Cycles:
 
     def check_lengths(self, letter: str, name: str) -> None:
         """Raise an error for lengths without a unit if the column has timestamps ("M"): 24 would mean 24 seconds."""
-        if letter == "M" and self._numbers:
+        if letter == "M" and self._without_unit:
             raise ValueError(
-                f"periods has {self._numbers[0]!r} without a unit, but {name} has timestamps; give a cycle such as "
+                f"periods has {self._without_unit[0]!r} without a unit, but {name} has timestamps; give a cycle such as "
                 "'day', or a length such as '24h'"
             )
 
@@ -97,8 +97,9 @@ class Cycles:
         for part in calendar.parts():
             high, low = calendar.turns(part)
             if fixed is not None:
-                more, more_low = fixed.turns(part)
-                high, low = np.hstack([high, more])[:, self._places], np.hstack([low, more_low])[:, self._places]
+                fixed_high, fixed_low = fixed.turns(part)
+                high = np.hstack([high, fixed_high])[:, self._order]
+                low = np.hstack([low, fixed_low])[:, self._order]
             pairs = encode(plans, InTurns(high, low), dtype, **settings)
             if self.layout == "concatenated":
                 pairs = pairs.swapaxes(1, 2)
@@ -113,7 +114,7 @@ class _Lengths:
 
     def __init__(self, lengths: Sequence[Fraction], positions: Converted) -> None:
         self.positions = positions
-        self.counter = Turns([Period(0, i, each) for i, each in enumerate(lengths)], positions.unit)
+        self.counter = Turns([Period(0, i, length) for i, length in enumerate(lengths)], positions.unit)
 
     def turns(self, part: slice) -> Pair:
         high, low = np.hsplit(self.counter.of(self.positions, part), 2)

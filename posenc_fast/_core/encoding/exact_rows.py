@@ -35,6 +35,7 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
     angles: list[Real] = []
     infinite = np.zeros(len(waves.residual), np.bool_)
     if single:
+        # one float32 operation after another, as a framework would round them
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for j in range(len(waves.residual)):
                 angle = np.float32(0)
@@ -55,10 +56,10 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
             angles.append(
                 _exact.divide(total.numerator, total.denominator, _exact.PAIR_BITS + 64 + _bits_of(abs(total)))
             )
-    pairs = [_exact.sincos_turns(angle, _exact.PAIR_BITS) for angle in angles]
+    sines_and_cosines = [_exact.sincos_turns(angle, _exact.PAIR_BITS) for angle in angles]
     columns = []
     for c in range(sinusoids.width):
-        mantissa, exponent = pairs[waves.wave[c]][waves.quadrant[c] % 2]
+        mantissa, exponent = sines_and_cosines[waves.wave[c]][waves.quadrant[c] % 2]
         sign = -1 if waves.quadrant[c] >= 2 else 1
         numerator, denominator = float(sinusoids.amplitudes[c]).as_integer_ratio()
         columns.append((sign * mantissa * numerator, exponent + 1 - denominator.bit_length()))

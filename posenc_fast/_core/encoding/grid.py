@@ -136,8 +136,8 @@ def grid(
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     check_size("axes", axes, shape, result_type.itemsize)
     result = None if out is None else check_out(out, shape, result_type)
-    made = filled(coordinates, encoding, order, result_type, result, threads)
-    return made if out is None else out
+    points = filled(coordinates, encoding, order, result_type, result, threads)
+    return points if out is None else out
 
 
 def filled(
@@ -152,7 +152,7 @@ def filled(
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     if len(order) == 1:
         return _rows(encoding, coordinates[0], result_type, threads, result)
-    warm = result is not None
+    in_cache = result is not None
     if result is None:
         result = new(shape, result_type)
     if result.size == 0:
@@ -160,11 +160,11 @@ def filled(
     parts, mixed = _parts(encoding)
     tables = [_table(encoding, parts[a], coordinates[a], result_type, threads) for a in order]
     # find invalid coordinates before the first value is written, because out may overlap the coordinates
-    missing = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
+    invalid = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
     # columns that depend on several axes are written afterwards, so the block should still be in the cache
-    stores = Target(result, warm=warm).stores() if mixed is None else 0
+    stores = Target(result, warm=in_cache).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
@@ -172,13 +172,14 @@ def filled(
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table
-        flat = collapse(target, 3) if result.flags.aligned else None
-        made = np.empty((math.prod(target.shape[:-2]), *target.shape[-2:]), np.uint16) if flat is None else flat
-        engine.module.merge(engine.level, outer.reshape(-1, outer.shape[-1]), tables[-1], made, stores)
-        if flat is None:
-            target[...] = made.reshape(target.shape)
+        # merge needs an aligned array (points of the outer axes, points of the last axis, width)
+        view = collapse(target, 3) if result.flags.aligned else None
+        merged = np.empty((math.prod(target.shape[:-2]), *target.shape[-2:]), np.uint16) if view is None else view
+        engine.module.merge(engine.level, outer.reshape(-1, outer.shape[-1]), tables[-1], merged, stores)
+        if view is None:
+            target[...] = merged.reshape(target.shape)
         if mixed is not None and points is not None:
-            positions = points.among(rows, order)
+            positions = points.block(rows, order)
             result[rows][..., mixed.columns] = encode(mixed.encoding._plans, positions, result_type)
 
     values = BLOCK if mixed is None else POINTS * encoding.d_model
@@ -186,9 +187,9 @@ def filled(
     step = max(1, min(values * shape[0] // result.size, -(-shape[0] // threads)))
     slices = (slice(i, min(i + step, shape[0])) for i in range(0, shape[0], step))
     _threads.run(fill, slices, threads)
-    for place, rows in enumerate(missing):
-        if rows is not None:
-            np.moveaxis(result, place, 0)[rows] = np.nan
+    for dimension, invalid_rows in enumerate(invalid):
+        if invalid_rows is not None:
+            np.moveaxis(result, dimension, 0)[invalid_rows] = np.nan
     return result
 
 
@@ -209,12 +210,12 @@ class _Points:
         axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
         self.axes, self.unit, self.form = together(axes)
 
-    def among(self, rows: slice, order: list[int]) -> Converted:
-        """Return the points of some rows of the result, whose dimension i is the axis order[i]."""
-        axes = [self.axes[a][rows] if place == 0 else self.axes[a] for place, a in enumerate(order)]
+    def block(self, rows: slice, order: list[int]) -> Converted:
+        """Return the points of a slice of the result's first dimension. Dimension i of the result is the axis order[i]."""
+        axes = [self.axes[a][rows] if dimension == 0 else self.axes[a] for dimension, a in enumerate(order)]
         points = np.empty((*map(len, axes), len(order)), axes[0].dtype)
-        for place, a in enumerate(order):
-            points[..., a] = axes[place].reshape(*[1] * place, -1, *[1] * (len(order) - place - 1))
+        for dimension, a in enumerate(order):
+            points[..., a] = axes[dimension].reshape(*[1] * dimension, -1, *[1] * (len(order) - dimension - 1))
         flat = points.reshape(math.prod(points.shape[:-1]), len(order))
         return Converted(flat, self.unit, shape=points.shape[:-1], form=self.form)
 
@@ -235,15 +236,15 @@ def order_of(indexing: Indexing, count: int) -> list[int]:
 
 def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
     """Return the coordinates of each axis, checked."""
-    each = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
-    if each is None or len(each) != count:
-        more = count == 1 and each is not None and len(each) > 1
+    items = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
+    if items is None or len(items) != count:
+        needs_join = count == 1 and items is not None and len(items) > 1
         raise ValueError(
             f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
-            + ("; join([...]) combines one encoding for each axis" if more else "")
+            + ("; join([...]) combines one encoding for each axis" if needs_join else "")
         )
     result: list[range | Converted] = []
-    for a, axis in enumerate(each):
+    for a, axis in enumerate(items):
         name = f"axes[{a}]"
         if isinstance(axis, (int, np.integer)):
             result.append(range(count_of(axis, name, 0)))
@@ -282,11 +283,12 @@ def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
     parts = encoding._derived.get("parts")
     if parts is None:
         sinusoids = encoding._sinusoids
-        reads = sinusoids.radians()[sinusoids.index] != 0
-        axis = np.where(reads.sum(axis=1) > 1, -1, reads.argmax(axis=1))
+        # (d_model, axes): whether a column depends on an axis
+        depends = sinusoids.radians()[sinusoids.index] != 0
+        axis_of_column = np.where(depends.sum(axis=1) > 1, -1, depends.argmax(axis=1))
 
         def part(a: int) -> _Part | None:
-            columns = np.flatnonzero(axis == a)
+            columns = np.flatnonzero(axis_of_column == a)
             if len(columns) == 0:
                 return None
             chosen = sinusoids.take(columns)

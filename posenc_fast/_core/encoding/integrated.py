@@ -137,13 +137,13 @@ def integrate(
 
     def write(part: slice, block: Target) -> None:
         for begin in range(part.start, part.stop, step):
-            some = slice(begin, min(begin + step, part.stop))
-            values = encode(plans, positions.rows(some), FLOAT64.stored, single=single)
+            chunk = slice(begin, min(begin + step, part.stop))
+            values = encode(plans, positions.rows(chunk), FLOAT64.stored, single=single)
             # the product may underflow in float64, but the weight must not, so its power of two is applied last
-            weights, powers = (part[:, waves.wave] for part in exp2_parts(*spread.exponents(turns, some)))
+            weights, powers = (array[:, waves.wave] for array in exp2_parts(*spread.exponents(turns, chunk)))
             with np.errstate(over="ignore", under="ignore"):
                 values = np.ldexp(values * weights, powers)
-                block.out[begin - part.start : some.stop - part.start] = round_once(block.kind, values)
+                block.out[begin - part.start : chunk.stop - part.start] = round_once(block.kind, values)
 
     target.run(write, threads)
     if rows is None:

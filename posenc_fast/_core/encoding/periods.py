@@ -79,7 +79,7 @@ def periodic(periods: Any) -> Schedule:
     if not items:
         raise ValueError(f"periods must have at least one period, not {periods!r}")
     lengths = tuple(exact_period(period) for period in items)
-    times, numbers = ([each for each in items if has_unit(each) is united] for united in (True, False))
+    times, numbers = ([period for period in items if has_unit(period) is with_unit] for with_unit in (True, False))
     if times and numbers:
         raise ValueError(
             f"periods has {numbers[0]!r} without a unit and {times[0]!r} with one; give all a unit, as in '24h', "
@@ -176,9 +176,9 @@ class Turns:
         step = max(1, _VALUES // count)
         with np.errstate(invalid="ignore", under="ignore"):
             for first in range(part.start, part.stop, step):
-                some = slice(first, min(first + step, part.stop))
-                rows = result[first - part.start : some.stop - part.start]
-                rows[:, :count], rows[:, count:] = self._angles(positions, some)
+                chunk = slice(first, min(first + step, part.stop))
+                rows = result[first - part.start : chunk.stop - part.start]
+                rows[:, :count], rows[:, count:] = self._angles(positions, chunk)
         return result
 
     def _angles(self, positions: Positions, part: slice) -> Pair:
@@ -216,57 +216,60 @@ def _quotient(period: Fraction) -> tuple[float, ...] | None:
 
 def _of_floats(values: Floats, quotients: Floats) -> Pair:
     """Return the angles of float64 positions. quotients: an array of the columns of `_quotient`."""
-    whole, parts, *inverse = quotients
+    numerator, denominator, *inverse = quotients
     low = np.zeros_like(values)
-    if (np.abs(values) > _EXACT_COUNT * (whole / parts)).any():
-        values = np.fmod(values, whole)
-    if (parts != 1).any():
-        values, low = two_product(values, parts)
-    quarter = whole / 4
+    if (np.abs(values) > _EXACT_COUNT * (numerator / denominator)).any():
+        values = np.fmod(values, numerator)
+    if (denominator != 1).any():
+        values, low = two_product(values, denominator)
+    # values are now in units of period / numerator, so a turn is numerator units
+    quarter = numerator / 4
     quarters = np.rint(values / quarter)
-    # Up to _EXACT_COUNT turns, the number of quarters is exact. The rest is exact, too: it is a small multiple of the
-    # last place of values or of quarter
-    taken, error = two_product(quarters, quarter)
-    rest, low = two_sum((values - taken) - error, low)
-    return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(rest, low, *inverse))
+    # Up to _EXACT_COUNT turns, the number of quarters is exact. The remainder is exact, too: it is a small multiple of
+    # the last place of values or of quarter
+    in_quarters, error = two_product(quarters, quarter)
+    remainder, low = two_sum((values - in_quarters) - error, low)
+    return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(remainder, low, *inverse))
 
 
 def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint64], inverse: Floats) -> Pair:
-    whole, parts = ratios
-    rest = magnitudes % whole * parts % whole * np.uint64(4)
-    quarters = (rest + whole // np.uint64(2)) // whole
-    left = rest.astype(np.int64) - (quarters * whole).astype(np.int64)
-    high = left.astype(np.float64)
-    low = (left - high.astype(np.int64)).astype(np.float64)
+    """Return the angles of uint64 positions. inverse: 1 / (4 numerator) of each ratio, as high and low parts."""
+    numerator, denominator = ratios
+    # four times the part of a turn, in units of 1 / numerator
+    fourfold = magnitudes % numerator * denominator % numerator * np.uint64(4)
+    quarters = (fourfold + numerator // np.uint64(2)) // numerator
+    remainder = fourfold.astype(np.int64) - (quarters * numerator).astype(np.int64)
+    high = remainder.astype(np.float64)
+    low = (remainder - high.astype(np.int64)).astype(np.float64)
     return _sum(quarters.astype(np.float64), *product(high, low, *inverse))
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
     """Return the angles of Python integers, a hundred times slower than `_of_integers`."""
-    whole, parts = period.as_integer_ratio()
-    sign, rest = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * parts % whole)
-    quarters = (rest + whole // 2) // whole
-    left = (rest - quarters * whole).tolist()
-    high, low = _exact.split([_exact.divide(abs(n), 4 * whole, _exact.PAIR_BITS) for n in left])
-    below = np.array([-1.0 if n < 0 else 1.0 for n in left])
-    angle, angle_low = _sum(quarters.astype(np.float64), below * high, below * low)
+    numerator, denominator = period.as_integer_ratio()
+    sign, fourfold = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * denominator % numerator)
+    quarters = (fourfold + numerator // 2) // numerator
+    remainders = (fourfold - quarters * numerator).tolist()
+    high, low = _exact.split([_exact.divide(abs(n), 4 * numerator, _exact.PAIR_BITS) for n in remainders])
+    remainder_sign = np.array([-1.0 if n < 0 else 1.0 for n in remainders])
+    angle, angle_low = _sum(quarters.astype(np.float64), remainder_sign * high, remainder_sign * low)
     return sign * angle, sign * angle_low
 
 
-def _sum(quarters: Floats, rest: Floats, rest_low: Floats) -> Pair:
-    angle, error = two_sum(0.25 * quarters, rest)
-    return angle, error + rest_low
+def _sum(quarters: Floats, remainder: Floats, remainder_low: Floats) -> Pair:
+    angle, error = two_sum(0.25 * quarters, remainder)
+    return angle, error + remainder_low
 
 
 def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
     """Return positions as Python integers, (rows, axes), and their unit. Rows that are not finite are 0."""
     if isinstance(positions, Progression):
-        unit = Fraction(1, math.lcm(positions.first.denominator, positions.each.denominator))
+        unit = Fraction(1, math.lcm(positions.first.denominator, positions.step.denominator))
         i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]
-        return int(positions.first / unit) + i * int(positions.each / unit), unit
-    known: Any = np.isfinite(positions.components(part, False)).all(axis=1)
-    rows = [positions.exactly(part.start + row) for row in np.flatnonzero(known).tolist()]
+        return int(positions.first / unit) + i * int(positions.step / unit), unit
+    finite: Any = np.isfinite(positions.components(part, False)).all(axis=1)
+    rows = [positions.exactly(part.start + row) for row in np.flatnonzero(finite).tolist()]
     unit = Fraction(1, math.lcm(*(value.denominator for row in rows for value in row)))
-    integers = np.full((len(known), max(map(len, rows), default=1)), 0, dtype=object)
-    integers[known] = [[int(value / unit) for value in row] for row in rows]
+    integers = np.full((len(finite), max(map(len, rows), default=1)), 0, dtype=object)
+    integers[finite] = [[int(value / unit) for value in row] for row in rows]
     return integers, unit

@@ -25,20 +25,19 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
 
     The positions are 0 to 47, or 48 steps of the longest exact period.
     """
-    places, chosen = whole_pairs(sinusoids, COLUMNS)
+    columns_shown, selection = whole_pairs(sinusoids, COLUMNS)
     longest = max((period.length for period in sinusoids.periods()), default=None)
     positions = np.arange(ROWS) if longest is None else np.arange(ROWS) * float(longest / ROWS)
     points = positions if sinusoids.axes == 1 else np.repeat(positions[:, np.newaxis], sinusoids.axes, axis=1)
-    some = sinusoids.take(places)
-    values = encode(Plans(some), convert(points, some.axes), np.dtype(np.float64))
-    largest = float(np.abs(some.amplitudes).max()) or 1.0
+    shown = sinusoids.take(columns_shown)
+    values = encode(Plans(shown), convert(points, shown.axes), np.dtype(np.float64))
+    largest = float(np.abs(shown.amplitudes).max()) or 1.0
     levels = np.rint((np.clip(values / largest, -1, 1) + 1) / 2 * (LEVELS - 1)).astype(np.uint8)
     picture = base64.b64encode(_png(levels)).decode()
-    selection = f"{len(places)} of {columns} ({chosen})" if chosen else columns
+    if selection:
+        columns = f"{len(columns_shown)} of {columns} ({selection})"
     last = f"{ROWS - 1}" if longest is None else f"{float(longest):,.6g}, the longest period,"
-    words = (
-        f"{selection}, positions 0 to {last} downwards{', on all axes' if sinusoids.axes > 1 else ''}; red is above 0"
-    )
+    words = f"{columns}, positions 0 to {last} downwards{', on all axes' if sinusoids.axes > 1 else ''}; red is above 0"
     return (
         f'<figure style="margin:0"><code>{html.escape(title)}</code><br>'
         f'<img alt="{html.escape(words)}" src="data:image/png;base64,{picture}" '
@@ -59,15 +58,15 @@ def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], 
     _, first, frequency = np.unique(index, axis=0, return_index=True, return_inverse=True)
     if len(first) == width:
         # no two columns share a frequency, so neighbours count as a pair
-        group, of_all = np.arange(width) // 2, "two of every {columns} columns"
+        group, description = np.arange(width) // 2, "two of every {columns} columns"
     else:
         # number the frequencies in the order of their first columns
-        group, of_all = first.argsort().argsort()[frequency.reshape(-1)], "every {nth} frequency"
+        group, description = first.argsort().argsort()[frequency.reshape(-1)], "every {nth} frequency"
     largest = int(np.bincount(group).max())
     if largest > most:
-        group, largest, of_all = np.arange(width), 1, "every {nth} column"
+        group, largest, description = np.arange(width), 1, "every {nth} column"
     step = -(-(int(group.max()) + 1) // (most // largest))
-    return np.flatnonzero(group % step == 0), of_all.format(nth=ordinal(step), columns=2 * step)
+    return np.flatnonzero(group % step == 0), description.format(nth=ordinal(step), columns=2 * step)
 
 
 def ordinal(number: int) -> str:

@@ -114,37 +114,40 @@ class Plans:
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
         )
-        kept: tuple[Any, bool] | None = self._cache.get(key)
-        if kept is None:
+        cached: tuple[Any, bool] | None = self._cache.get(key)
+        if cached is None:
             sinusoids, columns = self.sinusoids, self._columns()
             waves = sinusoids.waves()
-            phase = bool(waves.residual.any())
-            axes = []
+            has_phase = bool(waves.residual.any())
+            # factors of each component of a position: high and low parts of shape (2, waves), in the order of `components`
+            factors = []
             for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
-                frequencies = sinusoids.single() if single else sinusoids.turns(unit, multiple)
-                axes += [frequencies[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
+                per_frequency = sinusoids.single() if single else sinusoids.turns(unit, multiple)
+                factors += [per_frequency[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
             if not single:
-                turns = [waves.frequency[:, period.axis] == period.frequency for period in sinusoids.periods()]
-                axes += [np.stack([each, np.zeros(len(each))]) for each in 2 * turns]
-            if phase:
-                ones = np.stack([waves.residual, np.zeros_like(waves.residual)])
-                axes.append((2 * np.pi * ones).astype(np.float32).astype(np.float64) if single else ones)
-            frequencies = np.ascontiguousarray(np.stack(axes, axis=1))
+                has_period = [waves.frequency[:, period.axis] == period.frequency for period in sinusoids.periods()]
+                # the high parts of all periods, then their low parts
+                factors += [np.stack([mask, np.zeros(len(mask))]) for mask in 2 * has_period]
+            if has_phase:
+                phases = np.stack([waves.residual, np.zeros_like(waves.residual)])
+                factors.append((2 * np.pi * phases).astype(np.float32).astype(np.float64) if single else phases)
+            # shape (2, components, waves)
+            frequencies = np.ascontiguousarray(np.stack(factors, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
             # larger frequencies cannot be split into halves, so the engine leaves all their rows to exact arithmetic
             largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
             )
-            kept = self._cache[key] = (plan, phase)
+            cached = self._cache[key] = (plan, has_phase)
             self._calls = (None, None)
-        return kept
+        return cached
 
     def calls(self) -> Any:
         """Return the compiled small calls of the active engine. None without a kernel, or before any Plan exists."""
         engine = self.engine()
-        made_for, calls = self._calls
-        if made_for is not engine:
+        calls_engine, calls = self._calls
+        if calls_engine is not engine:
             count, calls = len(self._cache), self._calls_of(engine)
             if len(self._cache) == count:
                 # no other thread has added a plan or lattice in the meantime
@@ -171,10 +174,11 @@ class Plans:
         if key not in self._least:
             sinusoids, index = self.sinusoids, self.sinusoids.waves().frequency
             turns = np.abs(sinusoids.turns(unit, 1)[0])[index]
-            reads = sinusoids.nonzero()[index]
+            # (waves, axes): whether a product with the position on the axis contributes to the wave
+            is_factor = sinusoids.nonzero()[index]
             for period in sinusoids.periods():
-                reads[index[:, period.axis] == period.frequency, period.axis] = False
-            least = np.where(reads, turns, np.inf).min(axis=0)
+                is_factor[index[:, period.axis] == period.frequency, period.axis] = False
+            least = np.where(is_factor, turns, np.inf).min(axis=0)
             least[least < TINY] = 0.0
             far_apart = least < turns.max(axis=0) / _FAR_APART
             self._least[key] = least if far_apart.any() or not least.all() else None
@@ -188,11 +192,11 @@ class Plans:
         if self._lattice_impossible is None:
             sinusoids = self.sinusoids
             turns = sinusoids.turns(Fraction(1), 1)[0]
-            beyond = (np.abs(turns[sinusoids.index]) > EXACT_LIMIT).any()
+            too_large = (np.abs(turns[sinusoids.index]) > EXACT_LIMIT).any()
             least = self.least(Fraction(1))
-            lost = least is not None and not least.all()
+            too_small = least is not None and not least.all()
             self._lattice_impossible = bool(
-                sinusoids.axes != 1 or beyond or lost or sinusoids.periods() or sinusoids.single_products
+                sinusoids.axes != 1 or too_large or too_small or sinusoids.periods() or sinusoids.single_products
             )
         return self._lattice_impossible
 
@@ -236,37 +240,38 @@ class Plans:
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
             return
+        # components (rows, first + 2 * count, or one more): positions, high and low parts of the turns, ones for phases
         count, first = len(periods), components.shape[1] - 2 * len(periods) - bool(waves.residual.any())
-        alone = ((sinusoids.index >= 0).sum(axis=1) == 1) & (waves.residual[waves.wave] == 0)
+        one_term = ((sinusoids.index >= 0).sum(axis=1) == 1) & (waves.residual[waves.wave] == 0)
         for i, (axis, frequency, _) in enumerate(periods):
-            for c in np.flatnonzero(alone & (sinusoids.index[:, axis] == frequency)).tolist():
+            for c in np.flatnonzero(one_term & (sinusoids.index[:, axis] == frequency)).tolist():
                 zeros = (values_of(kind, out[..., c]) == 0).reshape(-1, len(components))
                 rows = np.flatnonzero(zeros.any(axis=0))
-                some, quadrant, sign = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
-                quarters, low = 4 * some[:, first + i], some[:, first + count + i]
-                side = np.sign(some[:, axis : first : sinusoids.axes].sum(axis=1))
+                in_rows, quadrant, amplitude = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
+                quarters, low = 4 * in_rows[:, first + i], in_rows[:, first + count + i]
+                side = np.sign(in_rows[:, axis : first : sinusoids.axes].sum(axis=1))
                 # the angle is exactly a multiple of a half turn. Other zeros are sines that underflow
-                whole = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
-                sides = side[whole] if quadrant % 2 == 0 and not added else np.ones(int(whole.sum()))
-                signs = sides if added else (-sign if quadrant >= 2 else sign) * sides
-                zero_cells = (..., rows[whole], c)
+                exact = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
+                sides = side[exact] if quadrant % 2 == 0 and not added else np.ones(int(exact.sum()))
+                signs = sides if added else (-amplitude if quadrant >= 2 else amplitude) * sides
+                zero_cells = (..., rows[exact], c)
                 values = out[zero_cells]
                 out[zero_cells] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
 
     def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return the cached capsule for the key. These plans keep the memory to which it points."""
-        kept = self._cache.get(("capsule", key))
+        cached = self._cache.get(("capsule", key))
         # if two threads create it at the same time, both return the first
-        return self._cache.setdefault(("capsule", key), make()) if kept is None else kept
+        return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
         """Return the Lattice, or None if it is impossible, and the binary logarithm of its span."""
         key = (engine.backend, engine.level, double_double)
-        kept: tuple[Any, int] | None = self._cache.get(key)
-        if kept is None:
+        cached: tuple[Any, int] | None = self._cache.get(key)
+        if cached is None:
             if self.lattice_impossible():
-                kept = self._cache[key] = (None, 0)
-                return kept
+                cached = self._cache[key] = (None, 0)
+                return cached
             columns = self._columns()
             block_bits = max(2, min(6, (_OFFSET_VALUES // self.width).bit_length() - 1))
             span_bits = block_bits + 6
@@ -281,6 +286,6 @@ class Plans:
                 span_bits,
                 double_double,
             )
-            kept = self._cache[key] = (lattice, span_bits)
+            cached = self._cache[key] = (lattice, span_bits)
             self._calls = (None, None)
-        return kept
+        return cached

@@ -48,7 +48,7 @@ def shown(recipe: Recipe) -> str:
 def _text(value: Any, most: int | None) -> str:
     if isinstance(value, tuple) and len(value) == 3 and isinstance(value[1], tuple) and isinstance(value[2], dict):
         name, arguments, options = value
-        parts = [_text(each, most) for each in arguments]
+        parts = [_text(argument, most) for argument in arguments]
         parts += [f"{key}={_text(each, most)}" for key, each in options.items()]
         return f"{name}({', '.join(parts)})"
     if isinstance(value, Single):
@@ -63,10 +63,10 @@ def _text(value: Any, most: int | None) -> str:
         begin, end = "[]" if isinstance(value, list) else "()"
         items = list(value)
         left_out = most is not None and len(items) > 3 and _size(value) > most
-        some = [_text(each, most) for each in ([*items[:2], items[-1]] if left_out else items)]
+        texts = [_text(item, most) for item in ([*items[:2], items[-1]] if left_out else items)]
         if left_out:
-            some.insert(2, "..")
-        return begin + ", ".join(some) + ("," if len(some) == 1 and begin == "(" else "") + end
+            texts.insert(2, "..")
+        return begin + ", ".join(texts) + ("," if len(texts) == 1 and begin == "(" else "") + end
     return repr(value)
 
 

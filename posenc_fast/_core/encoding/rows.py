@@ -61,8 +61,8 @@ def add(
         view_x = collapse(np.ascontiguousarray(x), dims)
     assert view_x is not None
     # in a progression of fractions, rows at integer positions are written a second time, so x must stay unchanged
-    twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
-    copied = view is None or (twice and same_memory(x, result))
+    written_twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
+    copied = view is None or (written_twice and same_memory(x, result))
     if view is None or copied:
         view = np.empty(view_x.shape, x.dtype)
     if batched:
@@ -86,26 +86,27 @@ def fill_progression(
     plans: Plans,
     target: Target,
     first: Fraction | int,
-    each: Fraction | int,
+    step: Fraction | int,
     single: bool,
     threads: int,
 ) -> None:
-    """Write the rows of the positions first + i * each. Integer positions use the lattice, if there is one."""
-    if isinstance(first, int) and isinstance(each, int) and not single:
+    """Write the rows of the positions first + i * step. Integer positions use the lattice, if there is one."""
+    if isinstance(first, int) and isinstance(step, int) and not single:
         engine = plans.engine()
         lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)
         if lattice is not None:
-            _fill_integers(lattice, span_bits, engine.level, target, first, each, threads)
+            _fill_integers(lattice, span_bits, engine.level, target, first, step, threads)
             return
-    first, each = Fraction(first), Fraction(each)
-    fill(plans, target, Progression(first, each, target.rows), single, threads)
-    beyond = max(abs(first), abs(first + each * (target.rows - 1))) > MOST_POSITION
-    if single or beyond or plans.lattice_impossible():
+    first, step = Fraction(first), Fraction(step)
+    fill(plans, target, Progression(first, step, target.rows), single, threads)
+    too_large = max(abs(first), abs(first + step * (target.rows - 1))) > MOST_POSITION
+    if single or too_large or plans.lattice_impossible():
         return
-    i, period = _integers_of(first, each)
+    # the rows at integer positions again, with the bits that tables of integers have
+    i, period = _integers_of(first, step)
     if i < target.rows:
         integers = target.part(slice(i, None, period))
-        fill_progression(plans, integers, int(first + each * i), int(each * period), single, threads)
+        fill_progression(plans, integers, int(first + step * i), int(step * period), single, threads)
 
 
 def _fill_integers(
@@ -157,6 +158,7 @@ def _fill_exactly(
     """Write rows that the engine left out: real 64-bit integers as integers, other positions in exact arithmetic."""
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]
+        # real numbers from 2**52 on are whole
         whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
         if whole.any():
             integers = Converted(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, form="integer")
@@ -167,19 +169,20 @@ def _fill_exactly(
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         for row in rows:
             high, low = exact_row(plans.sinusoids, positions.exactly(begin + row), single)
-            one = block.part(slice(row, row + 1))
-            round_into(one.kind, high, low, one.out, one.x, one.scale)
+            target = block.part(slice(row, row + 1))
+            round_into(target.kind, high, low, target.out, target.x, target.scale)
 
 
-def _integers_of(first: Fraction, each: Fraction) -> tuple[int, int]:
-    """Return the first i >= 0 with an integer first + i * each, and the distance to the next (none: sys.maxsize, 1)."""
-    denominator = math.lcm(first.denominator, each.denominator)
-    a, c = int(first * denominator), int(each * denominator)
-    common = math.gcd(c, denominator)
-    if a % common:
+def _integers_of(first: Fraction, step: Fraction) -> tuple[int, int]:
+    """Return the first i >= 0 with an integer first + i * step, and the distance to the next (none: sys.maxsize, 1)."""
+    # solve numerator + i * step_numerator = 0 modulo the denominator
+    denominator = math.lcm(first.denominator, step.denominator)
+    numerator, step_numerator = int(first * denominator), int(step * denominator)
+    common = math.gcd(step_numerator, denominator)
+    if numerator % common:
         return sys.maxsize, 1
     period = denominator // common
-    return -(a // common) * pow(c // common, -1, period) % period, period
+    return -(numerator // common) * pow(step_numerator // common, -1, period) % period, period
 
 
 def _lattice_points(

@@ -70,12 +70,13 @@ class Sinusoids:
         if largest > MOST_AMPLITUDE:
             raise ValueError(f"amplitudes (scale) must be at most {MOST_AMPLITUDE:.3g}, not {largest!r}")
         # merge equal schedules, so that equal frequencies share their waves
-        different = tuple(dict.fromkeys(schedules))
-        if len(different) < len(schedules):
-            begins = np.cumsum([0, *map(len, different)])
-            places = [begins[different.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
-            index = np.concatenate([*places, [-1]])[index]
-        kinds = {isinstance(schedule, Single) for schedule in different}
+        distinct = tuple(dict.fromkeys(schedules))
+        if len(distinct) < len(schedules):
+            begins = np.cumsum([0, *map(len, distinct)])
+            numbers = [begins[distinct.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
+            # the last entry maps -1 to -1
+            index = np.concatenate([*numbers, [-1]])[index]
+        kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:
             raise ValueError(
                 "frequencies from float32_frequencies cannot be mixed with exact frequencies in one encoding; "
@@ -83,7 +84,7 @@ class Sinusoids:
             )
         # if true, products with positions are rounded to float32 for every precision
         self.single_products = kinds == {True}
-        self.schedules = different
+        self.schedules = distinct
         self.index, self.phases, self.amplitudes = (
             np.array(index, np.intp),
             np.array(phases, np.float64),
@@ -225,9 +226,9 @@ class Sinusoids:
                 unique = unique[:, np.newaxis]
             else:
                 unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-            index = unique[:, : self.axes]
+            frequency = unique[:, : self.axes]
             residuals = unique[:, self.axes].view(np.float64) if residual.any() else np.zeros(len(unique))
-            waves = Waves(index, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
+            waves = Waves(frequency, residuals, inverse.reshape(-1), np.mod(quarters, 4).astype(np.intp))
             self._cache["waves"] = waves
         return waves
 
@@ -246,19 +247,19 @@ class Sinusoids:
         constant = (self.radians()[self.index] == 0).all(axis=1) | (self.amplitudes == 0)
         # columns without a partner so far, by wave and magnitude of the amplitude: sines, cosines
         signs = np.where(waves.quadrant >= 2, -1.0, 1.0) * np.sign(self.amplitudes)
-        waiting: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
+        unpaired: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
         partner = np.arange(self.width)
         ahead = np.zeros(self.width)
         for c in np.flatnonzero(~constant).tolist():
-            lists = waiting.setdefault((int(waves.wave[c]), abs(float(self.amplitudes[c]))), ([], []))
+            lists = unpaired.setdefault((int(waves.wave[c]), abs(float(self.amplitudes[c]))), ([], []))
             odd = int(waves.quadrant[c] % 2)
             if lists[1 - odd]:
                 other = lists[1 - odd].pop(0)
                 partner[c], partner[other] = other, c
                 # the derivative of s sin is s cos, the derivative of s cos is -s sin; the partner has its own sign
-                for one, two, is_cosine in ((c, other, odd), (other, c, 1 - odd)):
-                    ahead[one] = signs[one] * signs[two] * (-1.0 if is_cosine else 1.0)
+                for column, is_cosine in ((c, odd), (other, 1 - odd)):
+                    ahead[column] = signs[c] * signs[other] * (-1.0 if is_cosine else 1.0)
             else:
                 lists[odd].append(c)
-        left = [c for lists in waiting.values() for columns in lists for c in columns]
-        return min(left) if left else (partner, ahead)
+        without_partner = [c for lists in unpaired.values() for columns in lists for c in columns]
+        return min(without_partner) if without_partner else (partner, ahead)

@@ -320,10 +320,10 @@ class Encoding:
         result_type = wanted_type(dtype, out, "table")
         check_size("length", length, shape, result_type.itemsize)
         single, threads = check_precision(precision), check_workers(workers)
-        first, each = progression(start, step, length)
+        first, exact_step = progression(start, step, length)
         result = empty(shape, result_type) if out is None else check_out(out, shape, result_type, "table")
         if length:
-            fill_progression(self._plans, Target(result, warm=out is not None), first, each, single, threads)
+            fill_progression(self._plans, Target(result, warm=out is not None), first, exact_step, single, threads)
         return result if out is None else out
 
     @overload
@@ -674,9 +674,11 @@ class Encoding:
     def _partners(self, call: str) -> Partners:
         partners = self._sinusoids.partners()
         if isinstance(partners, int):
+            # the first column without a partner
+            column = partners
             raise ValueError(  # noqa: TRY004
                 f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
-                f"column {partners} of {self!r} has no partner"
+                f"column {column} of {self!r} has no partner"
             )
         return partners
 

@@ -40,8 +40,9 @@ def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
     largest = np.abs(rates).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", under="ignore"):
         lengths = largest[:, 0] * np.sqrt(((rates / largest) ** 2).sum(axis=1))
-    different = np.unique(lengths[largest[:, 0] > 0])
-    begins = np.append(True, different[1:] > _ALIKE * different[:-1])[: len(different)]
+    distinct = np.unique(lengths[largest[:, 0] > 0])
+    begins = np.append(True, distinct[1:] > _ALIKE * distinct[:-1])[: len(distinct)]
+    # the last entry is for constant columns, if no column has a frequency
     band = np.append(np.cumsum(begins) - 1, -1)
-    places = np.searchsorted(different, np.nan_to_num(lengths))
-    return np.where(largest[:, 0] > 0, band[places], -1)
+    index = np.searchsorted(distinct, np.nan_to_num(lengths))
+    return np.where(largest[:, 0] > 0, band[index], -1)

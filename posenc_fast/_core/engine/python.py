@@ -71,9 +71,9 @@ def angles(positions: Floats, turns: Floats) -> Pair:
     angle = low = np.zeros((len(positions), turns.shape[2]))
     for a in range(turns.shape[1]):
         p = positions[:, a, np.newaxis]
-        t, e = two_product(p, turns[0, a])
-        angle, error = two_sum(angle, t - ((t + ROUNDER) - ROUNDER))
-        low = low + (error + (p * turns[1, a] + e))
+        term, term_error = two_product(p, turns[0, a])
+        angle, sum_error = two_sum(angle, term - ((term + ROUNDER) - ROUNDER))
+        low = low + (sum_error + (p * turns[1, a] + term_error))
     return angle, low
 
 
@@ -84,8 +84,8 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
     for a in range(len(single)):
         angle = angle + positions[:, a, np.newaxis].astype(np.float32) * single[a]
     exact = angle.astype(np.float64)
-    t, e = two_product(exact, PER_RADIAN)
-    return t - ((t + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + e
+    turns, error = two_product(exact, PER_RADIAN)
+    return turns - ((turns + ROUNDER) - ROUNDER), exact * PER_RADIAN_LOW + error
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
@@ -126,8 +126,9 @@ def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
 
 def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     """Return sine and cosine of an angle in turns, each a sum of two doubles, to 2^-65, by Taylor series."""
-    h, x_low = two_sum(angle, angle_low)
-    x, quadrant = nearest_quarter(h)
+    high, x_low = two_sum(angle, angle_low)
+    x, quadrant = nearest_quarter(high)
+    # to radians
     r, r_low = product(x, x_low, TWO_PI, TWO_PI_LOW)
     z, z_low = product(r, r_low, r, r_low)
 
@@ -212,17 +213,22 @@ class Plan:
             rows = max(1, 32768 // max(len(self.source), 1))
             for first in range(0, len(positions), rows):
                 part = slice(first, first + rows)
-                some = chosen[part]
-                if some.all():
+                in_part = chosen[part]
+                if in_part.all():
                     self._encode(
                         positions[part], out[..., part, :], kind, single, None if x is None else x[:, part], scale
                     )
-                elif some.any():
-                    target = out[..., part, :][..., some, :]
+                elif in_part.any():
+                    target = out[..., part, :][..., in_part, :]
                     self._encode(
-                        positions[part][some], target, kind, single, None if x is None else x[:, part][:, some], scale
+                        positions[part][in_part],
+                        target,
+                        kind,
+                        single,
+                        None if x is None else x[:, part][:, in_part],
+                        scale,
                     )
-                    out[..., part, :][..., some, :] = target
+                    out[..., part, :][..., in_part, :] = target
 
     def _encode(
         self,
@@ -265,13 +271,13 @@ class Plan:
         if direct.any():
             p, (high, low) = positions[direct], self.frequencies[:, 0]
             t, error = two_product(p, high)
-            rest, quadrant[direct] = nearest_quarter(t)
-            x[direct] = rest + (p * low + error)
+            remainder, quadrant[direct] = nearest_quarter(t)
+            x[direct] = remainder + (p * low + error)
         if not direct.all():
-            some = ~direct
-            h, h_low = two_sum(*(angles_single if single else angles)(positions[some], self.frequencies))
-            rest, quadrant[some] = nearest_quarter(h)
-            x[some] = rest + h_low
+            other = ~direct
+            high, low = two_sum(*(angles_single if single else angles)(positions[other], self.frequencies))
+            remainder, quadrant[other] = nearest_quarter(high)
+            x[other] = remainder + low
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
@@ -367,12 +373,12 @@ class Lattice:
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             for first in range(0, len(spans), rows):
                 part = slice(first, first + rows)
-                target, seen = out[..., part, :], None if x is None else x[:, part]
+                target, addend = out[..., part, :], None if x is None else x[:, part]
                 high, low = self._rotated(spans[part], offsets[part].astype(np.int64))
                 if self.double_double:
-                    round_into(kind, high, low, target, seen, scale)
+                    round_into(kind, high, low, target, addend, scale)
                 else:
-                    target[...] = add_rounded(kind, high, seen, scale)
+                    target[...] = add_rounded(kind, high, addend, scale)
 
     def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
         """Rotate the exact rows of spans to the anchors of blocks, and the anchors to the rows."""
@@ -380,24 +386,25 @@ class Lattice:
         block = (offsets + (1 << self.block_bits >> 1)) >> self.block_bits
         offset = offsets - (block << self.block_bits)
         bits = self.span_bits - self.block_bits
-        different, span = np.unique(spans + (block >> bits), return_inverse=True)
-        anchors, anchor = np.unique((span << bits) + (block & ((1 << bits) - 1)), return_inverse=True)
-        value, quadrature = self._exact(different)
-        from_ = anchors >> bits
-        value, quadrature = ((high[from_], low[from_]) for high, low in (value, quadrature))
+        # compute each span once and each anchor once. An anchor is numbered span_of_row << bits + block in the span
+        distinct_spans, span_of_row = np.unique(spans + (block >> bits), return_inverse=True)
+        anchors, anchor_of_row = np.unique((span_of_row << bits) + (block & ((1 << bits) - 1)), return_inverse=True)
+        value, quadrature = self._exact(distinct_spans)
+        span_of_anchor = anchors >> bits
+        value, quadrature = ((high[span_of_anchor], low[span_of_anchor]) for high, low in (value, quadrature))
         coarse = self.coarse(anchors & ((1 << bits) - 1))
         value, quadrature = self._rotate(value, quadrature, coarse, 1.0), self._rotate(quadrature, value, coarse, -1.0)
-        value, quadrature = ((high[anchor], low[anchor]) for high, low in (value, quadrature))
+        value, quadrature = ((high[anchor_of_row], low[anchor_of_row]) for high, low in (value, quadrature))
         sign = np.where(offset >= 0, 1.0, -1.0)[:, np.newaxis]
         return self._rotate(value, quadrature, self.fine(np.abs(offset)), sign)
 
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Return values and quadratures at multiples of the span."""
         shift = 32 - self.span_bits
-        # split off the nearest multiple of 2**32, so that the rest is small for small positions of either sign
+        # split off the nearest multiple of 2**32, so that the remainder is small for small positions of either sign
         multiples = (spans + (1 << (shift - 1))) >> shift
-        rest = (spans - (multiples << shift)) << self.span_bits
-        columns = [multiples, rest, np.ones_like(rest)][: self.plan.frequencies.shape[1]]
+        remainders = (spans - (multiples << shift)) << self.span_bits
+        columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]
         positions = np.stack(columns, axis=1).astype(np.float64)
         plan = self.plan
         return plan._exact(positions, plan.source, plan.amplitude), plan._exact(positions, *self.quadrature)
@@ -462,8 +469,8 @@ def rotate(
         if beyond_float32.any():
             doubles = _products(first, second, cosine.astype(np.float64), sine.astype(np.float64))
             rotated = [
-                np.where(beyond_float32, round_once(kind, far), near)
-                for far, near in zip(doubles, rotated, strict=True)
+                np.where(beyond_float32, round_once(kind, double), rounded)
+                for double, rounded in zip(doubles, rotated, strict=True)
             ]
         for part, value in zip(neighbours if layout == 1 else halves, rotated, strict=True):
             out[..., part] = value

@@ -45,14 +45,14 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
     import threading
 
     # the caller enters the lock itself: an interrupt may come right after a Condition is acquired, and leave it locked
-    rest, lock = iter(blocks), threading.Lock()
+    remaining, lock = iter(blocks), threading.Lock()
     idle, stop, busy = threading.Condition(lock), False, 0
-    failed: list[BaseException] = []
+    errors: list[BaseException] = []
 
     def work() -> None:
         while True:
             with lock:
-                block = None if stop else next(rest, None)
+                block = None if stop else next(remaining, None)
             if block is None:
                 return
             task(block)
@@ -65,7 +65,7 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
             work()
         except BaseException as error:  # noqa: BLE001 - the caller raises it
             stop = True
-            failed.append(error)
+            errors.append(error)
         finally:
             with idle:
                 busy -= 1
@@ -88,8 +88,8 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
             stop = True
             while busy:
                 idle.wait(0.1)
-        if failed:
-            raise failed.pop()
+        if errors:
+            raise errors.pop()
     except BaseException:
         stop = True
         # a second interrupt does not end the wait, so that no thread writes after the call

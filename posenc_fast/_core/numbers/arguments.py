@@ -142,6 +142,7 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """Return start and step as exact numbers, integers if all of start + i * step are 64-bit integers; or raise an error."""
+    # number of steps from the first to the last position
     steps = max(length - 1, 0)
     if (
         type(start) is type(step) is int
@@ -149,28 +150,28 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
         and LEAST_POSITION <= start + step * steps <= MOST_POSITION
     ):
         return start, step if steps else 1
-    first, each = exact_number(start, "start"), exact_number(step, "step")
+    first, exact_step = exact_number(start, "start"), exact_number(step, "step")
     if steps == 0:
         # at most one row, so the step is unused
-        each = 1
-    last: Fraction | int = first + each * steps
-    if first.denominator == each.denominator == 1:
+        exact_step = 1
+    last: Fraction | int = first + exact_step * steps
+    if first.denominator == exact_step.denominator == 1:
         if min(first, last) >= LEAST_POSITION and max(first, last) <= MOST_POSITION:
-            return first.numerator, each.numerator
-        if isinstance(first, int) and isinstance(each, int):
+            return first.numerator, exact_step.numerator
+        if isinstance(first, int) and isinstance(exact_step, int):
             raise ValueError(
                 f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, outside "
                 "the range of int64 and uint64; pass floats to compute with positions in float64"
             )
     if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
         raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside the range of float64")
-    return Fraction(first), Fraction(each)
+    return Fraction(first), Fraction(exact_step)
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON. Raise an error for a repeated key, because parsers disagree which value counts."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {twice!r} occurs twice in one object; remove one")
+        repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"the key {repeated!r} occurs twice in one object; remove one")
     return result

@@ -37,10 +37,11 @@ def fma(a: Any, b: Any, c: Any) -> Floats:
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)
     v, v_low = two_sum(p, t)
-    rest, lost = two_sum(t_low, v_low)
-    bits = rest.view(np.int64)
-    away = np.where((lost > 0) == (rest > 0), 1, -1)
-    odd = np.where((lost != 0) & (bits & 1 == 0), bits + away, bits).view(np.float64)
+    # v is the largest part. The sum of the others is small + error, of which error must decide ties
+    small, error = two_sum(t_low, v_low)
+    bits = small.view(np.int64)
+    toward_error = np.where((error > 0) == (small > 0), 1, -1)
+    odd = np.where((error != 0) & (bits & 1 == 0), bits + toward_error, bits).view(np.float64)
     return np.asarray(v + odd)
 
 

@@ -94,8 +94,8 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
     with working():
         if base == 0 or exponent == 0:
             return Decimal(int(exponent == 0))
-        of, to = (Decimal(each.numerator) / each.denominator for each in (Fraction(base), Fraction(exponent)))
-        return of**to
+        b, e = (Decimal(number.numerator) / number.denominator for number in (Fraction(base), Fraction(exponent)))
+        return b**e
 
 
 def real_of(value: Decimal, bits: int) -> Real:
@@ -142,10 +142,10 @@ def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
         return (0, 0), (1, 0)
     whole = 1 << -exponent
     mantissa %= whole
-    quadrant, rest = divmod(4 * mantissa + whole // 2, whole)
-    rest -= whole // 2
-    # rest / whole quarter turns, in [-1/2, 1/2), becomes radians with `bits` significant bits
-    x = multiply((rest, exponent - 2), two_pi(bits + 32), bits + 32)
+    quadrant, remainder = divmod(4 * mantissa + whole // 2, whole)
+    remainder -= whole // 2
+    # remainder / whole quarter turns, in [-1/2, 1/2), becomes radians with `bits` significant bits
+    x = multiply((remainder, exponent - 2), two_pi(bits + 32), bits + 32)
     scale = bits + 32 + max(0, -(x[0].bit_length() + x[1]))
     fixed = x[0] << (x[1] + scale) if x[1] + scale >= 0 else x[0] >> -(x[1] + scale)
     square = fixed * fixed >> scale
@@ -159,5 +159,5 @@ def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
         term = -(term * square >> scale) // ((n + 1) * (n + 2))
         cosine += term
         n += 2
-    pairs = ((sine, cosine), (cosine, -sine), (-sine, -cosine), (-cosine, sine))[quadrant % 4]
-    return (pairs[0], -scale), (pairs[1], -scale)
+    sine, cosine = ((sine, cosine), (cosine, -sine), (-sine, -cosine), (-cosine, sine))[quadrant % 4]
+    return (sine, -scale), (cosine, -scale)

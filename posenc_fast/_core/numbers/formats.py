@@ -36,11 +36,12 @@ FLOAT16 = Format("float16", 2, 11, -24, np.dtype(np.uint16))
 BFLOAT16 = Format("bfloat16", 3, 8, -133, np.dtype(np.uint16))
 # by kind
 FORMATS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
-TYPES = tuple(each.name for each in FORMATS)
-_DTYPES = {np.dtype(each.name).type: np.dtype(each.name) for each in FORMATS[:3]}
+TYPES = tuple(form.name for form in FORMATS)
+# without bfloat16, which NumPy lacks
+_DTYPES = {np.dtype(form.name).type: np.dtype(form.name) for form in FORMATS[:3]}
 # kinds by dtype and by scalar type. bfloat16 is added at its first use
 KINDS: dict[Any, int] = {
-    key: each.kind for each in FORMATS[:3] for key in (np.dtype(each.name), getattr(np, each.name))
+    key: form.kind for form in FORMATS[:3] for key in (np.dtype(form.name), getattr(np, form.name))
 }
 
 
@@ -70,10 +71,10 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
         return float_type(dtype)
     if out is None:
         return FLOAT32.stored
-    own = base_array(out, "out", twin).dtype
-    if kind_of(own) is None:
-        raise ValueError(f"out has type {own}, but must have one of {', '.join(TYPES)} in native byte order")
-    return own
+    out_type = base_array(out, "out", twin).dtype
+    if kind_of(out_type) is None:
+        raise ValueError(f"out has type {out_type}, but must have one of {', '.join(TYPES)} in native byte order")
+    return out_type
 
 
 def types_here() -> list[str]:

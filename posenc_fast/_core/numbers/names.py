@@ -28,9 +28,9 @@ def meant(name: Any, known: Iterable[str]) -> str:
     """Return the suggestion behind an error about an unknown name: ``; is 'sinusoidal' meant?``, or nothing."""
     import difflib
 
-    lower = {each.lower(): each for each in known}
-    near = difflib.get_close_matches(name.lower(), lower, 1) if isinstance(name, str) else []
-    return f"; is {lower[near[0]]!r} meant?" if near else ""
+    by_lower_case = {known_name.lower(): known_name for known_name in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower_case, 1) if isinstance(name, str) else []
+    return f"; is {by_lower_case[matches[0]]!r} meant?" if matches else ""
 
 
 def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:

@@ -62,11 +62,12 @@ def round_into(
         out[...] = round_to(kind, high, low)
         return
     values = values_of(kind, x)
-    p, lost = two_product(values, scale)
-    total, e = two_sum(p, high)
-    # the error cannot be computed if factors cannot be split, or the sum is infinite or enormous
-    e += (lost + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
-    out[...] = round_once(kind, total + np.where(np.isnan(e), 0.0, e))
+    product, product_error = two_product(values, scale)
+    total, error = two_sum(product, high)
+    # the last term is 0, or NaN for enormous values. The error is NaN, and left out, if factors cannot be split, or the
+    # sum is infinite or enormous
+    error += (product_error + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
+    out[...] = round_once(kind, total + np.where(np.isnan(error), 0.0, error))
 
 
 def add_rounded(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
@@ -78,10 +79,10 @@ def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows that the engine leaves out: too many turns, or the error of a product underflows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
-        beyond = (
+        left_out = (
             ~(turns <= EXACT_LIMIT)
             | (np.abs(positions) > SPLIT_LIMIT)
             | ((turns < TINY) & (positions != 0) & (largest > 0))
         )
         # rows of positions that are not finite become NaN in the engine
-        return np.asarray(beyond.any(axis=1) & np.isfinite(positions).all(axis=1))
+        return np.asarray(left_out.any(axis=1) & np.isfinite(positions).all(axis=1))

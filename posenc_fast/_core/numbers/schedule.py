@@ -60,8 +60,8 @@ class Schedule:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, with a hint if an Encoding has the attribute."""
-            way = "; pass it to fourier_features or sinusoidal to get an Encoding" if name in _OF_ENCODINGS else ""
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{way}", name=name, obj=self)
+            hint = "; pass it to fourier_features or sinusoidal to get an Encoding" if name in _OF_ENCODINGS else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and type(self) is type(other) and self._key == other._key
@@ -103,15 +103,16 @@ class Geometric(Schedule):
         value = _exact.multiply(_exact.divide(numerator, divisor, bits), factor, bits)
         ratio, shift = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
         # upper bound of |log2(first / last)|
-        orders = abs((count - 1) / denominator) * (abs(math.frexp(base)[1]) + 1)
+        range_bits = abs((count - 1) / denominator) * (abs(math.frexp(base)[1]) + 1)
         values = []
-        if orders > _FIXED or shift > 0:
+        if range_bits > _FIXED or shift > 0:
             for _ in range(count):
                 values.append(value)
                 value = _exact.multiply(value, (ratio, shift), bits)
             return values
-        more = max(0, bits + 16 + math.ceil(orders) - value[0].bit_length())
-        mantissa, exponent = value[0] << more, value[1] - more
+        # fixed point: one exponent for all, with extra bits for the smallest frequency
+        extra_bits = max(0, bits + 16 + math.ceil(range_bits) - value[0].bit_length())
+        mantissa, exponent = value[0] << extra_bits, value[1] - extra_bits
         for _ in range(count):
             values.append((mantissa, exponent))
             mantissa = mantissa * ratio >> -shift
@@ -127,15 +128,14 @@ class Geometric(Schedule):
         count, base, denominator, first = self._key
         logarithm = -(count - 1) / denominator * math.log(base)
         # All frequencies lie between the first and the last. The last is computed exactly only if it may be too large
-        small = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
-        return small or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
+        surely_finite = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
+        return surely_finite or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
 
     def __repr__(self) -> str:
         count, base, denominator, first = self._key
-        extra = "" if first == 1 else f", first={first!r}"
         shift = count - denominator
-        extra = (f", freq_shift={float(shift)!r}" if shift else "") + extra
-        return f"geometric({count}, base={base!r}{extra})"
+        options = (f", freq_shift={float(shift)!r}" if shift else "") + ("" if first == 1 else f", first={first!r}")
+        return f"geometric({count}, base={base!r}{options})"
 
 
 class Linear(Schedule):
@@ -241,7 +241,7 @@ def parts_of(schedule: Schedule) -> list[Any]:
 def schedule_of(name: str, *parts: Any) -> Schedule:
     """Return the schedule from the result of `parts_of`."""
     known: list[type[Schedule]] = [*Schedule.__subclasses__(), Single]
-    (cls,) = (each for each in known if each.__name__ == name)
+    (cls,) = (known_class for known_class in known if known_class.__name__ == name)
     schedule = cls.__new__(cls)
     schedule._key = tuple(map(_part_of, parts))
     return schedule

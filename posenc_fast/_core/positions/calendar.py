@@ -40,7 +40,7 @@ _FIRST, _BEYOND = -62135596800, 253402300800
 _FINEST = 10**9
 # binary logarithm of the seconds whose changes are cached together (about two years), and seconds between two lookups:
 # in no zone does an offset end and return within three days
-_BLOCK_BITS, _LOOK = 26, 2 * _DAY
+_BLOCK_BITS, _SAMPLE_SECONDS = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14
 _FIXED = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
@@ -127,28 +127,29 @@ class Calendar:
         converted = convert(_on_wall_clocks(times, name) if zone is None else times, 1, name)
         self.shape, self.missing = converted.shape, converted.missing
         self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
-        absent = converted.invalid_rows()
-        if absent is not None and absent.all() and converted.letter != "m":
+        invalid = converted.invalid_rows()
+        if invalid is not None and invalid.all() and converted.letter != "m":
             # if all times are missing, the type of the column does not matter
-            self.missing = absent
+            self.missing = invalid
         elif len(self):
             _check_times(converted, self.cycles, name)
             self.ticks, self.frequency = _ticks(converted)
-        ends = (self.ticks.min(), self.ticks.max()) if len(self) else (0, 0)
-        seconds = [int(each) // self.frequency for each in ends]
+        first_and_last = (self.ticks.min(), self.ticks.max()) if len(self) else (0, 0)
+        seconds = [int(tick) // self.frequency for tick in first_and_last]
         _check_range(seconds, name)
         self.changes, self.offsets = _NO_CHANGES, np.zeros(1, np.int64)
         if zone is not None:
             self.changes, self.offsets = _changes_of(zone, self.ticks // self.frequency)
-        days = [second // _DAY + side for second, side in zip(seconds, (-1, 1), strict=True)]
-        if days[0] <= _FIRST // _DAY or days[1] >= _BEYOND // _DAY:
+        # local days differ from UTC days by at most one
+        first_day, last_day = seconds[0] // _DAY - 1, seconds[1] // _DAY + 1
+        if first_day <= _FIRST // _DAY or last_day >= _BEYOND // _DAY:
             local = self._local(slice(0, len(self)))[0]
             _check_range([int(local.min()) * _DAY, int(local.max()) * _DAY], name)
         # if there are fewer days than times, look up months in a table
-        self.first_day, self.tables = days[0], {}
-        if days[1] - days[0] < len(self):
-            every = np.arange(days[0], days[1] + 1)
-            self.tables = {cycle: _begins(every, _MONTHS[cycle]) for cycle in self.cycles if cycle in _MONTHS}
+        self.first_day, self.tables = first_day, {}
+        if last_day - first_day < len(self):
+            all_days = np.arange(first_day, last_day + 1)
+            self.tables = {cycle: _begins(all_days, _MONTHS[cycle]) for cycle in self.cycles if cycle in _MONTHS}
 
     def __len__(self) -> int:
         return math.prod(self.shape)
@@ -163,10 +164,10 @@ class Calendar:
         high, low = np.empty((2, part.stop - part.start, len(self.cycles)))
         days, ticks = self._local(part)
         day = _DAY * self.frequency
-        for axis, (passed, count) in enumerate(self._cycles(days)):
+        for axis, (elapsed, length) in enumerate(self._cycles(days)):
             # int64, or objects for Python's integers
-            passed, count = (each.astype(ticks.dtype, copy=False) for each in (passed, np.asarray(count)))
-            high[:, axis], low[:, axis] = _quotient(passed * day + ticks, count * day)
+            elapsed, length = (array.astype(ticks.dtype, copy=False) for array in (elapsed, np.asarray(length)))
+            high[:, axis], low[:, axis] = _quotient(elapsed * day + ticks, length * day)
         if self.missing is not None:
             high[self.missing[part]] = np.nan
         return high, low
@@ -180,8 +181,9 @@ class Calendar:
             seconds = days.astype(np.int64) * _DAY + (within // self.frequency).astype(np.int64)
             offset = self.offsets[np.searchsorted(self.changes, seconds, side="right")]
             within = within + offset.astype(ticks.dtype, copy=False) * self.frequency
-            more = within // day
-            days, within = days + more, within - more * day
+            # the offset may lead to the day before or after
+            carry = within // day
+            days, within = days + carry, within - carry * day
         return days.astype(np.int64), within
 
     def _cycles(self, days: npt.NDArray[np.int64]) -> Iterator[tuple[Integers, Any]]:
@@ -203,7 +205,7 @@ def _begins(days: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.int
     """Return the first day of the cycle of ``count`` months that contains each day, and of the next cycle."""
     months = days.view("M8[D]").astype("M8[M]").view(np.int64)
     first = months - months % count
-    begin, end = ((first + more).view("M8[M]").astype("M8[D]").view(np.int64) for more in (0, count))
+    begin, end = ((first + months_later).view("M8[M]").astype("M8[D]").view(np.int64) for months_later in (0, count))
     return begin, end
 
 
@@ -215,12 +217,13 @@ def _quotient(numerators: Integers, denominators: Any) -> Pair:
         ]
         high, low = np.array(quotients).reshape(-1, 2).T
         return high, low
-    whole = np.asarray(denominators).astype(np.float64)
+    # one step of long division: the quotient of the rounded numerator, then the quotient of the exact remainder
+    d = np.asarray(denominators).astype(np.float64)
     n = numerators.astype(np.float64)
-    first = n / whole
-    taken, error = two_product(first, whole)
-    rest = ((n - taken) - error) + (numerators - n.astype(np.int64))
-    return two_sum(first, rest / whole)
+    quotient = n / d
+    product, error = two_product(quotient, d)
+    remainder = ((n - product) - error) + (numerators - n.astype(np.int64))
+    return two_sum(quotient, remainder / d)
 
 
 # ---- times and their zones ------------------------------------------------------------------------------------------
@@ -242,9 +245,9 @@ def _ticks(times: Converted) -> tuple[Integers, int]:
     """Return times as integers, and the number of units in a second. The integers are objects if 64 bits are too few."""
     values, unit = times.values[:, 0], times.unit
     if times.form == "pair" or values.dtype == object:
-        exact = [Fraction(each) * unit for each in values.tolist()]
-        frequency = math.lcm(*(each.denominator for each in exact))
-        return np.array([int(each * frequency) for each in exact], object), frequency
+        seconds = [Fraction(value) * unit for value in values.tolist()]
+        frequency = math.lcm(*(second.denominator for second in seconds))
+        return np.array([int(second * frequency) for second in seconds], object), frequency
     values = values.astype(np.int64, copy=False)
     largest = max(-int(values.min()), int(values.max()))
     if unit.denominator > _FINEST or largest * unit.numerator >= 2**63:
@@ -268,37 +271,37 @@ def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzin
         raise TypeError(f"{name} is a frame or table of columns, which may have different zones: give one of them")
     if timezone is not None:
         return zone_of(timezone, f"timezone={timezone!r}")
-    own = column_zone(times)
-    return zone_of(own, f"{name} has the zone {own!r}, which") if isinstance(own, str) else own
+    zone = column_zone(times)
+    return zone_of(zone, f"{name} has the zone {zone!r}, which") if isinstance(zone, str) else zone
 
 
 def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
     """Return whether a column of times has a zone, and the zone (None: several zones, or fixed offsets)."""
-    own = _zone_of_times(column, None, name)
-    if own is not None or getattr(column, "dtype", None) != object:
-        return own is not None, own
+    common_zone = _zone_of_times(column, None, name)
+    if common_zone is not None or getattr(column, "dtype", None) != object:
+        return common_zone is not None, common_zone
     # pandas' NaT is a subclass of datetime, so it is left out by name
     times = (
-        each for each in column.tolist() if isinstance(each, datetime.datetime) and type(each).__name__ != "NaTType"
+        value for value in column.tolist() if isinstance(value, datetime.datetime) and type(value).__name__ != "NaTType"
     )
-    zones = [each.tzinfo for each in times]
+    zones = [time.tzinfo for time in times]
     if None in zones and any(zones):
         raise ValueError(f"{name} has times with a zone and times without one; give all of them a zone, or none")
     first = next(iter(zones), None)
     varies = first is not None and first.utcoffset(None) is None
-    return first is not None, first if varies and all(each == first for each in zones) else None
+    return first is not None, first if varies and all(zone == first for zone in zones) else None
 
 
 def _on_wall_clocks(times: Any, name: str) -> Any:
     """Return lists and arrays of local times: the time zones of datetimes are removed without conversion."""
     if isinstance(times, (list, tuple)):
-        return [_on_wall_clocks(each, name) for each in times]
+        return [_on_wall_clocks(item, name) for item in times]
     if isinstance(times, datetime.datetime):
         return times if times.tzinfo is None else times.replace(tzinfo=None)
     if getattr(times, "dtype", None) == object:
         objects = times if isinstance(times, np.ndarray) else times.to_numpy()
         local = objects.copy()
-        local.reshape(-1)[:] = [_on_wall_clocks(each, name) for each in objects.reshape(-1).tolist()]
+        local.reshape(-1)[:] = [_on_wall_clocks(value, name) for value in objects.reshape(-1).tolist()]
         return local
     zone = column_zone(times)
     if zone is not None and hasattr(times, "as_py"):
@@ -334,37 +337,39 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
     if fixed is not None or not len(seconds):
         return _NO_CHANGES, np.array([fixed // _SECOND if fixed else 0], np.int64)
     # other classes of zones may be unhashable, so their changes are not cached
-    known = _known_changes if isinstance(zone, zoneinfo.ZoneInfo) else _known_changes.__wrapped__
+    changes_in = _changes_in_block if isinstance(zone, zoneinfo.ZoneInfo) else _changes_in_block.__wrapped__
     # use all blocks from first to last, or only blocks with times if there would be too many
-    first, last = (int(each) >> _BLOCK_BITS for each in (seconds.min(), seconds.max()))
+    first, last = (int(second) >> _BLOCK_BITS for second in (seconds.min(), seconds.max()))
     blocks: Sequence[int] = range(first, last + 1)
     if len(blocks) > len(seconds) >> 10:
         blocks = np.unique(seconds.astype(np.int64) >> _BLOCK_BITS).tolist()
-    pieces = [known(zone, block) for block in blocks]
-    changes, offsets = (np.array([each for piece in pieces for each in piece[i]], np.int64) for i in (0, 1))
+    pieces = [changes_in(zone, block) for block in blocks]
+    changes = np.array([begin for begins, _ in pieces for begin in begins], np.int64)
+    offsets = np.array([offset for _, offsets in pieces for offset in offsets], np.int64)
+    # the first entry is the beginning of the first block
     return changes[1:], offsets
 
 
 @functools.lru_cache(4096)
-def _known_changes(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[int]]:
+def _changes_in_block(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[int]]:
     """Return the beginning of a block and the changes in it, in seconds, and the offset from each of these on."""
 
     def offset_at(second: int) -> int:
         # Python cannot compute offsets on the first and last day of its calendar, where no zone changes
-        within = max(_FIRST + _DAY, min(second, _BEYOND - 2 * _DAY))
-        moment = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=within)
-        offset = zone.fromutc(moment).utcoffset()
+        second = max(_FIRST + _DAY, min(second, _BEYOND - 2 * _DAY))
+        time = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=second)
+        offset = zone.fromutc(time).utcoffset()
         assert offset is not None
         return offset // _SECOND
 
     begin, end = block << _BLOCK_BITS, (block + 1) << _BLOCK_BITS
-    looks = [*range(begin, end, _LOOK), end]
-    offsets = list(map(offset_at, looks))
+    samples = [*range(begin, end, _SAMPLE_SECONDS), end]
+    offsets = list(map(offset_at, samples))
     changes = [(begin, offsets[0])]
-    for i in range(1, len(looks)):
-        changes += _changes_between(offset_at, looks[i - 1], offsets[i - 1], looks[i], offsets[i])
+    for i in range(1, len(samples)):
+        changes += _changes_between(offset_at, samples[i - 1], offsets[i - 1], samples[i], offsets[i])
     # a change at the end belongs to the next block
-    return [each for each, _ in changes if each < end], [offset for each, offset in changes if each < end]
+    return [second for second, _ in changes if second < end], [offset for second, offset in changes if second < end]
 
 
 def _changes_between(

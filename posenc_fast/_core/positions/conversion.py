@@ -139,7 +139,7 @@ def _of_list(positions: Any, name: str) -> _Values:
         return _Values(np.array(positions))
     if bool in types or np.bool_ in types:
         raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
-    arrays = {each for each in types if hasattr(each, "__array__") and not issubclass(each, np.generic)}
+    arrays = {kind for kind in types if hasattr(kind, "__array__") and not issubclass(kind, np.generic)}
     values = None
     # NumPy does not see missing values in arrays of other packages
     if arrays <= {np.ndarray}:
@@ -175,7 +175,7 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 def _opened(value: Any, name: str) -> Any:
     """Return nested lists with arrays as objects, because NumPy would turn times in nanoseconds into integers."""
     if isinstance(value, (list, tuple)):
-        return [_opened(each, name) for each in value]
+        return [_opened(item, name) for item in value]
     if isinstance(value, np.generic) or not hasattr(value, "__array__"):
         return value
     values, missing = _array_and_mask(value, name)
@@ -211,18 +211,18 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
     leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
     if hidden is not None:
         leaves = [None if masked else leaf for masked, leaf in zip(hidden.flat, leaves, strict=True)]
-    moments = [leaf for leaf in leaves if isinstance(leaf, Time)]
+    times_only = [leaf for leaf in leaves if isinstance(leaf, Time)]
     numbers = [leaf for leaf in leaves if not isinstance(leaf, Time)]
     unit = Fraction(1)
-    if moments:
-        if any(leaf is not None for leaf in numbers) or len({time.letter for time in moments}) > 1:
+    if times_only:
+        if any(leaf is not None for leaf in numbers) or len({time.letter for time in times_only}) > 1:
             raise TypeError(f"{name} must be all numbers, all timestamps or all durations, not a mixture")
-        unit = common_unit(time.unit for time in moments)
+        unit = common_unit(time.unit for time in times_only)
         numbers = [time and int(time.number * (time.unit / unit)) for time in cast(list[Time | None], leaves)]
         if not all(count is None or LEAST_POSITION <= count <= MOST_POSITION for count in numbers):
             numbers, unit = [count and count * unit for count in numbers], Fraction(1)
     missing = np.array([number is None for number in numbers]).reshape(objects.shape)
-    letter = moments[0].letter if moments else ""
+    letter = times_only[0].letter if times_only else ""
     return _Values(_one_type(numbers, name).reshape(objects.shape), unit, missing if missing.any() else None, letter)
 
 
@@ -312,9 +312,9 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
         return "integer" if all(type(value) is int for value in values.flat) else "pair"
     form = form_of(values)
     if form == "pair":
-        beyond = np.isfinite(values) & (np.abs(values) > sys.float_info.max)
-        if beyond.any():
-            raise ValueError(f"{name} has {values[beyond][0]}, outside the range of float64")
+        too_large = np.isfinite(values) & (np.abs(values) > sys.float_info.max)
+        if too_large.any():
+            raise ValueError(f"{name} has {values[too_large][0]}, outside the range of float64")
     return form
 
 
@@ -331,7 +331,7 @@ def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fractio
     elif all(axis.form == "integer" or axis.values.dtype.kind in "iu" for axis in axes):
         form, common = "integer", np.result_type(*types)
     else:
-        form, common = "pair", np.result_type(*types) if all(each.kind == "f" for each in types) else np.dtype(object)
+        form, common = "pair", np.result_type(*types) if all(dtype.kind == "f" for dtype in types) else np.dtype(object)
     if form == "integer" and common.kind == "f":
         common = np.dtype(object)
     return [axis.values[:, 0].astype(common) for axis in axes], axes[0].unit, form

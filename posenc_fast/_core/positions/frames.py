@@ -20,8 +20,8 @@ def column_values(column: Any, name: str) -> Column | None:
 
     Times with a zone become UTC. Integers and times are never converted to float64.
     """
-    for each in type(column).__mro__:
-        reader = _READERS.get(each.__module__.partition(".")[0])
+    for base_class in type(column).__mro__:
+        reader = _READERS.get(base_class.__module__.partition(".")[0])
         if reader is not None:
             return reader(column, name)
     return None
@@ -60,7 +60,7 @@ def _pandas(column: Any, name: str) -> Column | None:
         return np.asarray(column, dtype=object), None
     fill = {"f": np.nan, "M": np.datetime64("NaT", "s"), "m": np.timedelta64("NaT", "s")}.get(numpy_type.kind, 0)
     values = column.to_numpy(dtype=numpy_type, na_value=fill)
-    return values, _some(column.isna()) if numpy_type.kind in "iu" else None
+    return values, _mask_or_none(column.isna()) if numpy_type.kind in "iu" else None
 
 
 def _polars(column: Any, name: str) -> Column | None:
@@ -74,7 +74,7 @@ def _polars(column: Any, name: str) -> Column | None:
         return _polars(column.struct.unnest(), name)
     if not dtype.is_integer():
         return _with_all_digits(column.to_numpy(), dtype, "inner", column.to_list), None
-    missing = _some(column.is_null())
+    missing = _mask_or_none(column.is_null())
     filled = column if missing is None else column.fill_null(0)
     # NumPy has no integers of 128 bits
     values = np.array(filled.to_list(), object) if "128" in str(dtype) else filled.to_numpy()
@@ -91,7 +91,7 @@ def _pyarrow(column: Any, name: str) -> Column | None:
         column = column.cast(column.type.value_type)
     missing = None
     if str(column.type).startswith(("int", "uint")):
-        missing = _some(column.is_null())
+        missing = _mask_or_none(column.is_null())
         column = column if missing is None else column.fill_null(0)
     return _with_all_digits(np.asarray(column), column.type, "value_type", column.to_pylist), missing
 
@@ -107,7 +107,7 @@ def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[]
     return np.array(to_list(), object) if rounded else values
 
 
-def _some(missing: Any) -> npt.NDArray[np.bool_] | None:
+def _mask_or_none(missing: Any) -> npt.NDArray[np.bool_] | None:
     mask = np.asarray(missing, np.bool_)
     return mask if mask.any() else None
 
@@ -118,8 +118,8 @@ def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
     masks = [missing for _, missing in parts if missing is not None]
     missing = None
     if masks:
-        none = np.zeros(rows, np.bool_)
-        missing = np.stack([none if mask is None else mask for _, mask in parts], axis=1)
+        none_missing = np.zeros(rows, np.bool_)
+        missing = np.stack([none_missing if mask is None else mask for _, mask in parts], axis=1)
     if not parts:
         return np.empty((rows, 0)), None
     if len({values.dtype for values, _ in parts}) == 1:

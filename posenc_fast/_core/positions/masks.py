@@ -119,13 +119,14 @@ def mask_coordinates(
     array([[1., 2., 2.],
            [1., 2., 2.]])
     """
-    inside = checked_mask(mask, 2)
-    shift, factor, small = real(offset, "offset"), real(scale, "scale"), real(eps, "eps", positive=True)
-    coordinates = np.stack([np.cumsum(inside, axis=axis, dtype=np.float64) for axis in (-2, -1)], axis=-1)
+    image = checked_mask(mask, 2)
+    offset, scale, eps = real(offset, "offset"), real(scale, "scale"), real(eps, "eps", positive=True)
+    coordinates = np.stack([np.cumsum(image, axis=axis, dtype=np.float64) for axis in (-2, -1)], axis=-1)
     if not normalize:
-        return coordinates + shift
+        return coordinates + offset
+    # the last y of each column and the last x of each row, for every cell: (..., H, W, 2)
     last = np.stack(np.broadcast_arrays(coordinates[..., -1:, :, 0], coordinates[..., :, -1:, 1], subok=False), axis=-1)
-    result: npt.NDArray[np.float64] = (coordinates + shift) / (last + small) * factor
+    result: npt.NDArray[np.float64] = (coordinates + offset) / (last + eps) * scale
     return result
 
 

@@ -165,17 +165,17 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
 
 
 class Progression:
-    """The exact real numbers first + i * each for i in range(rows)."""
+    """The exact real numbers first + i * step for i in range(rows)."""
 
     unit = Fraction(1)
 
-    def __init__(self, first: Fraction, each: Fraction, rows: int) -> None:
-        self.first, self.each, self.rows = first, each, rows
-        last = first + each * (rows - 1)
-        denominator = math.lcm(first.denominator, each.denominator)
+    def __init__(self, first: Fraction, step: Fraction, rows: int) -> None:
+        self.first, self.step, self.rows = first, step, rows
+        last = first + step * (rows - 1)
+        denominator = math.lcm(first.denominator, step.denominator)
         largest = max(abs(first), abs(last)) * denominator
         self.scale = 2.0**64 if max(abs(first), abs(last)) > SPLIT_LIMIT else 1.0
-        # if first and each have few binary digits, float64 represents all sums exactly
+        # if first and step have few binary digits, float64 represents all sums exactly
         self.form = "real" if largest <= EXACT_IN_FLOAT64 and denominator & (denominator - 1) == 0 else "pair"
 
     def __len__(self) -> int:
@@ -185,13 +185,13 @@ class Progression:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
         # enormous numbers cannot be split into halves, so both are scaled down before the sum, and it is scaled up
         down = 1 / Fraction(self.scale)
-        sums = total(*product(i, 0.0, *pair(self.each * down)), *pair(self.first * down))
+        sums = total(*product(i, 0.0, *pair(self.step * down)), *pair(self.first * down))
         if self.scale > 1:
             sums = sums[0] * self.scale, sums[1] * self.scale
         return _side_by_side(sums[:1] if self.form == "real" else sums, phase)
 
     def exactly(self, row: int) -> list[Fraction]:
-        return [self.first + self.each * row]
+        return [self.first + self.step * row]
 
 
 def pair(number: Fraction) -> tuple[float, float]:

@@ -29,12 +29,12 @@ class Angles:
     schedules: one schedule for all pairs, or one for each axis.
     """
 
-    __slots__ = ("_kept", "_schedules", "factor", "settings")
+    __slots__ = ("_encodings", "_schedules", "factor", "settings")
 
     def __init__(self, settings: Settings, schedules: tuple[Schedule, ...], factor: float) -> None:
         self.settings, self.factor = settings, factor
         self._schedules = schedules
-        self._kept: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
+        self._encodings: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
 
     def with_factor(self, factor: float, settings: Settings) -> Angles:
         """Return the same angles with another factor, for other settings."""
@@ -42,10 +42,10 @@ class Angles:
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """Return the Encoding that computes these functions of all pairs, side by side, without xPos's amplitudes."""
-        encoding = self._kept.get((functions, inverse))
+        encoding = self._encodings.get((functions, inverse))
         if encoding is None:
             sinusoids = _sinusoids(self._schedules, self.settings.axes, functions, self.factor, inverse)
-            encoding = self._kept[functions, inverse] = Encoding._of(sinusoids)
+            encoding = self._encodings[functions, inverse] = Encoding._of(sinusoids)
         return encoding
 
     def tables(
@@ -133,23 +133,28 @@ def _sinusoids(
 ) -> Sinusoids:
     """Return the columns that compute these functions of the angles of all pairs, side by side."""
     distinct: list[Schedule] = []
-    places = []
+    # for each schedule, the number of each of its frequencies, counted over all distinct frequencies
+    numbers = []
     for schedule in schedules:
-        # columns of equal frequencies share one sine
-        one, place = explicit(schedule.values[:, np.newaxis]) if type(schedule) is Explicit else (schedule, None)
         begin = sum(map(len, distinct))
-        places.append(begin + (np.arange(len(one)) if place is None else place[:, 0]))
-        distinct.append(one)
-    if axes is None:
-        index = np.stack(places, axis=1)
-    else:
-        by_pair = np.array(axes)
-        index = np.full((len(axes), max(axes) + 1), -1)
-        if len(places) == 1:
-            index[np.arange(len(axes)), by_pair] = places[0]
+        if type(schedule) is Explicit:
+            # columns of equal frequencies share one sine
+            unique, number = explicit(schedule.values[:, np.newaxis])
+            distinct.append(unique)
+            numbers.append(begin + number[:, 0])
         else:
-            for a, place in enumerate(places):
-                index[by_pair == a, a] = place
+            distinct.append(schedule)
+            numbers.append(begin + np.arange(len(schedule)))
+    if axes is None:
+        index = np.stack(numbers, axis=1)
+    else:
+        axis_of_pair = np.array(axes)
+        index = np.full((len(axes), max(axes) + 1), -1)
+        if len(numbers) == 1:
+            index[np.arange(len(axes)), axis_of_pair] = numbers[0]
+        else:
+            for a, number in enumerate(numbers):
+                index[axis_of_pair == a, a] = number
     phases, amplitudes = np.repeat([FUNCTIONS[name] for name in functions], len(index), axis=0).T
     amplitudes = (1 / factor if inverse else factor) * amplitudes
     return Sinusoids(distinct, np.tile(index, (len(functions), 1)), phases, amplitudes)

@@ -110,7 +110,7 @@ def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
 
 def written(schedules: tuple[Schedule, ...]) -> Any:
     """Return the argument frequencies for these schedules: lists of numbers if all are explicit, else the schedules."""
-    if not all(type(one) is Explicit for one in schedules):
+    if not all(type(schedule) is Explicit for schedule in schedules):
         return schedules[0] if len(schedules) == 1 else schedules
-    values = np.stack([one.values for one in schedules if isinstance(one, Explicit)], axis=1)
+    values = np.stack([schedule.values for schedule in schedules if isinstance(schedule, Explicit)], axis=1)
     return (values[:, 0] if len(schedules) == 1 else values).tolist()

@@ -127,7 +127,7 @@ class Rotator:
         Many rows are cached only on the second request, so that positions used once allocate nothing.
         """
         width = self._settings.rotary_dim
-        whole = None
+        to_cache = None
         if self._fits_cache(length, start):
             key = self._key(single, inverse, dtype)
             rows = self._find(key, length, start)
@@ -137,16 +137,17 @@ class Rotator:
                 return rows.__getitem__
             request = key, start, length
             if self._last_request == request:
-                whole = empty((length, width), dtype, at_line=True)
+                to_cache = empty((length, width), dtype, at_line=True)
             self._last_request = request
-        done: list[int] = []
+        # numbers of tokens in the parts so far. Threads compute parts in any order; the last one stores all rows
+        computed: list[int] = []
 
         def compute(part: slice) -> Array:
-            count, out = part.stop - part.start, None if whole is None else whole[part]
+            count, out = part.stop - part.start, None if to_cache is None else to_cache[part]
             rows = self._angles.rows(count, start + part.start, single, inverse, dtype, out)
-            done.append(count)
-            if whole is not None and sum(done) == length:
-                self._store(key, start, whole)
+            computed.append(count)
+            if to_cache is not None and sum(computed) == length:
+                self._store(key, start, to_cache)
             return rows
 
         return compute
@@ -238,22 +239,22 @@ class Rotator:
             return self._rotated(x, axis, 0, rows_of, out, threads, inverse)
         if start != 0:
             raise ValueError(f"pass positions or start={start!r}, not both")
-        places = convert(positions, self._angles.of("cos").ndim)
-        groups, others = len(places.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
-        if groups < 0 or places.shape != (*others[:groups], length):
+        converted = convert(positions, self._angles.of("cos").ndim)
+        groups, others = len(converted.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
+        if groups < 0 or converted.shape != (*others[:groups], length):
             raise ValueError(
-                f"positions is for tokens of shape {places.shape}, but x needs {(length,)}, or {(*others[:1], length)} "
+                f"positions is for tokens of shape {converted.shape}, but x needs {(length,)}, or {(*others[:1], length)} "
                 "with other positions in each sequence"
             )
         if isinstance(out, np.ndarray):
-            places.keep_from(out)
+            converted.keep_from(out)
 
-        def at_places(part: slice) -> Array:
+        def rows_at(part: slice) -> Array:
             return with_plain_nans(
-                self._angles.rows(places.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
+                self._angles.rows(converted.select((slice(None),) * groups + (part,)), 0, single, inverse, dtype)
             )
 
-        return self._rotated(x, axis, groups, at_places, out, threads, inverse)
+        return self._rotated(x, axis, groups, rows_at, out, threads, inverse)
 
     def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
         """Check the arguments of `Rotary.shift` and return its result."""
@@ -267,8 +268,8 @@ class Rotator:
         length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
         groups = max(len(offsets.shape) - 1, 0)
         # whether each token has its own offset, rather than each sequence or block
-        each = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
-        if each and offsets.shape != (*others[:groups], length):
+        per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
+        if per_token and offsets.shape != (*others[:groups], length):
             raise ValueError(
                 f"offset is for tokens of shape {offsets.shape}, but must be a number, or have the shape {(length,)} (one "
                 f"for each token), {(*others[:1], length)} (for each token of each sequence) or {(*others[:1], 1)} (for "
@@ -278,14 +279,14 @@ class Rotator:
             offsets.keep_from(out)
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         target = result
-        if not each:
+        if not per_token:
             # treat all tokens as heads of one token, so that cosines and sines are computed once
             x, target = (np.moveaxis(array, axis, -2)[..., np.newaxis, :] for array in (x, target))
             axis = x.ndim - 2
 
         def at_offsets(part: slice) -> Array:
-            places = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
-            rows = rotator._angles.rows(places, 0, False, False, angles_type(kind))
+            selected = offsets.select((slice(None),) * groups + (part,)) if offsets.shape else offsets
+            rows = rotator._angles.rows(selected, 0, False, False, angles_type(kind))
             return with_plain_nans(rows if offsets.shape else rows[np.newaxis])
 
         rotator._rotated(x, axis, groups, at_offsets, target, threads)

@@ -152,10 +152,12 @@ def _yarn(
 
     ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, truncate)
     if attention_factor is None:
-        both = mscale and mscale_all_dim
-        attention_factor = attention(mscale) / attention(mscale_all_dim) if both else attention(Decimal(1))  # type: ignore[arg-type]
+        if mscale and mscale_all_dim:
+            attention_factor = attention(mscale) / attention(mscale_all_dim)
+        else:
+            attention_factor = attention(Decimal(1))
     unscaled = zip(_unscaled(dim, base), ramp, strict=True)
-    return [value * (part / factor + (1 - part)) for value, part in unscaled], attention_factor
+    return [value * (weight / factor + (1 - weight)) for value, weight in unscaled], attention_factor
 
 
 def _yarn_log(
@@ -169,7 +171,7 @@ def _yarn_log(
 ) -> Formula:
     ramp = _yarn_ramp(dim, base, original_max_position_embeddings, beta_fast, beta_slow, True)
     unscaled = zip(_unscaled(dim, base), ramp, strict=True)
-    return [value / factor ** (1 - (1 - part) * extrapolation_factor) for value, part in unscaled], Decimal(1)
+    return [value / factor ** (1 - (1 - weight) * extrapolation_factor) for value, weight in unscaled], Decimal(1)
 
 
 def _theta_scale(dim: int, base: Decimal, factor: Decimal, original_max_position_embeddings: Decimal) -> Formula:

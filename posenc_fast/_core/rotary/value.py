@@ -137,7 +137,7 @@ class Rotary:
         head = count_of(head_dim, "head_dim", 2)
         check_width(head, "head_dim")
         dim = _rope.count_pairs(head if rotary_dim is None else rotary_dim, head)
-        number = real(base, "base", positive=True)
+        base = real(base, "base", positive=True)
         one_of(layout, "layout", LAYOUTS)
         rope_type, parameters = _rope.checked_scaling(scaling, dim // 2)
         axes = _pairs.checked_axes(sections, frequencies, dim // 2)
@@ -150,18 +150,18 @@ class Rotary:
         if frequencies is None:
             if factor != 1:
                 raise ValueError(f"attention_factor={factor} needs frequencies; a scaling has one among its parameters")
-            scaled = _rope.frequencies_of(dim, number, rope_type, parameters)
+            scaled = _rope.frequencies_of(dim, base, rope_type, parameters)
             schedules: tuple[Schedule, ...] = (scaled.values,)
             scaled_factor = scaled.attention_factor
             if rope_type == "axial":
                 assert axes is not None
-                schedules = _pairs.axial(number, axes)
+                schedules = _pairs.axial(base, axes)
         else:
-            if (number, scaling) != (10000.0, None):
-                raise ValueError(f"pass frequencies, or base={number} and scaling={scaling!r}, not both")
+            if (base, scaling) != (10000.0, None):
+                raise ValueError(f"pass frequencies, or base={base} and scaling={scaling!r}, not both")
             explicit = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             schedules, scaled_factor = explicit, factor
-        settings = Settings(head, number, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)
+        settings = Settings(head, base, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)
         angles = Angles(settings, schedules, scaled_factor)
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_angles", angles)

@@ -87,12 +87,15 @@ def permute_rotary(
     dim = count_pairs(head if rotary_dim is None else rotary_dim, head)
     for name, layout in (("source", source), ("target", target)):
         one_of(layout, name, get_args(WeightLayout))
-    place = count_of(axis, "axis", -array.ndim)
-    if array.ndim == 0 or place >= array.ndim or array.shape[place] % head:
-        raise ValueError(f"weight has shape {array.shape}, whose axis {place} must be a multiple of head_dim={head}")
+    axis_number = count_of(axis, "axis", -array.ndim)
+    if array.ndim == 0 or axis_number >= array.ndim or array.shape[axis_number] % head:
+        raise ValueError(
+            f"weight has shape {array.shape}, whose axis {axis_number} must be a multiple of head_dim={head}"
+        )
     order = np.arange(head)
     if source != target:
         pairs = np.arange(dim).reshape((2, -1) if source == "half" else (-1, 2))
         order[:dim] = pairs.T.reshape(-1)
-    heads = np.arange(0, array.shape[place], head)[:, np.newaxis]
-    return np.take(array, (heads + order).reshape(-1), axis=place)
+    # index of the first value of each head
+    heads = np.arange(0, array.shape[axis_number], head)[:, np.newaxis]
+    return np.take(array, (heads + order).reshape(-1), axis=axis_number)
