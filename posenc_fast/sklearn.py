@@ -425,7 +425,7 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
         row, cycle = at_centre[0].tolist()
         sine = 2 * cycle if layout == "interleaved" else cycle
         raise ValueError(
-            f"X has 0 in row {row} of {names[sine]!r} and in its cosine, so the part of the cycle is undefined"
+            f"row {row} of X is 0 in {names[sine]!r} and in the column of its cosine, so the phase is undefined"
         )
     cycle_of_1 = fourier_features(periodic([1]))
     # project each pair onto the circle; scale it first, so that its squares neither overflow nor underflow

@@ -398,8 +398,8 @@ def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> t
     if tensors.on_cpu(table) and not torch.equal(first, second):
         places = "both halves of a row" if columns == "half" else "columns 2i and 2i + 1"
         raise ValueError(
-            f"{name} must have the same values in {places}, with tables={columns!r}; tables must be one of "
-            f"{', '.join(map(repr, TABLES))}"
+            f"with tables={columns!r}, {name} must have the same values in {places}; other values of tables are "
+            f"{', '.join(repr(other) for other in TABLES if other != columns)}"
         )
     # a copy, because a view would keep the table in memory
     return first.clone(memory_format=torch.contiguous_format)

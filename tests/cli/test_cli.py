@@ -88,17 +88,17 @@ table 4 0 -o o.npy | d_model must be at least 1
 table 4 4 -o o.npy --base -2 | base must be a finite positive number
 table 4 4 -o o.npy --start nan | start
 table 4 4 -o o.npy --step 1e | 1e
-table 4 4 -o o.npy --start 18446744073709551613 | outside of int64 and uint64
+table 4 4 -o o.npy --start 18446744073709551613 | outside the range of int64 and uint64
 table 4 4 -o o.npy --workers 0 | workers=0 must not be zero
 table 4 4 -o o.npy --dtype int8 | int8
 table 4 4 -o o.npy --layout diagonal | diagonal
 table 4 4 -o o.npy --functions sin | --functions
 table 4 4 -o o.npy --functions sin tan | tan
 table 4 5 -o o.npy --odd error | odd
-table 4 4 -o o.npy --freq-shift 2 | denominator of zero
+table 4 4 -o o.npy --freq-shift 2 | makes the denominator zero
 table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
 table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
-table 4 6 -o o.npy --frequencies three.npy --base 2 | excludes base
+table 4 6 -o o.npy --frequencies three.npy --base 2 | pass frequencies, or base
 table 9 98 -o o.npy --frequencies nan.npy | frequencies must be finite
 table 4 4 -o no/o.npy | no: there is no such directory
 table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$

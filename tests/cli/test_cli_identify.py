@@ -172,7 +172,7 @@ def test_bad_safetensors(capsys):
     ("kind", "shape", "size", "words"),
     [
         ("F8_E4M3", (9, 4), 36, "numbers of NumPy, in 'a': its type is F8_E4M3"),
-        ("F32", (9, 5), 144, r"a safetensors file: 'a' of shape \[9, 5\] and type F32 has 144 bytes"),
+        ("F32", (9, 5), 144, r"a safetensors file: 'a' has 144 bytes, but shape \[9, 5\] and type F32 need 180"),
         ("F32", (10**30,), 144, "a safetensors file: its header has the number 10{30}, which is not an integer"),
         ("F32", (-9, -4), 144, "a safetensors file: its header has the number -9, which is not an integer"),
         ("F32", ("9", 4), 144, r"a safetensors file: 'a' has shape=\['9', 4\], which must be a list of integers"),

@@ -542,8 +542,8 @@ NAMED = frame(size=range(5), age=range(5))
     recover([[0], [10000]], d_model=8) | ValueError | 'x0'; 0.0; 10000.0; 6283; base
     recover([[0], [1]], d_model=1) | ValueError | 'x0'; cannot be recovered
     recover([[np.nan]]) | ValueError | 'x0'; missing
-    back([[0, 1, 0, 0]], periods=["day", "week"]) | ValueError | 0 in row 0 of 't_week_sin'
-    back([[0, 1, 1, 0], [0, 0, 1, 0]], periods=["day", "week"], layout="concatenated") | ValueError | 0 in row 1 of 't_week_sin'
+    back([[0, 1, 0, 0]], periods=["day", "week"]) | ValueError | row 0 of X is 0 in 't_week_sin'
+    back([[0, 1, 1, 0], [0, 0, 1, 0]], periods=["day", "week"], layout="concatenated") | ValueError | row 1 of X is 0 in 't_week_sin'
     back([[0, 1, 1]], periods=["day", "week"]) | ValueError | 3 columns; 4
     back(frame(a=[0.0], b=[1.0], c=[1.0], d=[0.0]), periods=["day", "week"]) | ValueError | t_day_sin
 """)

@@ -128,4 +128,4 @@ def _length(period: Any) -> Any:
         if not isinstance(period, str):
             raise
         known = ", ".join(map(repr, CYCLES))
-        raise ValueError(f"{error}, or a cycle of the calendar ({known}){meant(period, CYCLES)}") from None
+        raise ValueError(f"{error}. Cycles of the calendar are {known}{meant(period, CYCLES)}") from None

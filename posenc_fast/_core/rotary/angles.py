@@ -59,7 +59,7 @@ class Angles:
             shape: tuple[int, ...] = (positions,)
         else:
             if start != 0:
-                raise ValueError(f"start={start!r} excludes positions; give a length, or add start to the positions")
+                raise ValueError(f"pass start={start!r} with a length only; add it to an array of positions")
             positions = convert(positions_or_length, self.of("cos").ndim)
             shape = positions.shape
         outs: Any = (None, None) if out is None else out

@@ -242,9 +242,9 @@ class Rotator:
         converted = convert(positions, self._angles.of("cos").ndim)
         groups, others = len(converted.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
         if groups < 0 or converted.shape != (*others[:groups], length):
+            by_sequence = f", or {(*others[:1], length)} if each sequence has its own" if others else ""
             raise ValueError(
-                f"positions is for tokens of shape {converted.shape}, but x needs {(length,)}, or {(*others[:1], length)} "
-                "with other positions in each sequence"
+                f"positions are given for tokens of shape {converted.shape}, but x needs {(length,)}{by_sequence}"
             )
         if isinstance(out, np.ndarray):
             converted.keep_from(out)
@@ -321,7 +321,7 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or first axes of x and then these two"
+                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or these two axes after leading axes of x"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # out would overwrite the table block by block before it is read

@@ -326,7 +326,9 @@ def _check_entry(name: str, entry: Any) -> None:
             raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
         count *= side
     if count != 8 * (offsets[1] - offsets[0]):
-        raise ValueError(f"{name!r} of shape {shape!r} and type {kind} has {offsets[1] - offsets[0]} bytes")
+        raise ValueError(
+            f"{name!r} has {offsets[1] - offsets[0]} bytes, but shape {shape!r} and type {kind} need {count / 8:g}"
+        )
 
 
 @contextlib.contextmanager
