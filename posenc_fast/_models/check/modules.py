@@ -43,7 +43,7 @@ _WIDTH_NAMES = (
 )  # fmt: skip
 _MOST_TOKENS, _MOST_BYTES = 20_000, 1 << 30
 _FEW = 7
-_COMPUTED = "a module"
+_MODULE = "a module"
 
 
 def is_module(source: Any) -> bool:
@@ -186,14 +186,14 @@ class _Runner(NamedTuple):
 
 def _finding(name: str, module: Any, wanted: Expected, longest: float | None, alone: bool) -> Finding:
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
-        return Finding(name, _COMPUTED, "unknown", None, "on the meta device, without values")
+        return Finding(name, _MODULE, "unknown", None, "on the meta device, without values")
     if _has_weights(module):
         reason = "its forward has other layers too; pass the module or function that only encodes positions"
-        return Finding(name, _COMPUTED, "unknown", None, reason)
+        return Finding(name, _MODULE, "unknown", None, reason)
     try:
         runner = _Runner.of(module)
     except Unusable as error:
-        return Finding(name, _COMPUTED, "unknown", None, str(error))
+        return Finding(name, _MODULE, "unknown", None, str(error))
     reference = _reference(module)
     errors: list[str] = []
     for attempt in (_of_x, _of_positions, _of_x_and_positions, _rotates):
@@ -201,7 +201,7 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
         if finding is not None:
             return finding
     reasons = "; ".join(dict.fromkeys(errors[:4])) or "no call that was tried returns an encoding"
-    return Finding(name, _COMPUTED, "unknown", None, reasons)
+    return Finding(name, _MODULE, "unknown", None, reasons)
 
 
 class _Wanted(NamedTuple):
@@ -331,8 +331,6 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
     second = moved.take(1, batch)
     if first.shape != (n, width) or not np.array_equal(first, second, equal_nan=True):
         raise Unusable("its rows differ within a batch")
-    if n > 1 and (first[1:] == first[:1]).all() and _differs_along_the_batch(array, axis):
-        raise Unusable("all its rows are equal")
     return first
 
 
@@ -356,12 +354,6 @@ def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
         difference = difference - factor * values
     if np.abs(difference).max() > 0.02 * max(1.0, abs(factor)):
         raise Unusable("its rows depend on x")
-
-
-def _differs_along_the_batch(array: Array, axis: int) -> bool:
-    """Return whether rows differ along the other axis, which is then the axis of positions."""
-    other = np.moveaxis(array, 1 - axis, 0) if axis in (0, 1) else array
-    return bool((other[1:] != other[:1]).any())
 
 
 def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: Finding) -> Finding:
