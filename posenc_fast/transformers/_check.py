@@ -229,8 +229,8 @@ def _of_layers(
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
         computed.append(replace(finding, is_=COMPUTED))
     if cause is not None and all(finding.verdict == "right" for finding in computed):
-        # wrong buffers may not show in the tables: the module may compute frequencies in each call, or the dtype of the tables
-        # may hide the fault
+        # wrong buffers may not show in the tables, because the module computes frequencies in each call, or because the
+        # dtype of the tables hides the fault
         wrong = [buffer for (_, buffer), finding in zip(buffers, of_buffers, strict=True) if finding.verdict == "wrong"]
         if not any(
             running.reads(module, wrong, rotary, _of_axes(positions_of_run, rotary.ndim), x, *labels)

@@ -111,8 +111,8 @@ def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *lab
         yield _Call(positions, lambda: module(x, ids[None], *labels))
         return
     for axes in (ids, ids.flip(1)):
-        # text models expect (axes, batch, length), and some expect axes + 1 rows in the first dimension; image models expect
-        # (tokens, axes), with or without a batch dimension in front
+        # text models expect (axes, batch, length), and some expect axes + 1 rows in the first dimension; image models
+        # expect (tokens, axes), with or without a batch dimension in front
         by_axis = axes.T[:, None]
         for position_ids in (by_axis, torch.cat((by_axis, by_axis[:1])), axes, axes[None]):
             yield _Call(positions, partial(module, x, position_ids, *labels))
