@@ -160,7 +160,7 @@ def positional_encodings(length: int, width: int, layout: str) -> Call:
     x = torch.zeros(1, length, width)
 
     def table() -> Any:
-        encoder.cached_penc = None  # otherwise only the first call computes
+        encoder.cached_penc = None  # without this line, only the first call computes the table
         return encoder(x)[0]
 
     return table

@@ -17,7 +17,7 @@ import posenc_fast as pf
 from support.engines import ENGINES, NAMES, with_each_engine
 from support.seeds import SEED
 
-# not tests: some need optional packages, some contain planted errors
+# these folders contain no tests: some files need optional packages, some contain planted errors
 collect_ignore = ["support", "typed"]
 # folders of long tests, or of tests of other packages; other files declare this by `pytestmark`.
 # ``pytest`` omits these tests, ``pytest -m ""`` runs them too

@@ -26,8 +26,8 @@ LIKENESS = "viridis"
 # the curves must be visible on white and on black.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _MARKERS = ".x+^vs"
-# largest and smallest limit for the rows or columns of a picture, and the number of cells per pixel of the Axes. It is
-# below 1 because a colour bar makes the Axes smaller.
+# _MOST_CELLS, _LEAST_CELLS: largest and smallest limit for the rows or columns of a picture. _CELLS_A_PIXEL: cells per
+# pixel of the Axes, below 1 because a colour bar makes the Axes smaller.
 _MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
 # width of a tick label in inches
 _LABEL = 0.5

@@ -22,12 +22,13 @@ from ._tables import wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# largest numbers of dots, of points of a curve, and of periods of a curve that a reader can distinguish
+# _DOTS: largest number of dots. _POINTS: largest number of points of a curve. _PERIODS: largest number of periods of a
+# curve. More of them cannot be distinguished.
 _DOTS, _POINTS, _PERIODS = 500, 4000, 60
 # width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
-# for `errors`: largest and smallest number of points, number of positions at each point, and number of values in a
-# block of rows
+# settings of `errors`. _PLACES, _LEAST_PLACES: largest and smallest number of points of a curve. _NEIGHBOURS: number of
+# positions at each point. _BLOCK: number of values in a block of rows.
 _PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 

@@ -19,7 +19,7 @@ from ._subjects import affordable, as_encoding, every_nth, note_of_skipped, one_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# largest and smallest number of points of a curve, and number of values in a block of rows
+# _POINTS, _LEAST_POINTS: largest and smallest number of points of a curve. _BLOCK: number of values in a block of rows.
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 

@@ -261,7 +261,7 @@ def test_wavelengths():
     ax = plot.wavelengths(LINE, ax=new_axes())
     assert (ax.get_title(), ax.get_legend()) == ("sinusoidal(12, base=100.0)", None)
     plot.wavelengths("whisper", d_model=8, ax=ax)
-    # one title cannot name both
+    # the title is removed, because it cannot name both curves
     assert ax.get_title() == ""
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
 
@@ -650,7 +650,7 @@ TIMES = "2026-01-01 2026-01-01T12:30 2026-01-02T00:00+01:00"
 ], ids=str)  # fmt: skip
 def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
     seen = {}
-    # functions with the options that the table names
+    # keys: names of functions. Values: functions with the options that the table lists.
     functions = {
         "heatmap": lambda what, length=1, *, start=0, positions=None, title=None, cmap=None, d_model=1, ax=None: (
             locals()

@@ -40,7 +40,8 @@ KINDS = {
     "nested": (lambda: torch.nested.nested_tensor(parts()), NESTED),
     "jagged": (lambda: torch.nested.nested_tensor(parts(), layout=torch.jagged), NESTED),
 }
-# unsupported dtypes; modules have another error, which names the four supported dtypes
+# keys: names of unsupported dtypes. Values: (function that returns a tensor, error message). The error of modules
+# differs, and names the four supported dtypes.
 DTYPES = {
     "float8": (lambda: torch.eye(4).to(torch.float8_e4m3fn), r"float8_e4m3fn, which NumPy lacks: give {}\.float\(\)"),
     "quantized": (

@@ -207,7 +207,7 @@ def read(name, arguments):
         elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
             formulas.append(latex)
         elif not equals and last is not None:
-            # formulas of other axes, or for an option
+            # the formula belongs to another axis, or to an option
             names[last].append(number(latex, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]
@@ -266,7 +266,7 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
                     return True
             return False
 
-        # frequencies of each formula of the preset
+        # compare the frequencies with each formula of the preset
         axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
         # pairs of one list may read different axes; components of vectors differ from their frequencies
         assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"

@@ -215,7 +215,7 @@ def test_numbers_of_axes_are_those_of_the_facts():
         parameters = inspect.signature(build).parameters
         if said in parameters:
             said = str(arguments.get(said, parameters[said].default))
-        # an array of the caller determines the number
+        # "any number" means that an array of the caller determines the number of axes
         assert said == "any number" or str(build(**arguments).ndim) in said.split(" or "), name
 
 

@@ -21,7 +21,7 @@ HALF, BASE = 64, 10000.0
 DIFFERENT = {
     "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
 }
-# key in the file: numbers of columns, of 128, that such a frequency changes
+# keys: keys in the file. Values: numbers of columns, out of 128, that such a frequency changes.
 MOVED = {
     "diffusers_timesteps shift=0": 4, "diffusers_timesteps shift=0.5": 2, "diffusers_timesteps shift=1": 0,
     "espnet_scaled": 2, "fairseq": 0, "musicgen": 0, "tatp22": 0, "transformer_xl": 0, "transformer_xl at 1000000": 0,
@@ -100,7 +100,7 @@ def test_tables_of_float32_sources(key, arrays):
     start = 1000000 if shift or key.endswith("1000000") else 4096
     got = encoding.table(8, start=start, precision="float32")
     off = np.abs(got - arrays[key]).max(axis=0)
-    # half a unit for each of the two sines
+    # the limit allows half a unit for each of the two sines
     assert np.count_nonzero(off > 1.2e-7) == MOVED[key]
     exact = presets.get(name)(128, **more).table(8, start=start)
     assert np.abs(exact - arrays[key]).max() > 1e-4

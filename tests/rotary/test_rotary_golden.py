@@ -64,7 +64,7 @@ SCALINGS = [
 )
 def test_scalings(frequencies, factor, base, scaling, arrays):
     rotary = pf.Rotary(64, base=base, scaling=scaling)
-    # published frequencies are float32, computed in float32
+    # the tolerance covers the errors of published frequencies, which are computed in float32
     np.testing.assert_allclose(rotary.frequencies, arrays[frequencies], rtol=5e-7, atol=0)
     if factor is not None:
         np.testing.assert_allclose(rotary.attention_factor, arrays[factor][0], rtol=1e-15)

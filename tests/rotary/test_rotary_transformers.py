@@ -128,7 +128,7 @@ CLASSES = {
     "exaone": "llama.LlamaRotaryEmbedding",
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
-    # no rotary class: a table of sines, or a layer
+    # these models have no rotary class; a function or a layer computes the table
     **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",
@@ -705,7 +705,7 @@ def test_files(model, configs, torch, rng):
                 family=family,
             )  # fmt: skip
             theirs = None
-            # a class that fails gives nothing to compare
+            # skip a class that fails, because there is nothing to compare
             with contextlib.suppress(Exception), torch.no_grad():
                 theirs = call_of(model)(case)
             if theirs is not None:

@@ -70,7 +70,7 @@ def uses_of(tree: ast.AST) -> list[str]:
                 f"{node.lineno}: from {node.module} import {a.name}" for a in node.names if a.name in FUNCTIONS.split()
             ]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pow":
-            # three arguments are integers
+            # a power with three arguments has only integers
             if len(node.args) == 3:
                 continue
             found.append(f"{node.lineno}: {ast.unparse(node)}")
