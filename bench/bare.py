@@ -57,7 +57,7 @@ def table(out: Array, past: bool) -> Callable[[], None]:
 
 
 def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
-    """Return a call that writes sines and cosines of positions times frequencies in radians. A frequency is one double."""
+    """Return a call that writes sines and cosines of positions times frequencies in radians, as single doubles."""
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)
     high, low = frequencies / (2 * np.pi), np.zeros(waves)

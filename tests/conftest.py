@@ -19,7 +19,7 @@ from support.seeds import SEED
 
 # these folders contain no tests: some files need optional packages, some contain planted errors
 collect_ignore = ["support", "typed"]
-# folders of long tests, or of tests of other packages; other files declare this by `pytestmark`.
+# folders of long tests, or of tests that need other packages. Single files are marked by `pytestmark`.
 # ``pytest`` omits these tests, ``pytest -m ""`` runs them too
 SLOW = {"cli", "frameworks", "identify"}
 

@@ -535,7 +535,8 @@ def test_colours(arguments, words, monkeypatch, capsys):
     assert "\x1b" not in "".join(capsys.readouterr())
 
 
-# control characters that change a terminal: title, backspace, screen, direction of text; and how they are printed
+# HOSTILE: text with control characters that change a terminal: title, backspace, screen, direction of text.
+# ESCAPED: how the command prints this text.
 HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 

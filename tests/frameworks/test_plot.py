@@ -25,7 +25,8 @@ OF_ONE_AXIS = [drawing for drawing in DRAWINGS if drawing not in ("frequencies",
 LINE = pf.sinusoidal(12, base=100.0)
 ROTARY = pf.Rotary(12, base=100.0)
 PLANE = pf.join([LINE, LINE])
-# what a function draws in tests of all functions, and the name of a preset
+# keys: functions. Values: in SUBJECTS, what the function draws in tests of all functions; in PRESETS, the name of a
+# preset that it draws.
 SUBJECTS = {"frequencies": ROTARY, "rotary": ROTARY, "grid": PLANE}
 PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 

@@ -30,9 +30,11 @@ def parts():
     return [torch.ones(4, 4), torch.ones(3, 4)]
 
 
-# tensors (4, 4) that NumPy cannot read as dense arrays, and their error messages
+# error messages of `KINDS`
 DENSE = r"must be dense: give {}\.to_dense\(\)"
 NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)"
+# keys: kinds of tensors that NumPy cannot read as dense arrays. Values: (function that returns a tensor (4, 4), error
+# message).
 KINDS = {
     "sparse": (lambda: torch.eye(4).to_sparse(), r"torch\.sparse_coo, but " + DENSE),
     "csr": (lambda: torch.eye(4).to_sparse_csr(), r"torch\.sparse_csr, but " + DENSE),

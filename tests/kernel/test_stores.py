@@ -254,7 +254,7 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
 # ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------
 
 
-# entries of the loops; compilers may split them into parts
+# matches symbols of functions that contain the loops; compilers may split them into parts
 ENTRY = re.compile(r"_(table|rows_in_any_order|encode|merge)(\.[\w.]+)?$")
 
 

@@ -104,7 +104,8 @@ def test_formulas_are_numbers(latex, value):
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# calls of presets that need more than 24 columns and defaults; each formula belongs to one call
+# keys: presets for which 24 columns and defaults are not enough. Values: arguments of calls. Each formula of the preset
+# belongs to one call.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
@@ -141,7 +142,8 @@ CALLS = {
     "tensor2tensor_nd": [{"channels": 24}],
     "timm_fourier": [{}, {"linear_bands": True}, {"in_pixels": False}],
 }
-# letters and words in formulas that are not arguments, computed from the arguments
+# keys: presets. Values: functions of the arguments, which return values for letters and words in formulas that are not
+# arguments.
 LETTERS = {
     "cosmos": lambda a: {"D": [44, 42]},
     "dab_detr": lambda a: {"temperature": [a["temperature_height"], a["temperature_width"]]},

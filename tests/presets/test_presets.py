@@ -23,7 +23,7 @@ from support.processes import python
 # tests/rotary tests rotary presets
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
-# widths, with options
+# (preset, width, options)
 OPTIONS = [
     ("annotated_transformer", 8, {"base": 500.0}),
     ("aurora", 8, {"lower": 1 / 60, "upper": 504.0}),

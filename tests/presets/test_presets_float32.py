@@ -17,7 +17,8 @@ from posenc_fast.presets._registry import FACTS
 
 HALF, BASE = 64, 10000.0
 # fmt: off
-# numbers of frequencies, of 64, that differ by one unit: torch's exp and pow are not always correctly rounded
+# keys: recipes. Values: numbers of frequencies, out of 64, that differ from torch's by one unit, because torch does not
+# always round exp and pow correctly.
 DIFFERENT = {
     "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
 }
@@ -28,7 +29,7 @@ MOVED = {
     "whisper": 0,
 }
 # fmt: on
-# other names of the same operations
+# keys: recipes. Values: presets that use the recipe.
 SAME_RECIPE = {
     "exp_of_even": ("annotated_transformer", "conformer_relative", "nemo_fixed", "wzlxjtu"),
     "exp_of_index": ("ctranslate2", "ddpm", "denoising_diffusion_pytorch", "tensor2tensor", "tensor2tensor_nd"),
@@ -60,7 +61,8 @@ def single(value):
     return mpmath.mpf(float(np.float32(value)))
 
 
-# the expressions of the sources, each operation rounded once to float32: (index, base, denominator) -> frequency
+# keys: recipes. Values: expressions of the sources, as functions of index, base and denominator, which return a
+# frequency. Each operation is rounded once to float32.
 EXPRESSIONS = {
     "exp_of_index": lambda i, b, d: mpmath.exp(single(i * single(-(math.log(b) / d)))),
     "exp_of_even": lambda i, b, d: mpmath.exp(single(2 * i * single(-(math.log(b) / (2 * d))))),

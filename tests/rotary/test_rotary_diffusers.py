@@ -173,8 +173,8 @@ SCALED = positions.grid(F, H, W) / np.array([1.0, 2.0, 3.16])
 H3_DECODER = pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0, first=2 * np.pi)] * 3, sections=[8, 8, 8])
 LTX2_DECODER = pf.Rotary(64, layout="interleaved", frequencies=[pf.geometric(n) for n in (8, 12, 12)])
 
-# file:class or file:function, with several if they are alike; Rotary; positions; function of the Source and positions that
-# returns the program
+# (names, Rotary, positions, function). names: file:class or file:function, or several of them if they are alike. The
+# function has the Source and the positions as arguments, and returns the program.
 CASES = [
     # classes that compute tables from coordinates
     ("flux:FluxPosEmbed longcat_image:LongCatImagePosEmbed ovis_image:OvisImagePosEmbed bria:BriaPosEmbed bria:BriaEmbedND bria_fibo:BriaFiboEmbedND",

@@ -38,7 +38,7 @@ LONGROPE = {
     "original_max_position_embeddings": 4096,
     "factor": 32.0,
 }
-# frequencies, attention factor (optional), base, scaling
+# (key of the recorded frequencies, key of the recorded attention factor (optional), base, scaling)
 SCALINGS = [
     ("g247", "g248", 5e5, {"rope_type": "linear", "factor": 4.0}),
     ("g249", "g250", 5e5, {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 4096, "seq_len": 16384}),

@@ -459,7 +459,7 @@ def one_c_call(data):
     dtype, function = DTYPES[name], draw(st.sampled_from(["table", "encode", "encode_int64", "add"]))
     size, width = dtype.itemsize, encoding.d_model * dtype.itemsize
     wrong = draw(st.sampled_from(["nothing", "nothing", "nothing", "rows", "stride", "place", "scratch"]))
-    # too large for the address space, or small enough for the arena
+    # wrong numbers of rows exceed the address space, and valid ones fit in the arena
     rows = draw(st.sampled_from([-1, 2**62, 2**63 - 1]) if wrong == "rows" else st.integers(0, 9))
     if wrong == "stride":
         stride = draw(st.sampled_from([0, 1, width - size, width + 1, 2**62]))
