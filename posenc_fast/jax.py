@@ -567,7 +567,7 @@ class _Rotation:
 
 
 def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *traced: Any) -> Array:
-    """Return ``call.compute(x, ..)`` for x and positions that may have batch axes in front, which broadcast."""
+    """Return ``call.compute(x, ..)``. x and the positions may have batch axes in front, which broadcast."""
     positions = call.tokens.positions(*traced)
     if not isinstance(positions, np.ndarray):
         return call.compute(x, start=positions)
@@ -604,7 +604,7 @@ def _at_positions(
     batch: tuple[int, ...],
     shape: tuple[int, ...],
 ) -> Array:
-    """Return the result for x of shape (*batch, *shape), with positions that may have batch axes of their own."""
+    """Return the result for x of shape (*batch, *shape), with positions that may have other batch axes."""
     batch_of_positions, tokens = _split_batch(positions.shape, call.tokens.ndim)
     # tokens is (length,) or (length, axes), possibly after some axes of x
     shared = len(tokens) == (2 if axes > 1 else 1)

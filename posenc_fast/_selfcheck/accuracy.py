@@ -131,7 +131,7 @@ def verify(
 
 
 class _Sample:
-    """Positions, and their exact rows."""
+    """Positions of one sample, and the exact rows at these positions."""
 
     def __init__(
         self, encoding: Encoding, frequencies: Sequence[Decimal], positions: Array, rng: np.random.Generator

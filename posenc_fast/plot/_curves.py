@@ -331,7 +331,7 @@ def errors(
         rows = values(np.asarray(compared)) if callable(values) else values
         source = getattr(values, "__name__", "values") if callable(values) else "values"
         curves = [(_error(encoding, converted, rows), source if label is None else label)]
-    # one dot for the largest error of neighbouring positions, at the first of them
+    # draw one dot for the largest error of neighbouring positions, at the first of these positions
     dots = converted.rounded().reshape(-1, neighbours)[:, 0]
     axes = axes_of(ax)
     for row_errors, words in curves:

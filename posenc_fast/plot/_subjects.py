@@ -181,7 +181,7 @@ class Rows:
 
 
 def _step(value: Encoding | Rotary, count: int) -> Any:
-    """Return 1, or for exact periods the step with which the rows span the longest period."""
+    """Return the default step: 1, or for exact periods the step at which ``count`` rows span the longest period."""
     periods = value._sinusoids.periods() if isinstance(value, Encoding) else []
     if not periods:
         return 1

@@ -309,8 +309,8 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
 def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
 
-    A video with sound, whose tokens are mixed, has two marks before it and two after it. If times are whole numbers,
-    the two marks share a position. Marks are added separately, to round sums of times and counts to float32 as the
+    A video whose tokens are mixed with the tokens of its sound has two marks before them and two marks after them. The
+    two marks share a position unless exact_times is true. Marks are added separately, to round sums of times and counts to float32 as the
     source does.
     """
     start: Any = np.float32(0) if family.exact_times else 0

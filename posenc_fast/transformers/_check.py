@@ -89,7 +89,7 @@ def check(model: torch.nn.Module) -> Report:
 
 
 def _configs(model: torch.nn.Module) -> dict[str, Any]:
-    """Return the config of each module by name: its own config, or the one of the nearest enclosing module."""
+    """Return the config of each module by name: its own config, or else the config of the nearest enclosing module."""
     configs: dict[str, Any] = {}
     for name, module in model.named_modules():
         config = getattr(module, "config", None)
