@@ -310,8 +310,8 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
     """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
 
     A video whose tokens are mixed with the tokens of its sound has two marks before them and two marks after them. The
-    two marks share a position unless exact_times is true. Marks are added separately, to round sums of times and counts to float32 as the
-    source does.
+    two marks share a position unless exact_times is true. Marks are added separately, to round sums of times and counts
+    to float32 as the source does.
     """
     start: Any = np.float32(0) if family.exact_times else 0
     # number of marks after the previous image, video or audio
