@@ -31,7 +31,7 @@ RANGES = {
     "unix ms": lambda rng, n: rng.integers(1_600_000_000_000, 1_900_000_000_000, n),
     "int64": lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n),
 }
-# first positions of the columns in the table of libraries
+# keys: columns in the table of libraries. Values: their first positions.
 STARTS = {"1e3": 10**3, "1e5": 10**5, "1e6": 10**6, "unix seconds": 1_700_000_000}
 # peers in the table of counts
 COUNTED = (
@@ -122,7 +122,7 @@ def measure(got, true, dtype):
             for value, exactly in zip(row, values, strict=True):
                 error = abs(mpmath.mpf(float(value)) - exactly)
                 distance = float(error / (2 * exact.half_ulp(exactly, dtype))) if exactly else float(error != 0)
-                # half an ulp, and the small excess that the promise allows
+                # allowed: distance in ulps, half an ulp plus the small excess that the promise allows
                 slack = mpmath.ldexp(1, -60 if dtype == "float64" else -50)
                 allowed = 0.5 + float(slack / (2 * exact.half_ulp(exactly, dtype))) if exactly else 0.5
                 limits = (0.0, allowed, 1.0, 2.0, 3.0, np.inf)

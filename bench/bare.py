@@ -17,7 +17,7 @@ from timing import Array, warm_at
 
 __all__ = ["encode", "found", "table"]
 
-# rows above and below an anchor
+# number of rows above an anchor, and number of rows below it
 HALF = 32
 FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
@@ -44,20 +44,20 @@ def table(out: Array, past: bool) -> Callable[[], None]:
     """Return a call that writes all of out, which has a multiple of 128 rows. The values are not an encoding."""
     (rows, d), library = out.shape, _library()
     assert rows % (4 * HALF) == 0
-    # an odd number of lines from row to row, as in the kernel
+    # stride: values from row to row, an odd number of cache lines, as in the kernel
     stride = ((d + 7) // 8 | 1) * 8
     anchors, offsets = (warm_at((count,), np.float64, 0) for count in (4 * d, 2 * HALF * stride))
     anchors[:], offsets[:] = 0.6, 0.8
     arguments = out.ctypes.data, rows, d, HALF, stride, anchors.ctypes.data, offsets.ctypes.data, int(past)
 
-    def fill(_: tuple[Array, ...] = (out, anchors, offsets)) -> None:  # the default keeps the memory alive
+    def fill(_: tuple[Array, ...] = (out, anchors, offsets)) -> None:  # default arguments keep the memory alive
         library.bare_table(*arguments)
 
     return fill
 
 
 def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
-    """Return a call that writes sines and cosines of positions times frequencies in radians, kept as single doubles."""
+    """Return a call that writes sines and cosines of positions times frequencies in radians, as single doubles."""
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)
     high, low = frequencies / (2 * np.pi), np.zeros(waves)

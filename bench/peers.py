@@ -160,7 +160,7 @@ def positional_encodings(length: int, width: int, layout: str) -> Call:
     x = torch.zeros(1, length, width)
 
     def table() -> Any:
-        encoder.cached_penc = None  # otherwise only the first call computes
+        encoder.cached_penc = None  # without this line, only the first call computes the table
         return encoder(x)[0]
 
     return table
@@ -358,17 +358,17 @@ class Peer(NamedTuple):
     name: str
     # modules that the program needs
     modules: tuple[str, ...]
-    # (length, width, layout) -> call that returns a new table
+    # function of length, width and layout, which returns a call; the call returns a new table
     table: Callable[[int, int, str], Call] | None = None
-    # layouts of `table`: those of posenc_fast, or "one sine" for interleaved columns by a rewritten formula
+    # layouts that `table` supports; "one sine" are interleaved columns that a rewritten formula computes as sines only
     layouts: tuple[str, ...] = ("interleaved", "concatenated")
-    # width -> function of positions that returns their rows, with interleaved columns
+    # function of the width, which returns a function of positions; that function returns rows with interleaved columns
     rows: Callable[[int], Rows] | None = None
-    # largest position of `rows`; lower for programs that build a table up to it
+    # largest position of `rows`; programs that build a table up to the largest position have a lower limit
     largest: int = 2**63
-    # (x, cosines, sines) -> rotation of x
+    # function of x, cosines and sines, which returns the rotation of x
     rotary: Callable[[Array, Array, Array], Rotation] | None = None
-    # name in the table of libraries, and the arithmetic that it states there; empty for programs outside of this table
+    # name and arithmetic in the table of libraries; the name is empty for programs that are not in this table
     library: str = ""
     arithmetic: str = "float32 angles"
     # dtype of `rows`

@@ -27,7 +27,7 @@ import matplotlib.pyplot as plt
 FIGURES = Path(__file__).parent / "figures"
 WIDTH = 512
 LENGTHS = [16, 64, 256, 1024, 4096, 16384, 65536]
-# largest lengths of slow programs
+# keys: slow programs. Values: their largest length.
 LONGEST = {"vaswani_loops": 256, "python": 4096}
 TYPES = ("float64", "float32", "float16", "bfloat16")
 OURS, TUTORIAL, OTHERS = "#0b5cad", "#c8450c", "#6b6b6b"
@@ -72,7 +72,7 @@ def implementations(length: int) -> dict[str, Callable[[], Any]]:
 
 
 def by_length() -> Data:
-    """Return nanoseconds per element: {implementation: {length: ns}}."""
+    """Return nanoseconds per element as {implementation: {length: ns}}."""
     lines: Data = {}
     for length in LENGTHS:
         timing.steady_malloc()

@@ -24,7 +24,7 @@ from support import exact
 Floats = npt.NDArray[np.float64]
 # largest argument of `sincos`, in turns; see src/coefficients.py
 FOLDED = 0.1255
-# precision of mpmath in bits: 64 for whole turns, and 150 for fractions
+# precision of mpmath in bits: whole turns take 64 bits, and fractions 150
 BITS = 220
 
 

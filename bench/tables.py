@@ -155,7 +155,7 @@ def libraries(run: Run) -> str:
     return "\n".join(lines)
 
 
-# name of the file and of the mark in the page: page, and function that makes the table
+# keys: names of result files, and of the marks in pages. Values: (page, function that returns the table).
 TABLES: dict[str, tuple[str, Callable[[Run], str]]] = {
     "tasks": ("README.md", tasks),
     "targets": ("bench/README.md", targets),

@@ -67,7 +67,7 @@ def bar(name: str, what: str, sense: str, bound: float, measure: Callable[..., M
 
 
 def shown(name: str, what: str, measure: Callable[..., Measured], *arguments: Any) -> Target:
-    """Return a ratio without a bound, which is only reported."""
+    """Return a target without a bound: its ratio is only reported."""
     return Target(name, what, "", math.nan, partial(measure, *arguments))
 
 
@@ -292,7 +292,7 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load average. Other programs spoil above all the comparison of one worker with two."""
+    """Return the load average. Other programs mainly distort the comparison of one worker with two."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 

@@ -19,9 +19,9 @@ __all__ = ["Array", "Ratio", "Times", "alternate", "medians", "ratio"]
 Array = npt.NDArray[Any]
 
 HUGE_PAGE = 1 << 21
-# bytes: smaller new arrays are recycled memory
+# new arrays below this number of bytes use recycled memory
 RECYCLED = 1 << 24
-# of glibc's malloc.h
+# constants of glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
@@ -40,7 +40,7 @@ def memset(array: Array, byte: int = 0) -> Callable[[], Any]:
     assert array.flags.c_contiguous
     address, size = array.ctypes.data, array.nbytes
 
-    def fill(_: Array = array) -> None:  # the default keeps the memory alive
+    def fill(_: Array = array) -> None:  # default arguments keep the memory alive
         ctypes.memset(address, byte, size)
 
     return fill
@@ -78,7 +78,7 @@ def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
     It has huge pages if the system offers them, as NumPy's arrays do.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    # private: shared pages are never huge
+    # the mapping is private, because shared pages are never huge
     pages = mmap.mmap(
         -1, max(size, 1), **({"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {})
     )

@@ -28,7 +28,7 @@ def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
     assert format_ is not None
     bits, least = format_.bits, format_.least
     unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - bits, least))
-    # the reference's own float64 values may be wrong by a unit
+    # float64 values of the reference may have an error of one unit
     return 2 * unit + 2.0**-58 if bits == 53 else unit / 2 + 2.0**-49
 
 

@@ -194,7 +194,7 @@ def encode(
             f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
         )
     shape = positions.shape if axes == 1 else positions.shape[:-1]
-    # result_chunks divides (.., d_model), position_chunks divides (..) or (.., axes)
+    # result_chunks: chunks of the result (.., d_model). position_chunks: chunks of the positions, (..) or (.., axes).
     if isinstance(positions, np.ndarray):
         result_chunks = _normalize("auto" if chunks is None else chunks, shape, d_model, result_type)
     elif chunks is None:
@@ -334,7 +334,7 @@ def _normalize(
     if isinstance(chunks, (int, np.integer, str)):
         chunks_by_axis = (chunks,) * len(shape)
     elif isinstance(chunks, (tuple, list)) and len(shape) == 1 and len(chunks) > 1:
-        # sizes of all chunks of the only dimension
+        # for one dimension, a tuple contains the sizes of all chunks
         chunks_by_axis = (tuple(chunks),)
     try:
         result: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(

@@ -251,7 +251,7 @@ def rotate(
     axis = count_of(seq_axis, "seq_axis", -x.ndim)
     if axis >= x.ndim - 1 or axis == -1:
         raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
-    # from the end, so that batch axes in front do not change it
+    # count the axis from the end, so that batch axes in front do not change its number
     axis = axis - x.ndim if axis >= 0 else axis
     lead = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
     tokens, traced = _tokens(lead, x.shape[axis], rotary.ndim, start, positions, partly=True)
@@ -303,9 +303,10 @@ def _start_of(start: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class _Tokens:
-    """Positions of the tokens of x: a start, or an array. Static positions are stored here, traced ones are passed in.
+    """Positions of the tokens of x: a start, or an array. Static positions are stored here, traced ones are arguments.
 
-    ndim: number of axes of the array of positions. array: its dtype, shape and memory, if it is static.
+    is_start: whether the positions follow from a start. ndim: number of axes of the array of positions. start: the
+    start if it is static. array: dtype, shape and bytes of the array if it is static.
     """
 
     is_start: bool
@@ -359,7 +360,7 @@ def _tokens(
 
 
 def _static(positions: Any, axes: int) -> Array:
-    """Return static positions as an array of numbers or times, with NaN for masked and missing ones."""
+    """Return static positions as an array of numbers or times. Masked and missing positions become NaN."""
     if not is_masked_array(positions):
         array = as_array(positions, "positions")
         if array.dtype.kind in "iufMm":
@@ -375,7 +376,7 @@ def _static(positions: Any, axes: int) -> Array:
 
 @dataclasses.dataclass(frozen=True)
 class _Rows:
-    """Rows of an encoding."""
+    """Call that computes rows of an encoding at any positions."""
 
     encoding: Encoding
     dtype: np.dtype[Any]
@@ -395,7 +396,7 @@ class _Rows:
         if _is_zero(direction):
             return _zeros(self.result(positions))
         wide = np.dtype(jnp.promote_types(_wide(self.dtype), positions.dtype))
-        # tangents of the coordinates, (.., axes)
+        # directions: tangents of the coordinates, of shape (.., axes)
         directions = (direction[..., None] if self.encoding.ndim == 1 else direction).astype(wide)
         slopes = (
             _call(_Rows(derivative_of(self.encoding, axis), wide, self.precision), positions)
@@ -406,7 +407,7 @@ class _Rows:
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """Rows of consecutive positions from an integer start."""
+    """Call that computes rows of consecutive positions from an integer start."""
 
     encoding: Encoding
     length: int
@@ -433,7 +434,7 @@ class _Table:
 
 @dataclasses.dataclass(frozen=True)
 class _Angles:
-    """Cosines and sines of a Rotary or of its inverse, side by side, at the positions of tokens."""
+    """Call that computes cosines and sines of a Rotary or its inverse, side by side, at the positions of tokens."""
 
     rotary: Rotary
     inverse: bool
@@ -483,7 +484,7 @@ class _Angles:
 
 @dataclasses.dataclass(frozen=True)
 class _Sum:
-    """The sum of x and an encoding. ndim: number of axes of x."""
+    """Call that adds an encoding to x. ndim: number of axes of x without batch axes that jax adds."""
 
     encoding: Encoding
     x_scale: float
@@ -514,7 +515,7 @@ class _Sum:
 
 @dataclasses.dataclass(frozen=True)
 class _Rotation:
-    """The rotation of x. ndim: number of axes of x."""
+    """Call that rotates x. ndim: number of axes of x without batch axes that jax adds."""
 
     rotary: Rotary
     seq_axis: int
@@ -553,7 +554,7 @@ class _Rotation:
         """Return x rotated by jax operations, with cosines and sines of a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
-        # (length, rotary_dim), perhaps with batch axes in front: add axes for the heads
+        # rows is (length, rotary_dim), perhaps with batch axes in front: insert axes of 1 for the heads
         rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
@@ -566,7 +567,7 @@ class _Rotation:
 
 
 def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *traced: Any) -> Array:
-    """Return ``call.compute(x, ..)`` for x and positions that may have batch axes in front, which broadcast."""
+    """Return ``call.compute(x, ..)``. x and the positions may have batch axes in front, which broadcast."""
     positions = call.tokens.positions(*traced)
     if not isinstance(positions, np.ndarray):
         return call.compute(x, start=positions)
@@ -603,14 +604,14 @@ def _at_positions(
     batch: tuple[int, ...],
     shape: tuple[int, ...],
 ) -> Array:
-    """Return the result for x of shape (*batch, *shape), with positions that may have batch axes of their own."""
+    """Return the result for x of shape (*batch, *shape), with positions that may have other batch axes."""
     batch_of_positions, tokens = _split_batch(positions.shape, call.tokens.ndim)
-    # tokens is (length,) or (length, axes), or has axes of x before
+    # tokens is (length,) or (length, axes), possibly after some axes of x
     shared = len(tokens) == (2 if axes > 1 else 1)
     batch = np.broadcast_shapes(batch, batch_of_positions)
     x = np.broadcast_to(x, batch + shape)
     if math.prod(batch_of_positions) == 1 and shared:
-        # the same positions for all of x
+        # all of x has the same positions
         return call.compute(x, positions=positions.reshape(tokens))
     positions = np.broadcast_to(positions, batch + tokens)
     if isinstance(call, _Sum) and shared:

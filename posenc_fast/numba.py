@@ -68,7 +68,8 @@ class _Api(ctypes.Structure):
         (
             "add",
             ctypes.CFUNCTYPE(
-                # the error; encoding, start, x_scale, batch, rows and type; address and two strides of x, and of out
+                # error code as the result; then encoding, start, x_scale, batch, rows and dtype code; then the address
+                # and two strides of x, and of out
                 *(_int, _pointer, _int64, ctypes.c_double, _length, _length, _int),
                 *(_pointer, _length, _length, _pointer, _length, _length),
                 *_scratch,
@@ -82,7 +83,8 @@ class _Api(ctypes.Structure):
         (
             "rotate",
             ctypes.CFUNCTYPE(
-                # the error; rotary, angles and type; shape; address and strides of x, and of out
+                # error code as the result; then rotary, angles and dtype code; then the shape; then the address and
+                # the strides of x, and of out
                 *(_int, _pointer, _pointer, _int, _pointer, _pointer, _pointer, _pointer, _pointer),
                 *_scratch,
             ),
@@ -165,7 +167,7 @@ def _type_of_array(array: Any) -> Any:
 
 
 def _out_check(axes: int) -> Any:
-    """Return a function of an array that rejects arrays of another ndim and read-only arrays at compilation."""
+    """Return a check of an array. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
 
     def check(array: Any) -> Any:
         raise NotImplementedError("only in compiled functions")
@@ -185,7 +187,7 @@ def _out_check(axes: int) -> Any:
     return check
 
 
-# the digit is the number of axes
+# the digit in each name is the number of axes
 _check_out2, _check_out3, _check_out4 = _out_check(2), _out_check(3), _out_check(4)
 
 
@@ -216,7 +218,7 @@ def _start_of_type(start: Any) -> Any:
 
 
 def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
-    """Write the rows of float64 or int64 positions to out, and return the error code."""
+    """Write the rows of float64 or int64 positions to out, and return the error code. kind: dtype code of out."""
     raise NotImplementedError("only in compiled functions")
 
 
@@ -348,7 +350,7 @@ def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
     if x.shape != out.shape or _type_of(x) != _type_of(out):
         raise ValueError("x and out must have the same shape and dtype")
     kind, tokens = _type_of(x), x.shape[2]
-    # angles_row is in bytes
+    # _angles_row returns bytes, and a float64 has 8 bytes
     angles = np.empty(tokens * _angles_row(rotary, kind) // 8, np.float64)
     scratch = np.empty(_rotary_scratch(rotary, tokens), np.uint8)
     _check(_angles(rotary, _start_of(start), tokens, kind, angles.ctypes.data, scratch.ctypes.data, scratch.size))

@@ -199,7 +199,7 @@ class ExprNamespace:
             # polars cannot infer the width from an array without rows
             result = pl.Series(column.name, rows(column) if len(column) else [], array)
             if column.null_count():
-                # null where the column is null
+                # replace rows by null where the column is null
                 result = pl.select(pl.when(column.is_not_null()).then(result)).to_series()
             return result
 

@@ -48,12 +48,12 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# the arguments that periods replace, and their defaults
+# keys: arguments that periods replace. Values: their defaults.
 _SCHEDULE = {"d_model": 16, "base": 10000.0, "freq_shift": 0.0, "first": 1.0}
 
 
 class _Column(NamedTuple):
-    """An input column. name: for errors. letter: "M" for timestamps, "m" for durations, else ""."""
+    """An input column. name: its name in errors. letter: "M" for timestamps, "m" for durations, "" for numbers."""
 
     name: str
     values: Any
@@ -186,7 +186,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             positions = [convert(column.values, 1, column.name).rounded() for column in columns]
             self.range_ = np.array([(np.fmin.reduce(numbers), np.fmax.reduce(numbers)) for numbers in positions])
             self.encoding_ = schedule
-        # for each column, whether it has a zone, and the zone; None for columns that are not times
+        # one entry for each column: whether the times have a zone, and the zone. None for columns without times.
         self._clocks = clocks
         return self
 
@@ -270,7 +270,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"X has {values.shape[1]} columns, but must have {len(columns)}, as transform returns")
         labels: list[str] = [] if self.periods is None else self._cycles().labels
         features = _check_feature_names_in(self).tolist()
-        # the encoded columns of each feature
+        # blocks: the encoded columns of each feature
         blocks = [values[:, i * width : (i + 1) * width] for i in range(len(features))]
         if self.periods is None:
             result = np.stack([self._located(i, block) for i, block in enumerate(blocks)], axis=1)
@@ -361,7 +361,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return [f"{('sin', 'cos')[function]}{i}" for function, i in zip(functions, frequencies, strict=True)]
 
     def _order(self) -> Array:
-        """Return the function (0 for sine) and the frequency of each column, (2, d_model), without periods."""
+        """Return the function (0 sine, 1 cosine) and the index of the frequency of each column, of shape (2, d_model).
+
+        Only for settings without periods.
+        """
         d = self.encoding_.d_model
         return columns_of([-(-d // 2), d // 2], self.layout)
 
@@ -369,7 +372,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """Return the positions of one column's rows within the range of `fit`."""
         low, high = self.range_[feature].tolist()
         name, d = _check_feature_names_in(self)[feature], self.encoding_.d_model
-        # if the width is odd, the last sine has no cosine
+        # omit the last column if the width is odd: this sine has no cosine
         _, frequency_of_column = self._order()
         in_pairs = frequency_of_column < d // 2
         longest = max(self.encoding_.wavelengths[in_pairs].tolist(), default=0.0)
@@ -418,7 +421,7 @@ def _columns_of_frame(X: Any) -> list[tuple[Any, Any]] | None:
 def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     """Return the part of each cycle, (rows, k), from its sine and cosine."""
     count = rows.shape[1] // 2
-    # (rows, k, 2): sine and cosine of each cycle
+    # pairs: sine and cosine of each cycle, of shape (rows, k, 2)
     pairs = rows.reshape(-1, count, 2) if layout == "interleaved" else rows.reshape(-1, 2, count).swapaxes(1, 2)
     at_centre = np.argwhere((pairs == 0).all(axis=2))
     if len(at_centre):
@@ -436,5 +439,5 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     ends = (parts == 0) | (parts == 1)
     parts[ends] = cycle_of_1.locate(pairs[ends], low=-0.5, high=0.5)[0]
     parts = parts - np.floor(parts)
-    # rounding turns a tiny negative part into 1, which is 0 on the circle
+    # a tiny negative part was rounded to 1, which is 0 on the circle
     return np.where(parts == 1, 0.0, parts)

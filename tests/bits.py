@@ -45,7 +45,7 @@ def main() -> int:
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            # the Python engine hashes its loops only with --write, to compare them with the kernel's
+            # hash the loops of the Python engine only with --write, to compare the hashes with the kernel's
             each = made(arguments.long, arguments.write or engine != "python")
         found[engine], parts = joined(each), parts | each
         print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)

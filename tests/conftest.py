@@ -17,9 +17,9 @@ import posenc_fast as pf
 from support.engines import ENGINES, NAMES, with_each_engine
 from support.seeds import SEED
 
-# not tests: some need optional packages, some contain planted errors
+# these folders contain no tests: some files need optional packages, some contain planted errors
 collect_ignore = ["support", "typed"]
-# folders of long tests, or of tests of other packages; other files declare this by `pytestmark`.
+# folders of long tests, or of tests that need other packages. Single files are marked by `pytestmark`.
 # ``pytest`` omits these tests, ``pytest -m ""`` runs them too
 SLOW = {"cli", "frameworks", "identify"}
 

@@ -20,6 +20,9 @@ class Measured(NamedTuple):
 
 
 def compare(times: Times, above: str, below: str, elements: int) -> Measured:
-    """Return the ratio of two sides, and the medians of all sides."""
+    """Return the ratio of the times of two sides, above / below, and the medians of all sides.
+
+    elements: number of output elements of a call, or 1.
+    """
     sides = {name: median / elements * 1e9 for name, median in timing.medians(times).items()}
     return Measured(timing.ratio(times, above, below), sides, elements)

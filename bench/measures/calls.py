@@ -24,7 +24,8 @@ import posenc_fast as pf
 
 from . import Measured, Skipped, compare
 
-# CPU time of the thread, which excludes the time of other programs and other virtual machines
+# program of a new process. It measures CPU time of the thread, which excludes the time of other programs and other
+# virtual machines.
 FRESH = """
 import time
 import numpy
@@ -38,7 +39,7 @@ print(time.thread_time() - begin)
 def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times:
     """Measure calls in new processes. In each, a preparation runs first, without being timed."""
     times: Times = {name: np.empty(runs) for name in sides}
-    # the package of this process, and its compiled modules
+    # the new process imports the same package and compiled modules as this process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     for i in range(-1, runs):  # the first run compiles files, and the last run overwrites its times
         for name, (before, call) in sides.items():

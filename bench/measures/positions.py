@@ -41,7 +41,7 @@ def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
     sides["encode"]()
     for part in values.blocks(*out.shape):
         values.check_rows(out[part], encoding, positions[part])
-    # turns of 3e8 in one double
+    # the tolerance covers angles of 3e8 turns in one double
     assert np.abs(out - expected).max() < 1e-6
     return compare(times, "encode", "bare", out.size)
 
@@ -75,7 +75,7 @@ def encode_and_numpy(runs: int) -> Measured:
     encoding.encode(positions, out=out)
     for part in values.blocks(*out.shape):
         values.check_rows(out[part], encoding, positions[part])
-    # a float64 angle of 2e9 radians is good to 2e-7
+    # a float64 angle of 2e9 radians has an error of up to 2e-7
     assert np.abs(out[:1000] - expected).max() < 1e-6
     return compare(times, "formula", "encode", out.size)
 
@@ -178,7 +178,7 @@ def mrope_and_transformers(runs: int) -> Measured:
     assert len(tokens) <= 4096
     ids = np.array([tokens + [text] * (4096 - len(tokens))])
     model = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl").Qwen2VLModel
-    # the function, without a model's weights
+    # call the function without creating a model with weights
     counting = types.SimpleNamespace(config=types.SimpleNamespace(vision_config=types.SimpleNamespace()))
     counting.config.vision_config.spatial_merge_size = 2
     counting.get_vision_position_ids = types.MethodType(model.get_vision_position_ids, counting)

@@ -32,7 +32,7 @@ def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callabl
         sides = {
             "one worker": partial(call, 1),
             "two workers": partial(call, 2),
-            # shows the gain of a second thread on this machine without computation
+            # this side shows the gain of a second thread on this machine without computation
             "memset of ones": timing.memset(out, 255),
             "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
         }

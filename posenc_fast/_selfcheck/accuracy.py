@@ -26,16 +26,16 @@ from . import oracle as _oracle
 CALLS = ("table", "encode", "add_to")
 # number of rows to draw and to compute exactly at a time
 ROWS = 4
-# width, base, freq_shift
+# (width, base, freq_shift) of the encodings to check
 _SCHEDULES = ((64, 10000.0, 0.0), (17, 10000.0, 1.0), (2, 100.0, 0.0), (130, 500000.0, 0.0))
-# significant bits, and exponent of the smallest positive number, of each dtype
+# keys: dtypes. Values: number of significant bits, and exponent of the smallest positive number.
 _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
 def _subnormal(rng: np.random.Generator) -> float:
-    """Return a position close to the middle of two subnormal numbers of a dtype. Its sine is close to it as well."""
+    """Return a position close to the middle of two subnormal numbers of a dtype. Its sine is almost the same number."""
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
-    # a subnormal number, or the middle of two, in units of the smallest positive number
+    # middle: a subnormal number, or the middle of two, in units of the smallest positive number
     middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
     factor = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
     return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
@@ -57,7 +57,7 @@ RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
 
 
 class Worst(NamedTuple):
-    """The value with the largest error relative to its bound, and its exact value."""
+    """The value with the largest error relative to its bound. exact: its exact value. share: error / bound."""
 
     encoding: Encoding
     position: float
@@ -79,12 +79,12 @@ class Finding(NamedTuple):
         return self.worst.share <= 1
 
     def with_(self, other: Finding) -> Finding:
-        """Return the combination of both findings."""
+        """Return one finding for the values of both findings."""
         return Finding(self.values + other.values, max(self.worst, other.worst, key=lambda worst: worst.share))
 
 
 def engines() -> dict[str, tuple[Backend, Isa | None]]:
-    """Return backend and level of every engine of this machine, by name."""
+    """Return the engines of this machine. Keys are names of engines, values are backend and instruction-set level."""
     by_name: dict[str, tuple[Backend, Isa | None]] = {"python": ("python", None)}
     for isa in _backend.isa_levels():
         by_name[isa] = "cython", isa
@@ -96,7 +96,8 @@ def verify(
 ) -> dict[tuple[str, str, str], Finding]:
     """Check random positions until the time is over. Draw from every range at least once.
 
-    Return findings by dtype, call and engine. Call ``done`` with the number of seconds that have passed.
+    Return findings. Keys are (dtype, call, engine). After each sample, call ``done`` with the number of seconds that
+    have passed.
     """
     rng = np.random.default_rng(seed)
     encodings = [
@@ -110,7 +111,7 @@ def verify(
         first = draw(rng)
         positions: Any
         if isinstance(first, np.integer):
-            # consecutive, for a table
+            # consecutive positions, so that `table` can compute them
             positions = first + np.arange(ROWS, dtype=first.dtype)
         else:
             positions = [draw(rng) for _ in range(ROWS)]
@@ -130,13 +131,13 @@ def verify(
 
 
 class _Sample:
-    """Positions, and their exact rows."""
+    """Positions of one sample, and the exact rows at these positions."""
 
     def __init__(
         self, encoding: Encoding, frequencies: Sequence[Decimal], positions: Array, rng: np.random.Generator
     ) -> None:
         self.encoding, self.positions, self.x_scale = encoding, positions, math.sqrt(encoding.d_model)
-        # by call; `add` adds the sums
+        # exact rows by the name of the call; `add` adds the entry "add_to"
         rows = _oracle.rows(positions.tolist(), frequencies, encoding.d_model)
         self.exact = {"table": rows, "encode": rows}
         scaled = _oracle.scaled(rows)
@@ -144,7 +145,7 @@ class _Sample:
         self.angles = np.abs(np.outer(positions.astype(np.float64), np.repeat([float(f) for f in frequencies], 2)))
         self.angles = self.angles[:, : encoding.d_model]
         self.noise = rng.normal(size=self.angles.shape)
-        # row 0: the sum nearly cancels, which shows lost digits; row 1: the sum is the encoding
+        # in row 0, the sum nearly cancels, which shows lost digits; in row 1, x is 0, so the sum is the encoding
         self.noise[0] = [-float(value) / self.x_scale for value in rows[0]]
         self.noise[1] = 0
 
@@ -162,13 +163,13 @@ class _Sample:
         if call == "add_to":
             return self.encoding.add_to(x, positions=self.positions, x_scale=self.x_scale)
         if self.positions.dtype.kind in "iu":
-            # consecutive, see `verify`
+            # the positions are consecutive, see `verify`
             return self.encoding.table(ROWS, start=self.positions[0].item(), dtype=result_type)
         return np.concatenate([self.encoding.table(1, start=p, dtype=result_type) for p in self.positions.tolist()])
 
     def judge(self, rows: Array, call: str, name: str) -> Finding:
         """Compare rows with the exact rows, and the errors with the bounds of docs/accuracy.md."""
-        # all arrays have the shape of rows; the exact values are exact + exact_low, times 2^up
+        # up, exact and exact_low have the shape of rows. The exact values are (exact + exact_low) / 2^up.
         up, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
         # scale a value, its exact value and its bound by the same power of two, so that subnormal numbers lose nothing
@@ -176,7 +177,7 @@ class _Sample:
         bits, least = _FORMATS[name]
         half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
         largest = self.largest if call == "add_to" else np.ones(rows.shape)
-        # sizes to which the second part of the bounds is relative
+        # size: the second part of the bounds is relative to it
         size = np.minimum(1.0, self.angles) if call == "encode" else largest
         if name == "float64":
             bound = 2 * half_ulp + np.ldexp(2.0**-60 * size, up)

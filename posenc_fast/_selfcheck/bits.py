@@ -1,9 +1,10 @@
 """Check that results have the same bits on all machines, by the SHA-256 of the results of each call and dtype.
 
 The arguments are integers and short binary fractions from a generator in this file, because NumPy's functions and
-random numbers may differ between machines and versions. `bits.json` contains the expected hashes: of the calls, for few
-results ("1") and for many ("128"); of the kernel's loops at all widths ("loops"); of the sets of `frequencies.py`
-("frequencies"). After you change arguments or values, write the file again with ``python tests/bits.py --write``.
+random numbers may differ between machines and versions. `bits.json` contains the expected hashes under four keys: "1"
+for few results of each call, "128" for many, "loops" for the kernel's loops at all widths, and "frequencies" for the
+sets of `frequencies.py`. After you change arguments or values, write the file again with
+``python tests/bits.py --write``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from .accuracy import engines
 from .frequencies import sets
 
 FILE = Path(__file__).with_name("bits.json")
-# VALUES: values of a dtype in one call. SHORT, LONG: runs of each call, in all at least 2^20 and 2^27 values of a dtype
+# VALUES: number of values in the result of one call. SHORT, LONG: number of runs of each call. All calls together
+# compute at least 2^20 (SHORT) or 2^27 (LONG) values of a dtype.
 VALUES = 1 << 16
 SHORT, LONG = 1, 128
 
@@ -56,9 +58,9 @@ def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
 
 
 def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
-    """Return calls by name, which together reach every code path for rows.
+    """Return calls by name. Together they reach every code path for rows.
 
-    A call takes a dtype and a number, on which its values depend, and returns about 65536 values.
+    A call has two arguments, a dtype and a number that selects the values. It returns about 65536 values.
     """
     wide, medium, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
     gaps = sinusoidal(33, layout="concatenated", freq_shift=1.0, odd="zero")
@@ -125,21 +127,22 @@ def hashes(times: int) -> Iterator[tuple[str, str]]:
 
 # ---- the loops of the kernel ----------------------------------------------------------------------------------------
 
-# all small widths, and widths next to each multiple of 8 (the length of a vector), with one other remainder each
+# all widths up to 33, and for each multiple of 8 (the length of a vector) the widths around it and one further width
 WIDTHS = sorted({*range(1, 34), *(8 * k + near for k in range(4, 38) for near in (-1, 0, 1, 2 + k % 5))})
-# orders of columns with separate loops in the kernel: interleaved, concatenated, negative functions, any other
+# (layout, functions) of encodings for which the kernel has separate loops: interleaved, concatenated, negative
+# functions, and any other order
 _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("interleaved", ("sin", "cos")),
     ("concatenated", ("sin", "cos")),
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# outputs above this number of bytes bypass the cache, on every machine where the kernel has stores that bypass it
+# outputs above this number of bytes bypass the cache on every machine whose kernel has such stores
 _PAST = 1 << 24
-# angles of all sizes, signed zeros, and invalid positions
+# positions with angles of all sizes, signed zeros, and invalid positions
 _NEAR = [
     *(0.0, -0.0, 0.5, 1000.125, 2.0**39 + 0.25, -(2.0**43) - 3, 2.0**47 + 1, np.nan, -np.inf),
-    # numbers that use all digits of float64
+    # positions that use all bits of float64
     *((-1) ** k * (1 + (2 * k + 1) / 11) * 2.0 ** (9 * k - 40) for k in range(9)),
 ]
 _FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)]
@@ -147,7 +150,7 @@ _FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)
 
 @functools.cache
 def _by_width() -> list[list[Encoding]]:
-    """Return, for each width, one encoding for each order. They are cached together with their plans."""
+    """Return, for each of WIDTHS, a list of encodings, one for each of _ORDERS. They are cached with their plans."""
     return [
         [sinusoidal(width, layout=layout, functions=functions) for layout, functions in _ORDERS] for width in WIDTHS
     ]
@@ -166,7 +169,7 @@ def _images() -> list[Encoding]:
 
 @functools.cache
 def _pool(dtype: np.dtype[Any]) -> Array:
-    """Return numbers of a dtype, from which `_values_of_pool` copies: they take longer to compute than to copy."""
+    """Return numbers of a dtype, from which `_values_of_pool` copies. Copying is faster than computing them."""
     return _values((1 << 16,), dtype, 5)
 
 
@@ -177,7 +180,7 @@ def _values_of_pool(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> 
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield each width with one encoding. Column orders alternate, because both use the same loops."""
+    """Yield each width with one encoding. The first two orders alternate, because both use the same loops."""
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 
@@ -222,7 +225,7 @@ def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
 def _sums(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
         x = _values_of_pool((2, 7, width), t, width)
-        # sums that cancel, and negative zeros
+        # row 3 cancels the encoding, row 4 contains negative zeros
         x[:, 3] = -encoding.encode(4096.0, dtype=t)
         x[:, 4] = -0.0
         yield encoding.add_to(x, start=4093)
@@ -240,7 +243,7 @@ def _middles(t: np.dtype[Any]) -> Iterator[Array]:
         position = float(_integers(1, k, 18)[0]) / 2.0**8
         phases = np.arange(200) % 2 / 4
         values = Encoding(np.repeat(frequencies, 2), phases).encode(position, dtype=np.float64)
-        # integers of this number of bits, and a half: they lie between two numbers of the dtype
+        # middles: integers of significant_bits bits plus a half, so they lie between two numbers of the dtype
         middles = np.abs(_integers(200, 2 * k + 1, significant_bits - 1)) + 2.0 ** (significant_bits - 1) + 0.5
         # replace invalid amplitudes, so that a broken engine shows as a wrong hash, not as an error
         amplitudes = np.nan_to_num(middles / 2.0**significant_bits / values, nan=1.0, posinf=1.0, neginf=1.0)
@@ -254,7 +257,7 @@ def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
         x = _values_of_pool((2, 3, d), t, d)
         # signed zeros, and values far from 1
         x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
-        # of any size that the dtype can hold
+        # values of any size that the dtype can hold
         exponent = 11 if t == np.float16 else 118 if d % 4 else 95
         x[1, 2] = _values_of_pool((d,), single, d) * np.float32(2.0**exponent)
         cosines, sines = (_values_of_pool((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))

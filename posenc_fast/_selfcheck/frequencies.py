@@ -22,7 +22,7 @@ from ..presets._registry import facts
 
 # a width that all presets support
 WIDTH = 96
-# arguments of presets without defaults
+# keys: presets whose parameters have no defaults. Values: their arguments.
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
@@ -54,7 +54,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 _FACTORS = {"factor": 8.0, "original_max_position_embeddings": 4096}
 _LLAMA3 = {**_FACTORS, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 _LISTS = {"short_factor": [1 + i / 64 for i in range(32)], "long_factor": [1.0 + i for i in range(32)]}
-# parameters for head_dim=64, by rope_type
+# keys: rope_type. Values: parameters of scalings for head_dim=64.
 SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "default": ({},),
     "linear": ({"factor": 3.0}, {"factor": 4.0}),
@@ -84,7 +84,7 @@ SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
 BASES = (10000.0, 500000.0, 1234567.0)
 
 _PHI3 = {"max_position_embeddings": 131072, "original_max_position_embeddings": 4096, "head_dim": 64}
-# keys of a config, by model_type; a model_type among the keys replaces the name
+# keys: model_type, or another name if the config contains its own model_type. Values: configs.
 _CONFIGS: dict[str, dict[str, Any]] = {
     "atoms": {
         "model_type": "esmfold2_atom_encoder",
@@ -148,7 +148,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "phi3": {"seq_len": 4097},
     "phimoe": {"seq_len": 4097},
 }
-# config and options for `Rotary.from_config`, by name
+# keys: as in _CONFIGS. Values: config and options for `Rotary.from_config`.
 CONFIGS = {name: ({"model_type": name, **config}, _OPTIONS.get(name, {})) for name, config in _CONFIGS.items()}
 
 _DAY = 86400

@@ -22,7 +22,7 @@ SMALL, UP = Decimal("1e-200"), 700
 
 
 def rows(positions: Iterable[float], schedule: Sequence[Decimal], d: int) -> list[Row]:
-    """Return sine and cosine side by side, d columns, for each position."""
+    """Return a row of d columns for each position, with sine and cosine of a frequency side by side."""
     frequencies = [frequency for frequency in schedule for _ in range(2)][:d]
     phases = [c % 2 / 4 for c in range(d)]
     return [exact_row(position, frequencies, phases, [1.0] * d) for position in positions]
@@ -40,7 +40,10 @@ def sums(encoded: Sequence[Row], x: npt.NDArray[Any], scale: float) -> list[Row]
 
 
 def scaled(numbers: Sequence[Row]) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
-    """Return binary exponents that scale numbers into the range of doubles, and high and low parts of the results."""
+    """Return three arrays: binary exponents that scale the numbers, and high and low parts of the scaled numbers.
+
+    A scaled number is the sum of two doubles, the high part and the low part.
+    """
     with localcontext(CONTEXT):
         exponents = np.array([[UP if abs(n) < SMALL else 0 for n in row] for row in numbers], np.int32)
         factor = Decimal(2) ** UP

@@ -22,7 +22,7 @@ RUNS = 41
 
 
 class Side(NamedTuple):
-    """Two calls to compare. They return the same values up to a tolerance."""
+    """Two calls to compare: ours and NumPy's. Their values differ by at most ``tolerance``."""
 
     name: str
     ours: Callable[[], Array]
@@ -31,7 +31,10 @@ class Side(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Median nanoseconds per value of both calls, and the quartiles of the ratio of NumPy's time to ours."""
+    """Result of a comparison.
+
+    ours, numpy: median nanoseconds per value. low, high: quartiles of the ratio of NumPy's time to ours.
+    """
 
     name: str
     ours: float

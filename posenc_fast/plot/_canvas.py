@@ -1,4 +1,4 @@
-"""Helpers that all drawings share: Axes, colours, labels that fit, pictures of matrices, curves with a legend."""
+"""Functions and constants that all drawings use: Axes, colours, labels that fit, matrices, curves with a legend."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from .._core.numbers.names import meant
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# zero is white, positive values are red, negative values blue; safe for colour-blind readers
+# colormap for signed values: zero is white, positive values are red, negative values blue. It is safe for
+# colour-blind readers.
 SIGNED = "RdBu_r"
-# cyclic colours, light at angle zero
+# colormap for angles: cyclic, and light at angle zero
 CYCLIC = "twilight_shifted"
 LIKENESS = "viridis"
-# the palette of Okabe and Ito, safe for colour-blind readers, without yellow and black; visible on white and on black
+# colours of curves: the palette of Okabe and Ito, safe for colour-blind readers. Yellow and black are left out, because
+# the curves must be visible on white and on black.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _MARKERS = ".x+^vs"
-# limits of the rows or columns of a picture, and cells per pixel of the Axes, which shrink beside a colour bar
+# _MOST_CELLS, _LEAST_CELLS: largest and smallest limit for the rows or columns of a picture. _CELLS_A_PIXEL: cells per
+# pixel of the Axes, below 1 because a colour bar makes the Axes smaller.
 _MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
 # width of a tick label in inches
 _LABEL = 0.5
@@ -44,7 +47,7 @@ def new_figure(parts: int) -> Any:
 
 
 def axes_of(ax: Axes | None) -> Axes:
-    """Return the Axes to draw into: the current ones if None are given."""
+    """Return the Axes to draw into (default: the current Axes)."""
     if ax is not None:
         return ax
     axes: Axes = plt.gca()
@@ -97,7 +100,7 @@ def picture(
     # earlier curves may have changed the scale of the current Axes
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
-        # cells at whole numbers have edges at halves
+        # True if the cells are at integers: then their edges are at halves
         at_integers = (first + 0.5) % 1 == 0 and abs(last - first) >= count
         if at_integers and abs(last - first) == 1:
             axis.set_major_locator(FixedLocator([first + 0.5]))
@@ -131,7 +134,7 @@ def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bo
     shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}
     axes.plot(x, y, color=line_colour(drawn), label=label, **(shape | style))
     if drawn:
-        # one title cannot name several curves
+        # remove the title, because it cannot name several curves
         axes.legend(fontsize="small")
         label = ""
     axes.set_title(label if title is None else title, fontsize="medium", wrap=True)

@@ -1,4 +1,4 @@
-"""Pairs of columns as the hands of clocks."""
+"""Draw pairs of columns as the hands of clocks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def clocks(
     if columns * rows > MOST_CLOCKS:
         raise ValueError(f"pairs and positions make {columns:,} x {rows:,} clocks, but must make at most {MOST_CLOCKS}")
     frequencies = distinct[np.linspace(0, len(distinct) - 1, columns).round().astype(int)]
-    # sine (height) and cosine (width) of each hand
+    # ends[row, column]: height (sine) and width (cosine) of the end of a hand
     ends = encode(hands(frequencies)._plans, converted, FLOAT64.stored).reshape(rows, columns, 2)
     axes = axes_of(ax)
     across, down = _spacing(axes, columns, rows)

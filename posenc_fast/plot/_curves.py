@@ -22,11 +22,13 @@ from ._tables import wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# largest number of dots, of points of a curve, and of periods that can be distinguished
+# _DOTS: largest number of dots. _POINTS: largest number of points of a curve. _PERIODS: largest number of periods of a
+# curve. More of them cannot be distinguished.
 _DOTS, _POINTS, _PERIODS = 500, 4000, 60
 # width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
-# errors: largest and smallest number of points, positions at each point, and values in a block of rows
+# settings of `errors`. _PLACES, _LEAST_PLACES: largest and smallest number of points of a curve. _NEIGHBOURS: number of
+# positions at each point. _BLOCK: number of values in a block of rows.
 _PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 
@@ -96,7 +98,7 @@ def sinusoids(
             axes.fill_between([first, last], -amplitude, amplitude, color=colour, alpha=0.3, label=label)
             continue
         axes.plot(curve_positions, curve_values[:, i], label=label, color=colour, linewidth=1.2)
-        # the note says that positions were skipped: then there are too many for dots
+        # a note means that positions were skipped because there are too many for dots
         if not dots.note:
             axes.plot(dot_positions, dot_values[:, i], ".", color=colour, markersize=5)
     name_axes(axes, name if title is None else title, "position", "value")
@@ -120,9 +122,9 @@ def _add_legend_outside(axes: Axes, curves: int) -> None:
 
 
 def _spread(encoding: Encoding, distance: float) -> list[int]:
-    """Return columns of up to four frequencies, of which at least half a period is visible over a distance."""
+    """Return up to four columns with different frequencies, of which about half a period is visible over a distance."""
     lengths = np.abs(encoding.wavelengths)
-    # the first column of each wavelength, from the shortest on
+    # first_columns: the first column of each wavelength, from the shortest wavelength on
     _, first_columns = np.unique(lengths, return_index=True)
     # shorter wavelengths are drawn as bands
     shortest, longest = distance / _PERIODS, 2 * distance + 2
@@ -242,7 +244,7 @@ def frequencies(
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pair", ylabel="times slower")
     if axes.get_legend():
-        # scalings slow the pairs at the right most, so the lower right is free
+        # scalings slow the pairs at the right the most, so no curve is at the lower right
         axes.legend(loc="lower right", fontsize="small")
     factors = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
     exponents = np.log2(factors[factors > 0])
@@ -329,7 +331,7 @@ def errors(
         rows = values(np.asarray(compared)) if callable(values) else values
         source = getattr(values, "__name__", "values") if callable(values) else "values"
         curves = [(_error(encoding, converted, rows), source if label is None else label)]
-    # one dot for the largest error of neighbouring positions, at the first of them
+    # draw one dot for the largest error of neighbouring positions, at the first of these positions
     dots = converted.rounded().reshape(-1, neighbours)[:, 0]
     axes = axes_of(ax)
     for row_errors, words in curves:
@@ -344,7 +346,7 @@ def errors(
 
 
 def _error(encoding: Encoding, positions: Any, values: Any) -> npt.NDArray[np.float64]:
-    """Return the largest error of each row."""
+    """Return the largest error of each row of values, compared with the exact rows at the positions."""
     rows = np.asarray(values)
     if rows.shape != (len(positions), encoding.d_model) or rows.dtype.kind not in "fiu":
         raise ValueError(

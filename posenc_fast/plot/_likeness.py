@@ -19,7 +19,7 @@ from ._subjects import affordable, as_encoding, every_nth, note_of_skipped, one_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# largest and smallest number of points of a curve, and values in a block of rows
+# _POINTS, _LEAST_POINTS: largest and smallest number of points of a curve. _BLOCK: number of values in a block of rows.
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
@@ -151,7 +151,7 @@ def decay(
         np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
     )
     sinusoids = encoding._sinusoids
-    # add the weights of columns with the same frequency, for one cosine each
+    # add up the weights of columns with the same frequency: one cosine serves all of them
     index, frequency_of_column = np.unique(sinusoids.index[:, 0], return_inverse=True)
     weights = np.bincount(frequency_of_column, sinusoids.amplitudes**2)
     if not weights.sum() > 0:

@@ -28,7 +28,10 @@ _LABELS = 8
 
 
 def preset_or_value(encoding: Any, d_model: int, name: str = "encoding") -> tuple[str, Encoding | Rotary]:
-    """Return a title, and the Encoding or Rotary that is given or that the preset returns."""
+    """Return a title, and the given Encoding or Rotary. If a preset is named, call it with d_model.
+
+    name: name of the argument in errors.
+    """
     if isinstance(encoding, str):
         value = _of_preset(encoding, d_model, name)
         return f"{encoding}, {_size(value)}", value
@@ -79,7 +82,7 @@ def as_encoding(value: Encoding | Rotary) -> Encoding:
 
 
 def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
-    """Return a title, and the Rotary that is given or that the preset returns."""
+    """Return a title, and the given Rotary or the Rotary of the named preset. name: name of the argument in errors."""
     title, value = preset_or_value(rotary, 128, name) if isinstance(rotary, (str, Rotary)) else ("", rotary)
     if not isinstance(value, Rotary):
         is_encoding = isinstance(value, Encoding)
@@ -90,7 +93,7 @@ def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
 
 
 def affordable(columns: int, most: int, least: int) -> int:
-    """Return the number of rows to compute: ``most``, or fewer if that takes too long, but at least ``least``."""
+    """Return the number of rows to compute: ``most``, or fewer if their values exceed _WORK, but at least ``least``."""
     return max(least, min(most, _WORK // columns))
 
 
@@ -105,7 +108,10 @@ def note_of_skipped(nth: int, noun: str = "") -> str:
 
 
 class ShownRows(NamedTuple):
-    """Positions to draw, with the limits of the axis, optional tick labels, and a note about skipped positions."""
+    """Positions to draw.
+
+    edges: limits of the axis. labels: tick labels, or None. note: text about skipped positions, or an empty string.
+    """
 
     positions: Converted
     edges: tuple[float, float]
@@ -127,7 +133,7 @@ class Rows:
 
     def __init__(self, value: Encoding | Rotary, length: Any, positions: Any, start: Any, step: Any) -> None:
         self.axes = value.ndim
-        # None for a length
+        # converted: the given positions, or None if a length is given
         self.converted: Converted | None = None
         if positions is None:
             self.count = count_of(length, "length", 1)
@@ -164,18 +170,18 @@ class Rows:
             return ShownRows(self.converted.select(np.array(shown)), (-0.5, len(shown) - 0.5), labels, note)
         values = [self.start + i * self.step for i in shown]
         positions: Any = values if self.axes == 1 else [[value] * self.axes for value in values]
-        # the limits of the axis are half a step outside of the first position, and of the one after the last
+        # the axis begins half a step before the first drawn position, and ends half a step before the next undrawn one
         first = float(self.start) - 0.5 * float(self.step)
         last = float(self.start) + float(self.step) * nth * len(values) - 0.5 * float(self.step)
         return ShownRows(convert(positions, self.axes, "start + i * step"), (first, last), None, note)
 
     def edges(self) -> tuple[float, float]:
-        """Return the first and the last position, for a length."""
+        """Return the first and the last position. Only if a length is given."""
         return float(self.start), float(self.start + (self.count - 1) * self.step)
 
 
 def _step(value: Encoding | Rotary, count: int) -> Any:
-    """Return 1, or for exact periods the step with which the rows span the longest period."""
+    """Return the default step: 1, or for exact periods the step at which ``count`` rows span the longest period."""
     periods = value._sinusoids.periods() if isinstance(value, Encoding) else []
     if not periods:
         return 1

@@ -21,7 +21,7 @@ from ._subjects import Rows, every_nth, note_of_skipped, one_axis, rotary_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# largest number of matrix columns that are all visible
+# largest number of columns of a transition matrix that `shift` draws completely
 MATRIX = 32
 
 

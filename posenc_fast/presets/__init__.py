@@ -14,7 +14,8 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-# wait here while another thread imports the package: this thread does not yet hold the lock of another module
+# if another thread is importing the package, wait for it here, where this thread does not yet hold the import lock of
+# another module
 import posenc_fast as _package  # noqa: F401
 
 from . import _catalogue, _registry

@@ -49,7 +49,10 @@ def even(value: Any, name: str) -> int:
 
 
 def multiple(value: Any, name: str, divisor: int, axes: int) -> int:
-    """Return a width that gives each axis its pairs of a sine and a cosine."""
+    """Return a width that must be a multiple of ``divisor``, so that each of the axes has whole pairs.
+
+    name: name of the width in the error.
+    """
     d = count_of(value, name, 1)
     if d % divisor:
         raise ValueError(
@@ -86,7 +89,7 @@ def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Schedule:
     """Return frequencies ``first * base ** (-i / (count - shift))``, exact or by a recipe's float32 operations."""
-    # also checks the arguments
+    # geometric also checks the arguments
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
     if not _is_float32(frequencies):
         return schedule
@@ -107,7 +110,7 @@ def sinusoids(
     odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
-    """Return an Encoding of `sinusoidal`, or the same with the frequencies of a recipe."""
+    """Return an Encoding of `sinusoidal`. If frequencies is "float32", its frequencies come from the recipe."""
     settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
     count = d // 2 if odd == "zero" else -(-d // 2)
     if not _is_float32(frequencies) or recipe is None or count == 0:
@@ -125,20 +128,21 @@ def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0)
 
 
 def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: float = 1.0) -> Encoding:
-    """Return an Encoding of one cosine for each frequency, with a phase in turns."""
+    """Return an Encoding of one cosine for each frequency. turns: phases of the cosines, in turns."""
     return Encoding(frequencies, turns + 0.25, scale)
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
-    """Return an Encoding with exactly d columns: the first d, or all of them and columns of zeros after them."""
+    """Return an Encoding with exactly d columns. Cut off further columns, or append columns of zeros."""
     columns = encoding.d_model
     return encoding if columns == d else _taken(encoding, [c if c < columns else -1 for c in range(d)])
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
-    """Return an Encoding with the same frequencies for each axis.
+    """Return an Encoding with one schedule for each axis, and columns in a given order.
 
-    ``order`` consists of the letters a (axis), f (frequency) and s (sine or cosine), the slowest first.
+    spectra: schedules of equal length. order: the letters a (axis), f (frequency) and s (sine or cosine). The index of
+    the first letter varies slowest over the columns.
     """
     encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])
     # the columns of `encoding`, in the order (axis, function, frequency)
@@ -147,7 +151,7 @@ def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Functi
 
 
 def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
-    """Join the columns of encodings of one axis. ``axes`` contains the axis that each encoding uses."""
+    """Join the columns of one-axis encodings. axes: the axis of the result that each encoding reads."""
     return join(parts, axes=list(axes))
 
 

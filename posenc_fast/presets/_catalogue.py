@@ -96,7 +96,7 @@ class _Table(str):
 
 
 def catalogue() -> str:
-    """Return HTML: each family with its presets, and the first line of each."""
+    """Return HTML: each family with its presets, and the first docstring line of each preset."""
     import html
 
     from .._core.numbers.notebook import html_table

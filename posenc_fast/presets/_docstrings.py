@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 __all__ = ["Function", "documented", "names_of_parameters", "wrapped"]
 
 _WIDTH = 108
-# separator of a parameter's type and meaning
+# text between the type and the meaning of a parameter
 _INDENTED = "\n    "
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -24,7 +24,7 @@ def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    """Wrap a paragraph into lines, without breaking code."""
+    """Wrap a paragraph into lines, without breaking code. first, others: indents of the first and the other lines."""
     if "`" in text:
         text = re.sub("`([^`]*)`", lambda code: "``" + code[1].replace(" ", "\0") + "``", text)
     if len(first) + len(text) > _WIDTH:
@@ -78,7 +78,7 @@ def documented(
         kept = (
             f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text or title == "Parameters"
         )
-        # without indentation, as compiled by Python 3.13
+        # sections are not indented, like docstrings since Python 3.13
         function.__doc__ = "\n\n".join([function.__doc__, *kept]) + "\n"
         return function
 

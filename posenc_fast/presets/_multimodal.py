@@ -31,12 +31,13 @@ _FOLLOWING: tuple[MropeFollowing, ...] = get_args(MropeFollowing)
 class Family(NamedTuple):
     """Rules for the positions of one type of model, as in transformers 5.24.
 
-    image, video, audio: token ids. between: ids of the tokens that begin and end a video, whose frames have image
-    tokens. merge, frame_merge: numbers of patches (per side) and of frames that become one token. frames_apart: frames
-    of a video count like images. timed: frames are at their seconds times ``rate``, rounded down. marked: a token
-    before and a token after each image, video and audio have their own positions. following: rule for the first
-    position after a grid. padding: position of masked tokens. exact_times: positions are float32, and times are not
-    rounded down.
+    image, video, audio: token ids. between: ids of the tokens that begin and end a video, for models whose video frames
+    have image tokens. merge: number of patches per side that become one token. frame_merge: number of frames that
+    become one token. frames_apart: whether each frame of a video has its own run of tokens, like an image. timed:
+    whether the position of a frame is its time in seconds times ``rate``, rounded down. marked: whether a token before
+    and a token after each image, video and audio have their own positions. following: rule for the first position after
+    a grid. padding: position of masked tokens. exact_times: whether positions are float32 and times are not rounded
+    down.
     """
 
     image: int = 151655
@@ -59,7 +60,8 @@ _QWEN3_5 = _SPLIT._replace(image=248056, video=248057)
 _GLM = _SPLIT._replace(image=151343, video=151344, between=(151341, 151342))
 _OMNI = Family(timed=True, marked=True, following="largest")
 
-# by model_type; the ids are those of transformers' config classes, and of the published models
+# keys: model_type. Values: rules. The token ids are the defaults of transformers' config classes and the ids of the
+# published models.
 FAMILIES: dict[str, Family] = {
     "cohere_compass": _SPLIT._replace(image=255031, video=255032),
     "cosmos3_edge": _SPLIT._replace(image=19, video=18),
@@ -82,7 +84,7 @@ FAMILIES: dict[str, Family] = {
     "qwen3_vl_moe": _SPLIT,
     "qwen4_exp": _QWEN3_5,
 }
-# other names of model types
+# keys: other names. Values: the model_type in FAMILIES.
 _OTHER_NAMES = {
     "Keye": "keye",
     "KeyeVL1_5": "keye_vl1_5",
@@ -99,9 +101,9 @@ REFUSED: dict[str, str] = {
     "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",
     "video_llama_3": "its tokens count in one axis, images too",
 }
-# most tokens of a cached frame or text, of at most 24 bytes each
+# largest number of tokens in a cached frame or text; a token takes at most 24 bytes
 _KEPT = 1 << 12
-# (key of a config, field of Family, least value)
+# (key of a config, field of Family, smallest allowed value)
 _KEYS = (
     *((f"{fact}_token_{suffix}", fact, 0) for fact in ("image", "video", "audio") for suffix in ("index", "id")),
     ("spatial_merge_size", "merge", 1),
@@ -113,7 +115,7 @@ _BETWEEN = ("video_start_token_id", "video_end_token_id")
 
 
 def family_of(model: Any) -> Family:
-    """Return the rules of a model_type, or of a config, whose numbers replace the defaults."""
+    """Return the rules of a model_type or a config. Token ids and sizes in a config replace the defaults."""
     if isinstance(model, str):
         family = FAMILIES.get(model)
         return _named(model) if family is None else family
@@ -189,7 +191,7 @@ def from_tokens(
         for b, row in enumerate(rows):
             kinds = _kinds(row, family)
             if without_grids:
-                # audio counts like text
+                # audio tokens have positions like text
                 kinds[kinds == AUDIO] = TEXT
             if mask is None or mask[b].all():
                 place(kinds, family, grids, positions[:, b])
@@ -214,9 +216,9 @@ def from_tokens(
 
 
 def _may_have_vision(ids: Array, family: Family) -> bool:
-    """Return False if ids cannot contain tokens of images or videos. For text, this saves most of the time.
+    """Return False if ids contain no tokens of images or videos, because all ids are smaller than the ids of these.
 
-    In most vocabularies the ids of special tokens are the largest.
+    This saves most of the time for text, because special tokens have the largest ids of most vocabularies.
     """
     # for small arrays, a search in bytes takes less time than any()
     return b"\1" in (ids >= _scalar(min(family.image, family.video))).tobytes()
@@ -233,7 +235,7 @@ def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 @functools.lru_cache(maxsize=1)
 def _counted() -> Array:
-    """Return the positions of one text, (3, 1, tokens), a read-only view of one array."""
+    """Return the positions of one text of _KEPT tokens, (3, 1, tokens), as a read-only view."""
     return np.broadcast_to(np.arange(_KEPT), (3, 1, _KEPT))
 
 
@@ -262,7 +264,7 @@ def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
 
 
 def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
-    """Write the positions of a sequence, (3, tokens), run by run."""
+    """Write the positions of a sequence, (3, tokens). kinds: kind of each token. Equal kinds in a row form a run."""
     runs, start = list(_runs(kinds)), 0
     if _place_images(runs, grids, positions):
         return
@@ -275,13 +277,14 @@ def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, position
 
 
 def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
-    """Write the positions of text and images and return True, or return False if there are other runs.
+    """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
-    One addition moves all runs to their starts. Moving each run by itself takes a third longer.
+    runs: (begin, end, kind) of each run. One addition moves all runs to their starts. Moving each run by itself takes a
+    third longer.
     """
     images = grids.waiting(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
-    # start: position of the next token. offsets: numbers to add to each run
+    # start: position of the next token. offsets: the number to add to the positions of each run.
     start, offsets, used = 0, [], 0
     for begin, end, kind in runs:
         if kind == TEXT:
@@ -306,9 +309,9 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
 def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
 
-    A video with sound, whose tokens are mixed, has two marks before it and two after it. If times are whole numbers,
-    the two marks share a position. Marks are added separately, to round sums of times and counts to float32 as the
-    source does.
+    A video whose tokens are mixed with the tokens of its sound has two marks before them and two marks after them. The
+    two marks share a position unless exact_times is true. Marks are added separately, to round sums of times and counts
+    to float32 as the source does.
     """
     start: Any = np.float32(0) if family.exact_times else 0
     # number of marks after the previous image, video or audio
@@ -344,7 +347,7 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
 
 
 def _write_marks(block: Array, start: Any, family: Family) -> Any:
-    """Write the positions of up to two marks, and return the next one."""
+    """Write the positions of up to two marks, and return the position after them."""
     marks = block.shape[1]
     if marks == 2 and not family.exact_times:
         block[:] = start
@@ -392,7 +395,7 @@ def _after(block: Array) -> Any:
 
 
 def _sum(start: Any, count: int) -> Any:
-    """Return the position some tokens later, in the type of start."""
+    """Return the position ``count`` tokens after start, in the type of start."""
     return np.float32(start + count) if isinstance(start, np.floating) else int(start) + count
 
 
@@ -400,7 +403,10 @@ def _sum(start: Any, count: int) -> Any:
 
 
 class _Grid(NamedTuple):
-    """Grid of an image, a video or one of its frames, in tokens. times: times of the frames from 0; None for one frame."""
+    """Grid of an image, a video or a frame of a video. Sizes count tokens.
+
+    times: position of each frame, relative to the first frame. None for one frame.
+    """
 
     times: Array | None
     frames: int
@@ -420,15 +426,15 @@ def _write(grid: _Grid, start: Any, block: Array) -> None:
     axes[2] = np.arange(columns) + start
 
 
-# images of a model have few sizes, and all frames of a video have one
+# the cache is small, because images of a model have few sizes and all frames of a video have the same size
 @functools.lru_cache(maxsize=64)
 def _one_frame(rows: int, columns: int) -> Array:
-    """Return the positions of a frame, (3, tokens), from 0."""
+    """Return the positions of the tokens of a frame, (3, tokens), counted from 0 on each axis."""
     return np.indices((1, rows, columns)).reshape(3, -1)
 
 
 class _Grids:
-    """Unused grids of images and videos, in the order of their tokens."""
+    """Grids of images and videos, in the order of their tokens, and how many of them are used."""
 
     def __init__(self, family: Family, images: Any, videos: Any, seconds: Any, fps: Any) -> None:
         self._grids = {IMAGE: _images(images, family), VIDEO: list(_videos(videos, family, seconds, fps))}
@@ -465,7 +471,7 @@ class _Grids:
         return start
 
     def check_used(self) -> None:
-        """Raise a ValueError if a grid has no tokens."""
+        """Raise a ValueError if a grid is unused because the sequence has no tokens for it."""
         for kind, (name, noun) in _NAMES.items():
             if self.waiting(kind, 1):
                 raise ValueError(f"{name} has more grids than there are {noun} in the tokens")
@@ -475,7 +481,7 @@ _NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos
 
 
 def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[int, int, int]]:
-    """Return frames, rows and columns of grids, counted in tokens."""
+    """Return (frames, rows, columns) of each grid, counted in tokens. values: the grids, counted in patches."""
     if values is None:
         return []
     array = as_array(values, name)
@@ -513,9 +519,12 @@ def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Gr
 
 
 def _times(family: Family, frames: int, seconds: float) -> Array:
-    """Return the times of frames, multiplied in float32 as in the source. They are rounded down unless exact_times."""
+    """Return the times of frames, multiplied in float32 as in the source. Round them down unless exact_times is true.
+
+    seconds: seconds between two frames.
+    """
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
-    # the omni models round twice
+    # the omni models multiply twice and round both products
     times = counts * np.float32(seconds) * np.float32(rate) if family.marked else counts * np.float32(seconds * rate)
     if family.exact_times:
         return times
@@ -540,7 +549,7 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     if seconds is not None and fps is not None:
         raise ValueError(f"second_per_grid excludes fps={fps!r}; leave one of them out")
     if not family.timed:
-        # frames count one by one
+        # these models ignore time: neighbouring frames have positions that differ by 1
         return [1.0] * videos
     name, value = ("fps", fps) if seconds is None else ("second_per_grid", seconds)
     if value is None:

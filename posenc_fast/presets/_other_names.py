@@ -8,7 +8,7 @@ _TUTORIALS = """
     attention_is_all_you_need original paper pytorch pytorch_tutorial transformer transformer_tutorial tutorial vaswani
 """
 _STABLE_DIFFUSION = "sd sd15 sd_xl sdxl stable_diffusion stable_diffusion_xl"
-# for each name the calls of presets that it may mean, the most likely first
+# keys: names that people type. Values: calls of presets that the name may mean, the most likely first.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_TUTORIALS.split(), ("annotated_transformer",)),
     **dict.fromkeys(
@@ -32,13 +32,13 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "vit_mae": ("mae",),
     "weathernext": ("graphcast", "gencast"),
 }
-# models with learned positions
+# names of models with learned positions
 _LEARNED = """
     albert bart beit bert blip clip deberta deit dinov2 electra gpt gpt1 gpt2 gpt_2 gpt3 mbart mpnet openai_gpt opt
     roberta siglip swin xlm_roberta
 """
 LEARNED = frozenset(_LEARNED.split())
-# kinds of encoding that are not presets, with advice
+# keys: kinds of encoding that are not presets. Values: advice.
 ELSEWHERE = {
     "alibi": "ALiBi adds distances to the scores of attention, without sines and cosines",
     "rope": "posenc_fast.Rotary is RoPE; the presets are roformer (the paper) and llama (most language models)",

@@ -13,7 +13,7 @@ _BASES = (
     " temperature_width theta"
 )
 _COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freqs num_frequencies series_order"
-# names: type, and meaning
+# keys: names of parameters, separated by spaces. Values: type and meaning.
 _TEXTS = {
     _WIDTHS: "int: Number of columns.",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
@@ -97,5 +97,5 @@ _TEXTS = {
     "weights": "array_like of shape (k,) or (k, axes): k frequencies from a checkpoint, in turns per unit (LightGlue: radians).",
 }
 PARAMETERS = {name: text for names, text in _TEXTS.items() for name in names.split()}
-# names for the number of columns
+# names of parameters that are the number of columns
 WIDTHS = frozenset((*_WIDTHS.split(), "num_basis"))

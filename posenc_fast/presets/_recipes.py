@@ -20,7 +20,7 @@ from .._core.numbers import exact
 __all__ = ["Recipe", "exp_divided", "exp_of_even", "exp_of_index", "power", "power_negative", "power_of_inverse"]
 
 Float32 = npt.NDArray[np.float32]
-# count, base, denominator of the exponents -> frequencies
+# function of the number of frequencies, the base and the denominator of the exponents, which returns the frequencies
 Recipe = Callable[[int, float, float], Float32]
 
 
@@ -30,7 +30,7 @@ def _rounded(values: Iterable[Decimal]) -> Float32:
 
 
 def _to_odd(value: Decimal) -> float:
-    """Return a double that rounds to the value's float32: the neighbouring double whose last bit is set (round to odd)."""
+    """Return a double that rounds to the value's float32: the neighbouring double with last bit 1 (round to odd)."""
     nearest = float(value)
     with exact.working():
         rest = value - Decimal(nearest)
@@ -62,17 +62,17 @@ def exp_of_index(count: int, base: float, denominator: float) -> Float32:
 
 
 def exp_of_even(count: int, base: float, denominator: float) -> Float32:
-    """Return ``exp(2i * -(log(base) / d))`` with d = 2 denominator."""
+    """Return ``exp(2i * -(log(base) / d))`` with ``d = 2 * denominator``."""
     return _exp(_indices(count, 2) * np.float32(-(_log(base) / (2 * denominator))))
 
 
 def exp_divided(count: int, base: float, denominator: float) -> Float32:
-    """Return ``exp(-log(base) * i / denominator)``, from left to right."""
+    """Return ``exp(-log(base) * i / denominator)``, computed from left to right."""
     return _exp(np.float32(-_log(base)) * _indices(count) / np.float32(denominator))
 
 
 def power(count: int, base: float, denominator: float) -> Float32:
-    """Return ``1 / base ** (2i / d)`` with d = 2 denominator; the same as ``1 / base ** (i / denominator)``."""
+    """Return ``1 / base ** (i / denominator)``, which equals ``1 / base ** (2i / d)`` with ``d = 2 * denominator``."""
     result: Any = np.float32(1) / _power(base, _indices(count) / np.float32(denominator))
     return np.asarray(result, np.float32)
 

@@ -79,9 +79,9 @@ class Facts(NamedTuple):
     rotary: bool = False
 
 
-# largest number of names in an error
+# largest number of suggested names in an error
 _MOST_SUGGESTED = 8
-# filled by the decorators
+# facts of presets whose modules were imported; the decorators add them
 REGISTERED: dict[str, Facts] = {}
 
 
@@ -158,7 +158,7 @@ def rotary_preset(
     example: str = "",
     axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
-    """Register a Rotary's preset with its `Facts`, as `preset` does. ``pairs`` is their layout.
+    """Register a Rotary's preset with its `Facts`, as `preset` does. pairs: the field ``layout`` of the facts.
 
     All arguments of a preset need defaults, unless they come from a checkpoint. The decorator returns the function
     itself.

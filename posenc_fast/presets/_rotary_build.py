@@ -36,7 +36,7 @@ YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings":
 
 
 def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
-    """Return a width that gives each axis whole pairs."""
+    """Return a width that must be a multiple of 2 * axes, so that each axis has whole pairs."""
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         larger = (d // (2 * axes) + 1) * 2 * axes
@@ -53,7 +53,7 @@ def partial_dim(head_dim: Any, factor: Any) -> int:
 
 
 def checked_layer_type(layer_type: Any) -> LayerType:
-    """Return the kind of a layer, or raise an error."""
+    """Return the kind of a layer, or raise an error if it is unknown."""
     known: tuple[LayerType, ...] = get_args(LayerType)
     for kind in known:
         if layer_type == kind:
@@ -62,7 +62,7 @@ def checked_layer_type(layer_type: Any) -> LayerType:
 
 
 def checked_sections(mrope_section: Any, dim: int) -> list[int]:
-    """Return the numbers of pairs of three axes. They add up to all pairs."""
+    """Return the number of pairs of each of three axes. Raise an error unless they add up to dim / 2."""
     counts = [count_of(count, "mrope_section", 1) for count in mrope_section]
     if len(counts) != 3 or 2 * sum(counts) != dim:
         raise ValueError(f"mrope_section={tuple(counts)} must be three numbers of pairs that add up to {dim // 2}")
@@ -82,7 +82,7 @@ def with_theta(
     head = count_of(head_dim, "head_dim", 2)
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
-    # also checks the argument frequencies
+    # spectrum also checks the argument frequencies
     schedule = spectrum(frequencies, _recipes.power, max(dim // 2, 1), base=base)
     if frequencies == "exact":
         return Rotary(head, base=base, **options)
@@ -92,7 +92,7 @@ def with_theta(
 def per_axis_spectra(
     dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
 ) -> list[Schedule]:
-    """Return ``theta ** (-2i / dim)`` for each width."""
+    """Return the schedule ``theta ** (-2i / dim)`` for the width dim of each axis."""
     base = positive(theta, "theta")
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 
@@ -100,7 +100,10 @@ def per_axis_spectra(
 def with_spectra(
     head_dim: int, spectra: Sequence[Schedule], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
-    """Return a Rotary with frequencies for each axis. ``axes`` names the axis of each pair (default: axis by axis)."""
+    """Return a Rotary with its own frequencies for each axis.
+
+    spectra: schedule of each axis. axes: axis of each pair (default: all pairs of axis 0, then of axis 1, ..).
+    """
     counts = [len(schedule) for schedule in spectra]
     axis_of_pair = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)
     return Rotary(
@@ -127,7 +130,10 @@ def axis_by_axis(
     layout: RotaryLayout = "interleaved",
     recipe: _recipes.Recipe = _recipes.power,
 ) -> Rotary:
-    """Return a Rotary for a head of parts, one for each axis, each with ``theta ** (-2i / its width)``."""
+    """Return a Rotary for a head that consists of one part for each axis.
+
+    axes_dim: width of each part. A part of width d has the frequencies ``theta ** (-2i / d)``.
+    """
     if not isinstance(axes_dim, Sequence) or isinstance(axes_dim, str) or len(axes_dim) != axes:
         raise ValueError(f"axes_dim must be {axes} even numbers, one for each axis, not {axes_dim!r}")
     dims = [whole_pairs(dim, "axes_dim") for dim in axes_dim]

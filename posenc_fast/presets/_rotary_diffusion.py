@@ -330,10 +330,10 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     if d % (2 * count) or index >= count:
         raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} below heads={count}")
     by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
-    # a row for each pair of all heads, a column for each axis; a pair uses one axis, the other columns are 0
+    # one row for each pair of all heads, one column for each axis; a pair uses one axis, and its other columns are 0
     frequencies = np.zeros((d // 2, axes))
     frequencies[np.arange(d // 2), axis_of_pair] = by_pair
-    # each head has the next pairs
+    # head 0 has the first pairs, head 1 the next, and so on
     pairs = d // 2 // count
     return Rotary(2 * pairs, frequencies=frequencies[index * pairs : (index + 1) * pairs])
 

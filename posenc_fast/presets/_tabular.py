@@ -163,7 +163,7 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
         for multiple in np.unique(row[row > 0]):
             index[row == multiple, axis] = len(periods)
             periods.append(period_of_axis / int(multiple))
-    # all cosines, then all sines; a constant first function has no sine
+    # columns are all cosines, then all sines; if the first function is constant, its sine is left out
     columns = np.concatenate([index, index[0 if turns[:, 0].any() else 1 :]])
     phases = np.where(np.arange(len(columns)) < len(index), 0.25, 0.0)
     return Encoding._of(Sinusoids([periodic(periods or [1])], columns, phases, np.ones(len(columns))))

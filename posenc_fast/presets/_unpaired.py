@@ -76,6 +76,6 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )
 def positional_embeddings_pytorch_precedence(dim: int) -> Encoding:
-    """Encoding of positional-embeddings-pytorch, with i/n + 1 instead of i/(n + 1)."""
+    """The encoding of positional-embeddings-pytorch, with i/n + 1 instead of i/(n + 1) in the exponent."""
     d = even(dim, "dim")
     return fourier_features(geometric(d // 2 + 1, freq_shift=1, first=1e-4))

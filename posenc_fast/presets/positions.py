@@ -53,11 +53,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# positions, and sums of two of them, must fit in int64
+# limit of positions: sums of two positions must fit in int64
 _FARTHEST = 2**62
 Integers = npt.NDArray[np.int64]
 
-# type and meaning of the parameters
+# keys: names of parameters. Values: type and meaning, with {grid} for the cells of the grid.
 _TEXTS = {
     **dict.fromkeys(("rows", "columns", "frames"), "int: Size of the grid of {grid}."),
     **dict.fromkeys(("base_rows", "base_columns"), "int: Size of the base grid."),
@@ -82,7 +82,7 @@ def _tokens(
     example, references : str
         Passed to `documented`.
     grid : str
-        Objects that rows, columns and frames count.
+        What the cells of the grid are, such as "patches".
     **texts : str
         Type and meaning of parameters whose meaning differs from the default text.
 
@@ -137,7 +137,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def _counts(**sizes: Any) -> list[Integers]:
-    """Return 0 .. n - 1 for each size, or raise an error that names an invalid one."""
+    """Return the array 0 .. n - 1 for each size n. Raise an error that names a size that is not a count."""
     return [np.arange(count_of(size, name, 0)) for name, size in sizes.items()]
 
 
@@ -302,7 +302,11 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
 
 
 def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return positions of text tokens (index times a factor for each axis), then the positions of an image."""
+    """Return the positions of text tokens, then the positions of an image.
+
+    text: number of text tokens. factors: a factor for each axis; the position of a text token is its index times these
+    factors.
+    """
     indices = np.arange(count_of(text, "text", 0))[:, np.newaxis]
     return np.concatenate([indices * np.asarray(factors), image])
 
@@ -434,7 +438,7 @@ def ltx(frames: int, rows: int, columns: int, *, fps: float = 25.0) -> Floats:
 
 
 def _causal_middles(count: Any, name: str) -> Floats:
-    """Return the middles of latents of 8 frames each, except for the first, of one frame."""
+    """Return the middle of each latent, in frames. The first latent has one frame, the others have 8 frames each."""
     edges = np.maximum(8 * np.arange(count_of(count, name, 0) + 1) - 7, 0)
     return (edges[:-1] + edges[1:]) / 2
 
@@ -489,7 +493,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     """Return the coordinates of the rows and of the columns for `cropped`."""
     n, m = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     base_n, base_m = count_of(base_rows, "base_rows", 1), count_of(base_columns, "base_columns", 1)
-    # the grid fills the base along one axis, with the same scale along the other
+    # the grid fills the base grid along one axis, and has the same scale along the other axis
     tall = n / m > base_n / base_m
     rows_in_base = base_n if tall else round(base_m / m * n)
     columns_in_base = round(base_n / n * m) if tall else base_m

@@ -27,7 +27,7 @@ from . import _tensors as tensors
 class Addition:
     """The sum x_scale * x + encoding.
 
-    compute: function of x and positions. axes: number of axes of a position.
+    compute: function that returns the sum for x and positions. axes: number of coordinates of one position.
     """
 
     compute: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
@@ -45,13 +45,13 @@ class Addition:
     backward = forward
 
     def batched(self) -> Addition:
-        """Return the same call for x with one more axis in front."""
+        """Return the call for a batch of x: x has one more axis in front."""
         return self
 
     def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         """Return positions (batch, length) or (batch, ..., length) expanded for x (batch, ..., length, d_model)."""
         size, *shape = positions.shape
-        # for several axes, the last axis of positions has the coordinates of a row
+        # if the encoding has several axes, the last axis of positions contains the coordinates of a row
         coordinates = shape[-1:] if self.axes > 1 else []
         missing = x.dim() - 1 + len(coordinates) - positions.dim()
         return positions.reshape(size, *[1] * missing, *shape).expand(*x.shape[:-1], *coordinates)
@@ -61,7 +61,8 @@ class Addition:
 class Rotation:
     """A rotation by positions.
 
-    compute: function of x, positions, seq_axis and transposed. axes: number of axes of a position.
+    compute: function that returns x rotated, for x, positions, seq_axis and transposed. transposed: whether to multiply
+    by the transposed matrix of the rotation. axes: number of coordinates of one position.
     """
 
     compute: Callable[[torch.Tensor, torch.Tensor | None, int, bool], torch.Tensor]
@@ -82,7 +83,7 @@ class Rotation:
         return of_x(dataclasses.replace(self, transposed=not self.transposed), gradient, positions)
 
     def batched(self) -> Rotation:
-        """Return the same call for x with one more axis in front."""
+        """Return the call for a batch of x: x has one more axis in front."""
         return dataclasses.replace(self, seq_axis=_shifted_axis(self.seq_axis))
 
     def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -137,7 +138,8 @@ class _OfX(torch.autograd.Function):
 class TableRotation:
     """A rotation by tables with one column for each pair.
 
-    compute: function of x, cos, sin and the other fields.
+    compute: function that returns x rotated, for x, cos, sin, seq_axis, layout and transposed. transposed: whether to
+    multiply by the transposed matrix of the rotation.
     """
 
     compute: Callable[..., torch.Tensor]
@@ -215,9 +217,10 @@ class _OfTables(torch.autograd.Function):
 
 @dataclasses.dataclass(frozen=True)
 class ColumnsOfPairs:
-    """The first of the two columns of each pair.
+    """Selection of the first of the two columns that a table of cosines or sines has for each pair.
 
-    compute: function of a table, columns and name.
+    compute: function that returns the first columns, for a table, columns and name. columns: where a table has the two
+    columns of a pair. name: name of the table in errors.
     """
 
     compute: Callable[..., torch.Tensor]
@@ -257,7 +260,7 @@ class _OfTable(torch.autograd.Function):
 
     @staticmethod
     def jvp(ctx: Any, tangent: torch.Tensor, _: None) -> Any:
-        # not call(tangent), because the two columns of a tangent may differ
+        # do not use call(tangent): it raises an error if the two columns of a pair differ, as in many tangents
         first, _ = devices.split_pairs(tangent, ctx.call.columns)
         return first[0] if tensors.is_batch_of_one(tangent) else first
 
@@ -266,7 +269,7 @@ class _OfTable(torch.autograd.Function):
         table = table.movedim(in_dims[0], 0)
         size, *lead, columns = table.shape
         if len(lead) == 2 and lead[0] == 1:
-            # (1, length): all sequences share the table
+            # lead is (1, length): all sequences share the table
             lead = lead[1:]
         return of_table(call, table.reshape(-1, columns)).reshape(size, *lead, columns // 2), 0
 
@@ -341,7 +344,7 @@ def slopes(
 
 
 def along_axes(slopes: list[torch.Tensor], gradient: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Return the gradient of positions for the gradient of rows."""
+    """Return the gradient of positions for the gradient of rows. slopes: the result of `slopes`."""
     parts = [(slope * gradient).sum(-1) for slope in slopes]
     total = parts[0] if len(parts) == 1 else torch.stack(parts, -1)
     return total.to(positions.dtype)
@@ -362,5 +365,5 @@ def _batch_first(tensor: torch.Tensor, dim: int | None, size: int) -> torch.Tens
 
 
 def _shifted_axis(seq_axis: int) -> int:
-    """Return the same axis of a tensor with one more axis in front."""
+    """Return the new number of the axis seq_axis after another axis is added in front of the tensor."""
     return seq_axis + 1 if seq_axis >= 0 else seq_axis

@@ -1,6 +1,6 @@
-"""Caches of tables as tensors: rows on each device, and results derived from a caller's tables.
+"""Cache rows of encodings on each device, and results that are derived from a caller's tables of cosines and sines.
 
-On devices other than the CPU, torch operations rotate by these tables.
+On devices other than the CPU, torch operations add or rotate by the cached rows.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def rotated(
 ) -> torch.Tensor:
     """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once at the end."""
     work = working_type(x)
-    # with an axis for each of the other axes of x, such as heads: (batch or 1, 1, length, pairs)
+    # insert an axis of 1 for each other axis of x, such as the heads: (batch or 1, 1, length, pairs)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
     if transposed:
@@ -108,13 +108,13 @@ def gradients_of_tables(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the gradients of cos and sin for the gradient of the rotated x.
 
-    Each is a sum over all values that one element of a table rotates.
+    The gradient of an element of a table is the sum over all values of x that the element rotates.
     """
-    # axes of the tables before (length, pairs): none, or the batch
+    # lead: number of axes of the tables before (length, pairs), 0 or 1 for the batch
     rotary_dim, lead = 2 * cos.shape[-1], cos.dim() - 2
     work = functools.reduce(torch.promote_types, (x.dtype, cos.dtype, sin.dtype), torch.float32)
     (x1, x2), (y1, y2) = (
-        # not values[..., :rotary_dim]: torch has no batching rule for it if it selects all columns
+        # narrow instead of values[..., :rotary_dim], which has no batching rule in torch if it selects all columns
         split_pairs(values.narrow(-1, 0, rotary_dim).movedim(seq_axis, -2).to(work), order)
         for values, order in zip((x, gradient), source_and_target(layout, transposed), strict=True)
     )
@@ -127,7 +127,10 @@ def gradients_of_tables(
 
 
 def split_pairs(values: torch.Tensor, order: RotaryLayout | TableLayout) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the first values of all pairs, and the second. order: "half" if they are half a row apart."""
+    """Return the first values of all pairs, and the second values.
+
+    order: "half" if the two values of a pair are half a row apart. Otherwise they are side by side.
+    """
     pairs = values.shape[-1] // 2
     if order == "half":
         return values[..., :pairs], values[..., pairs:]
@@ -138,9 +141,10 @@ def split_pairs(values: torch.Tensor, order: RotaryLayout | TableLayout) -> tupl
 
 
 class _Results(threading.local):
-    """Cached results of each thread, by purpose and ids of the tables.
+    """Cached results of each thread.
 
-    The values are weak references to the tables, their version counters, and the result.
+    by_key: keys are a purpose and the ids of the tables. Values are weak references to the tables, the version counters
+    of the tables, and the result.
     """
 
     def __init__(self) -> None:
@@ -153,11 +157,11 @@ _results = _Results()
 def cached_result(tables: tuple[torch.Tensor, ...], purpose: Hashable, compute: Callable[[], Result]) -> Result:
     """Return ``compute()``, or its cached result for the same purpose and unchanged tables.
 
-    The layers of a model share their tables.
+    The cache saves time because all layers of a model rotate by the same tables.
     """
     for table in tables:
         if table.is_inference():
-            # without a version counter, changes would be missed
+            # inference tensors have no version counter, so the cache would miss changes of the table
             return compute()
     key, versions = (purpose, *map(id, tables)), [table._version for table in tables]
     cache = _results.by_key

@@ -1,4 +1,4 @@
-"""Functions on CPU tensors, which copy nothing, and two functions that rotate by precomputed tables on any device."""
+"""Functions on CPU tensors without copies, and two functions that rotate by precomputed tables on any device."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def grid(
     if not direct and (_is_followed(coordinates, out) or tensors.needs_operator(*coordinates.values())):
         for name, axis in coordinates.items():
             tensors.check_operand(axis, name)
-        # one tensor (n,) for each axis, all of one dtype
+        # lines: one tensor of shape (n,) for each axis; promote all to one dtype
         lines = [torch.arange(axis, device="cpu") if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
         if len({line.dtype for line in lines}) > 1:
             lines = [line.double() for line in lines]
@@ -342,7 +342,10 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Return whether autograd or torch.func traces a call; raise an error if `out` is given as well."""
+    """Return whether autograd or torch.func traces a call. If it does, raise an error if `out` is given.
+
+    arguments: tensors by the names of the arguments.
+    """
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
             raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
@@ -475,7 +478,7 @@ def apply_rotary_pos_emb(
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
     if tables == "half" and type(unsqueeze_dim) is int and unsqueeze_dim in (1, 2) and layout in LAYOUTS:
-        # a shortcut for few tokens, which takes a fifth of the time
+        # shortcut for few tokens: it takes a fifth of the time
         rotated = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
         if rotated is not None:
             return rotated[0], rotated[1]
@@ -500,7 +503,7 @@ def apply_rotary_pos_emb(
             f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (batch, length, {columns}) "
             f"or (length, {columns}), with {needed}"
         )
-    # in q and k, where axis 0 is the batch, which cos and sin of two dimensions lack
+    # axis of the heads in q and k; cos and sin of two dimensions have no batch axis, so add 1 for them
     heads_axis = unsqueeze_dim % (cos.ndim + 1) + 3 - cos.ndim
     if heads_axis not in (1, 2):
         raise ValueError(
@@ -509,7 +512,7 @@ def apply_rotary_pos_emb(
         )
     seq_axis = 3 - heads_axis
     pairs = cos.shape[-1] // columns_per_pair
-    # (batch, length), or (length,) for tables that all sequences share
+    # rows is (batch, length), or (length,) for tables that all sequences share
     rows = tuple(cos.shape[1:-1] if tensors.is_batch_of_one(cos) else cos.shape[:-1])
     for name, part in (("q", q), ("k", k)):
         tokens = (part.shape[0], part.shape[seq_axis])
@@ -599,7 +602,7 @@ def rotary_embedding(
     while cos.ndim > 2 and cos.shape[0] == 1:
         # one table for all sequences
         cos, sin = cos[0], sin[0]
-    # the rows of cos are (length,), or the first axes of x and then length; x is (.., length, heads, head_dim)
+    # x is (.., length, heads, head_dim); cos must be (length, pairs), or have the first axes of x before these two
     if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(

@@ -21,7 +21,7 @@ from ._text import to_text
 
 
 class _Dropout(torch.nn.Dropout):
-    """Dropout that returns x itself in evaluation mode. torch's operator takes a third of the time of one token."""
+    """Dropout that returns x itself in evaluation mode. For one token, torch's dropout takes a third of the time."""
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         return super().forward(input) if self.training else input
@@ -180,7 +180,7 @@ class SinusoidalEncoding(torch.nn.Module):
                     f"{tuple(rows.shape[:-1])}: (length,) or (batch, length)"
                 )
         total = self._added(rows, start, positions, self.inplace)
-        # in place, the sum is in x, of which rows is a view
+        # if inplace is true, x contains the sum: rows is a view of x
         return self.dropout(x if self.inplace else total.transpose(0, 1) if length_first else total)
 
     def _added(self, x: torch.Tensor, start: Any, positions: torch.Tensor | None, inplace: bool) -> torch.Tensor:
@@ -216,7 +216,7 @@ class SinusoidalEncoding(torch.nn.Module):
         rows = x.reshape(*x.shape[: -1 - axes], -1, self.d_model)
         points = points.reshape(*points.shape[: -1 - axes], -1, axes)
         if self.inplace and x.is_contiguous():
-            # rows is a view of x
+            # writing to rows writes to x, because rows is a view of x
             self._added(rows, 0, points, True)
             return x
         total = self._added(rows, 0, points, False).reshape(x.shape)
@@ -369,7 +369,7 @@ class RotaryEncoding(torch.nn.Module):
             Rotated queries, or rotated queries and keys, with the shapes and dtypes of q and k.
         """
         if positions is None and key_start in (None, start) and self.precision == "exact":
-            # takes half the time if there are few tokens
+            # shortcut for few tokens: it takes half the time
             parts = (q,) if k is None else (q, k)
             rotated_parts = operators.rotate_few(parts, self._rotary, start, self.seq_axis, self.inplace)
             if rotated_parts is not None:
@@ -378,7 +378,7 @@ class RotaryEncoding(torch.nn.Module):
             key_start = start
         elif positions is not None:
             raise ValueError(f"pass positions or key_start={key_start!r}, not both")
-        # check both before anything is written
+        # check q and k before anything is written
         self._check(q, "q", start, positions)
         if k is not None:
             self._check(k, "k", key_start, positions, "key_start")
@@ -464,7 +464,7 @@ class RotaryEncoding(torch.nn.Module):
         if positions is not None:
             tensors.check_positions(positions, x, start)
             axes = () if self._axes == 1 else (self._axes,)
-            # axes of x without head_dim, then without the tokens: batch and heads
+            # others: lengths of all axes of x except head_dim and the tokens, such as batch and heads
             others = list(x.shape[:-1])
             length = others.pop(self.seq_axis if self.seq_axis >= 0 else self.seq_axis + 1)
             shared, batched = (length, *axes), (*others[:1], length, *axes)

@@ -33,9 +33,10 @@ from ._text import from_text, to_text
 
 
 def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
-    """Return two operators of ``compute(x, out, value, ..)``, one for a new tensor and one in place.
+    """Return two operators that call ``compute(x, out, value, ..)``: one returns a new tensor, one overwrites x.
 
-    Operators receive value as text.
+    name: name of the first operator. arguments: the other arguments of compute, as text of a schema. The operators
+    receive value, an Encoding or a Rotary, as text.
     """
 
     def new(x: torch.Tensor, text: str, *options: Any) -> torch.Tensor:
@@ -95,14 +96,14 @@ def _add_encoding(
     step: float = 1,
     threads: int | None = None,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding in out, which may be x, or in a new tensor.
+    """Return x_scale * x + encoding, written to out, or to a new tensor if out is None. out may be x.
 
     step: only 1 is supported on devices other than the CPU.
     """
     if not tensors.on_cpu(x):
         work = devices.working_type(x)
         (rows,) = devices.rows_on(x.device, encoding, start, x.shape[-2], positions, work, precision)
-        # one operation in the dtype of the rows: it rounds the sum once, also to a narrower x
+        # torch.add computes in the dtype of the rows and rounds the sum once, even if x has a narrower dtype
         return torch.add(rows, x, alpha=x_scale, out=tensors.new_like(x) if out is None else out)
     values = tensors.array_of(x, "x")
     out = tensors.result_for(x) if out is None else out
@@ -156,7 +157,7 @@ def _save_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None
 
 
 def _gradient_of_add_encoding(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    # no gradients for the 7 other arguments
+    # the 7 other arguments have no gradients
     return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, *[None] * 7
 
 
@@ -177,7 +178,7 @@ def _rotate(
     inverse: bool = False,
     threads: int | None = None,
 ) -> torch.Tensor:
-    """Return x rotated, in out, which may be x, or in a new tensor.
+    """Return x rotated, written to out, or to a new tensor if out is None. out may be x.
 
     transposed: multiply by the transposed matrix. inverse: only False is supported on devices other than the CPU.
     """
@@ -394,18 +395,18 @@ def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> t
     if tensors.is_batch_of_one(table):
         table = table[0]
     first, second = devices.split_pairs(table, columns)
-    # only on the CPU: other devices would have to synchronize
+    # compare only on the CPU: a comparison on another device would wait for that device
     if tensors.on_cpu(table) and not torch.equal(first, second):
         places = "both halves of a row" if columns == "half" else "columns 2i and 2i + 1"
         raise ValueError(
             f"with tables={columns!r}, {name} must have the same values in {places}; other values of tables are "
             f"{', '.join(repr(other) for other in TABLES if other != columns)}"
         )
-    # a copy, because a view would keep the table in memory
+    # return a copy, because a view would keep the whole table in memory
     return first.clone(memory_format=torch.contiguous_format)
 
 
-# an operator, so that compiled programs compare the columns when they run
+# columns_of_pairs as an operator, so that compiled programs compare the columns when they run
 pair_columns = torch.library.custom_op(
     "posenc_fast::pair_columns",
     _columns_of_pairs,
@@ -477,7 +478,7 @@ def run_rotate_by(
 
 
 def _dispatched_rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, *arguments: Any) -> torch.Tensor:
-    """Return x rotated, by the operator if the call needs one."""
+    """Return x rotated by tables. Use the operator only if the call is not eager."""
     function = _rotate_by if tensors.is_eager(x, cos, sin) else rotate_by
     result: torch.Tensor = function(x, cos, sin, *arguments)
     return result
@@ -485,7 +486,7 @@ def _dispatched_rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor,
 
 def _save_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     x, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
-    # x may be large, and only the gradients of the tables need it
+    # x may be large, so save it only for the gradients of the tables
     ctx.save_for_backward(x if any(ctx.needs_input_grad[1:3]) else None, cos, sin)
 
 
@@ -532,9 +533,11 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 # In text generation every layer of a model rotates one token. Converting tensors to arrays takes longer than this
 # rotation, so these functions pass addresses to the kernel. The bits are those of `run_rotate` and `run_rotate_by`.
 
-# axis of the tokens in (batch, heads, length, head_dim) or (batch, length, heads, head_dim), by seq_axis
+# keys: seq_axis. Values: the same axis of the tokens, counted from 0, in (batch, heads, length, head_dim) or
+# (batch, length, heads, head_dim)
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
-# arguments: shape, address and strides of x; address and strides of the result; axis of the tokens, kind and layout
+# function that rotates. Its arguments are shape, address and strides of x, address and strides of the result, axis of
+# the tokens, code of the dtype, and layout.
 _Rotation = Callable[[torch.Size, int, Any, int, Any, int, int, int], None]
 
 
@@ -579,7 +582,7 @@ def rotate_few_by(
 
     Nothing is written if the result is None.
 
-    rotation_of: function that returns the compiled rotation for a shape and a kind of values, or None.
+    rotation_of: function that returns the compiled rotation for a shape and the code of a dtype, or None.
     seq_axis: 1 or 2.
     """
     if not tensors.is_direct() or layout == "interleaved_to_half":
@@ -599,7 +602,7 @@ def rotate_few_by(
         if len(shape) != 4 or strides[3] != 1 or not 0 < count < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
         kind, itemsize = value_format.kind, value_format.stored.itemsize
-        # results on huge pages, and unaligned memory, take the usual way
+        # the shortcut does not support results on huge pages and unaligned memory
         if count * itemsize >= tensors.HUGE_PAGES_FROM or address % itemsize:
             return None
         rotation = rotation_of(shape, kind)
@@ -630,7 +633,7 @@ def rotate_few_by_tables(
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs) with equal halves of a row.
 
-    Return None, with nothing written, if the shortcut does not support the call, or the halves differ.
+    Return None and write nothing if the shortcut does not support the call, or if the halves differ.
     """
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None

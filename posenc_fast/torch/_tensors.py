@@ -15,10 +15,10 @@ from .._core.numbers.arrays import empty
 from .._core.numbers.formats import BFLOAT16, FORMATS, float_type, kind_of
 from .._core.positions.foreign import unreadable
 
-# format of each supported dtype of tensors
+# keys: supported dtypes of torch. Values: their formats.
 DTYPES = {getattr(torch, each.name): each for each in FORMATS}
-# from this number of bytes, NumPy requests huge pages from the system. torch does not, and spends most time on page
-# faults.
+# NumPy requests huge pages from the system for arrays of at least this number of bytes. torch does not request them,
+# and spends most time on page faults.
 HUGE_PAGES_FROM = 1 << 22
 
 # ---- compilers, modes and transforms that must see a call -----------------------------------------------------------
@@ -32,7 +32,8 @@ try:
         torch._C._functorch.TransformType.Functionalize,
     )
 except AttributeError:
-    # private names of torch: without them every call goes through an operator, and errors come from torch
+    # the imports above are private names of torch. Without them, every call goes through an operator, and errors come
+    # from torch.
     modes = transforms = trace = functools.partial(int, 1)
     _functionalize = None
 
@@ -47,7 +48,7 @@ def in_transform() -> bool:
 
 def in_forward_mode() -> bool:
     """Return whether forward-mode differentiation is active."""
-    # a private name of torch, because a check of each tensor takes longer
+    # _current_level is a private name of torch; checking each tensor would take longer
     return bool(getattr(forward_ad, "_current_level", 0) >= 0)
 
 
@@ -86,7 +87,7 @@ def _address(x: torch.Tensor) -> int | None:
     try:
         address: int = x.data_ptr()
     except RuntimeError:
-        # a batch of gradients
+        # tensors that hold a batch of gradients have no address
         return None
     return address if address != 0 or x.numel() == 0 else None
 
@@ -99,7 +100,10 @@ def _has_memory(x: torch.Tensor) -> bool:
 
 
 def needs_operator(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a call on CPU tensors needs an operator: for a compiler, mode or trace, or without memory."""
+    """Return whether a call on CPU tensors needs an operator.
+
+    It does if a compiler, mode or trace is active, or if a tensor has no accessible memory.
+    """
     # modes() includes the other stages of the compiler
     if torch.compiler.is_dynamo_compiling() or modes() or trace() is not None:
         return True
@@ -107,7 +111,10 @@ def needs_operator(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_eager(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a call needs no operator: no compiler, mode, trace or transform, and only plain tensors."""
+    """Return whether a call can be computed without an operator.
+
+    This is so if no compiler, mode, trace or transform is active, and all tensors are plain (see `is_plain`).
+    """
     # modes() includes the other stages of the compiler
     if torch.compiler.is_dynamo_compiling() or modes() or transforms() is not None or trace() is not None:
         return False
@@ -156,7 +163,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
         tensor = tensor.resolve_neg()
     if tensor.requires_grad:
         tensor = tensor.detach()
-    # NumPy's bfloat16; other dtypes are those of torch
+    # torch cannot convert bfloat16 to NumPy: request the dtype of ml_dtypes for it
     bfloat16 = numpy_type(tensor.dtype, name) if tensor.dtype == torch.bfloat16 else None
     try:
         array = tensor.numpy() if bfloat16 is None else tensor.view(torch.int16).numpy().view(bfloat16)
@@ -172,7 +179,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
     """Return the memory of an array as a tensor."""
-    # the size first, because kind_of takes longer
+    # compare the item size first, because kind_of takes longer
     if array.itemsize == 2 and kind_of(array.dtype) == BFLOAT16.kind:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
@@ -180,19 +187,22 @@ def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
 
 def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
     """Return a new tensor with the axes of x in the same order in memory, but contiguous rows."""
-    # half a microsecond faster without device=
+    # a call without device= is half a microsecond faster
     result = torch.empty_like(x) if device is None else torch.empty_like(x, device=device)
     # stride() takes half the time of stride(-1)
     return result if result.stride()[-1] == 1 else torch.empty(x.shape, dtype=x.dtype, device=result.device)
 
 
 def result_for(x: torch.Tensor) -> torch.Tensor | None:
-    """Return `new_like`, on huge pages if it is large; None for a contiguous x, for which any new array will do."""
+    """Return a result like `new_like`, on huge pages if it is large. Return None if x is contiguous.
+
+    A contiguous x needs no such result, because new NumPy arrays are contiguous as well.
+    """
     if x.is_contiguous():
         return None
     if x.numel() * x.element_size() < HUGE_PAGES_FROM:
         return new_like(x)
-    # only the shape and strides of the result
+    # template: a tensor without memory, for the shape and strides of the result
     template = new_like(x, "meta")
     memory = torch.from_numpy(empty((x.numel() * x.element_size(),), np.dtype(np.uint8)))
     return memory.view(x.dtype).as_strided(template.shape, template.stride())
@@ -230,11 +240,12 @@ def relative_spacing(tensor: torch.Tensor) -> float:
 def _overlaps_itself(x: torch.Tensor) -> bool:
     """Return whether several values share memory, as in an expanded tensor.
 
-    This is so if the stride of an axis is shorter than the memory of one step along it.
+    Axes are checked from the shortest stride on. Values overlap if a stride is shorter than the memory that all axes of
+    shorter strides span.
     """
     if x.is_contiguous() or x.numel() == 0:
         return False
-    # number of values from the first to the last of the axes so far
+    # number of values in memory that the axes checked so far span
     extent = 1
     for stride, count in sorted((stride, n) for stride, n in zip(x.stride(), x.shape, strict=True) if n > 1):
         if stride < extent:
@@ -312,7 +323,10 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
 
 
 def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
-    """Raise an error if positions is not a tensor of real numbers, is on a third device, or start is given as well."""
+    """Raise an error if positions is not a tensor of real numbers, or start is given as well.
+
+    Positions may be on the CPU or on the device of x, not on a third device.
+    """
     if not isinstance(positions, torch.Tensor):
         raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")
     if positions.is_complex() or positions.dtype == torch.bool:

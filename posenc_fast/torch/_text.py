@@ -22,13 +22,13 @@ def to_text(value: Encoding | Rotary) -> str:
             arguments["frequencies"] = [parts_of(schedule) for schedule in value._settings.frequencies]
         return _dumped(arguments)
     sinusoids = value._sinusoids
-    # + 0.0 makes negative zeros positive, because both are equal
+    # + 0.0 makes negative zeros positive: equal values must have equal text
     columns = (sinusoids.index, sinusoids.phases + 0.0, sinusoids.amplitudes + 0.0)
     return _dumped([[parts_of(schedule) for schedule in sinusoids.schedules], *(array.tolist() for array in columns)])
 
 
-# same as torch.compiler.assume_constant_result, without importing the compiler. The compiler calls the function once
-# for each value, and recompiles for another value.
+# this attribute has the effect of torch.compiler.assume_constant_result, without importing the compiler. The compiler
+# calls the function once for each value, and recompiles for another value.
 to_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

@@ -24,9 +24,10 @@ from .._models.check.waves import judge_waves
 from .._models.config.part import as_mapping
 from . import _running as running
 
-# bfloat16 has no odd integers beyond 256, and float16 none beyond 2048
+# positions at which every model is checked: bfloat16 cannot represent odd integers above 256, float16 above 2048
 POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
-# names of frequency buffers in rotary modules; the label is the kind of layers
+# matches names of frequency buffers in rotary modules; the group "label" is the kind of layers, such as
+# "sliding_attention"
 _FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
 COMPUTED, ON_META = "computed rotary tables", "on the device meta: no values"
 _TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -88,7 +89,7 @@ def check(model: torch.nn.Module) -> Report:
 
 
 def _configs(model: torch.nn.Module) -> dict[str, Any]:
-    """Return the config of each module by name: its own config, or the one of the nearest enclosing module."""
+    """Return the config of each module by name: its own config, or else the config of the nearest enclosing module."""
     configs: dict[str, Any] = {}
     for name, module in model.named_modules():
         config = getattr(module, "config", None)
@@ -100,7 +101,8 @@ def _configs(model: torch.nn.Module) -> dict[str, Any]:
 def _last_position(config: Any) -> int:
     """Return the last position of a model, or the last of POSITIONS if the config has none.
 
-    The length is the scaled one: some faults show only beyond the unscaled length, such as a forgotten dynamic scaling.
+    The last position follows from the scaled length, because some faults, such as a missing dynamic scaling, show only
+    beyond the unscaled length.
     """
     length = None if config is None else scaled_length(as_mapping(config))
     return POSITIONS[-1] if length is None or length <= 1 else math.ceil(length) - 1
@@ -114,7 +116,10 @@ def _device_of(module: torch.nn.Module) -> torch.device:
 
 
 def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str]) -> Iterator[Finding]:
-    """Yield findings for all buffers and parameters except those in `seen`, with the config of their modules."""
+    """Yield findings for all buffers and parameters whose names are not in `seen`.
+
+    configs: config of each module by name.
+    """
     by_config: dict[int, tuple[Any, dict[str, torch.Tensor]]] = {}
     for owner, module in model.named_modules():
         tensors = (*module.named_buffers(recurse=False), *module.named_parameters(recurse=False))
@@ -131,7 +136,7 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
                 continue
             by_config.setdefault(id(configs[owner]), (configs[owner], {}))[1][name] = tensor
     for config, tensors_of_config in by_config.values():
-        # config findings are skipped: the config class has filled in missing keys
+        # skip findings about the config, because the config class has filled in missing keys
         yield from (
             finding for finding in check_arrays(tensors_of_config, config=config).findings if finding.is_ != "config"
         )
@@ -170,7 +175,11 @@ def _of_layers(
     label: str | None,
     buffers: list[tuple[str, torch.Tensor]],
 ) -> Iterator[Finding]:
-    """Yield findings for the frequencies and the computed tables of one kind of layers. title: name in findings."""
+    """Yield findings for the frequencies and the computed tables of one kind of layers of a module.
+
+    name: name of the module. title: name of the findings. label: kind of layers, or None if the module serves only one.
+    buffers: names and values of the frequency buffers.
+    """
     longest = _last_position(config)
     positions = sorted({*POSITIONS, longest})
     try:
@@ -188,11 +197,12 @@ def _of_layers(
         for key, buffer in buffers
     ]
     cause = next((finding for finding in of_buffers if finding.verdict == "wrong"), None)
-    # title of the finding, positions and expected encoding of each call of the module
+    # runs: for each call of the module, the title of the finding, the positions and the expected encoding
     runs = [(title, positions, shortest_rotary)]
     if not _alike(shortest_rotary, longest_rotary):
-        # frequencies depend on the length: first the positions with the frequencies of the shortest, then all positions;
-        # after longer sequences, modules return to the first frequencies only below the length of the training
+        # frequencies depend on the length of the sequence. The first run has only positions that use the frequencies of
+        # the shortest length, the second run has all positions. After a longer sequence, a module restores its first
+        # frequencies only for sequences shorter than the training length.
         trained = getattr(module, "original_max_seq_len", unscaled_length(as_mapping(config)) or math.inf)
         short = [
             position
@@ -219,7 +229,8 @@ def _of_layers(
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
         computed.append(replace(finding, is_=COMPUTED))
     if cause is not None and all(finding.verdict == "right" for finding in computed):
-        # the module may compute the frequencies in each call, or the dtype of the tables may hide the fault
+        # wrong buffers may not show in the tables, because the module computes frequencies in each call, or because the
+        # dtype of the tables hides the fault
         wrong = [buffer for (_, buffer), finding in zip(buffers, of_buffers, strict=True) if finding.verdict == "wrong"]
         if not any(
             running.reads(module, wrong, rotary, _of_axes(positions_of_run, rotary.ndim), x, *labels)
@@ -247,7 +258,7 @@ def _alike(a: Rotary, b: Rotary) -> bool:
 
 
 def _of_axes(positions: list[int], axes: int) -> torch.Tensor:
-    """Return positions with one axis, or with several axes whose values differ."""
+    """Return positions of shape (tokens,), or (tokens, axes) with different values on each axis."""
     column = torch.tensor(positions)
     return column if axes == 1 else torch.stack([column.roll(axis) for axis in range(axes)], dim=1)
 

@@ -17,13 +17,13 @@ from .._core.encoding.value import Encoding
 from .._core.rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
-# in names of rotary classes; "SolarOpen" must not match
+# matches names of rotary classes; it must not match "SolarOpen"
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
-# modules whose attention rotates backwards: their sines have the opposite sign
+# matches names of modules whose attention rotates backwards, so that the sines have the opposite sign
 _BACKWARDS = re.compile(r"NanoChat")
-# modules that return sines before cosines
+# matches names of modules that return sines before cosines
 _SINES_FIRST = re.compile(r"GPTJ|CodeGen")
-# limit of rows for modules that count tokens instead of reading positions
+# largest number of rows requested from modules that count tokens and accept no positions
 MOST_TOKENS = 1 << 15
 
 
@@ -36,7 +36,7 @@ class Tables(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that a module computed for positions, and the expected Encoding."""
+    """Rows that a module computed for positions. encoding: the Encoding that the rows should equal."""
 
     rows: torch.Tensor
     positions: torch.Tensor
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
 
 def parameters(module: torch.nn.Module) -> tuple[str, ...]:
-    """Return the names of the arguments of forward."""
+    """Return the names of the arguments of forward, without self. Return an empty tuple if they are unknown."""
     try:
         return tuple(inspect.signature(type(module).forward).parameters)[1:]
     except (TypeError, ValueError):
@@ -91,24 +91,28 @@ def _restored(module: torch.nn.Module) -> Iterator[None]:
 
 
 class _Call(NamedTuple):
-    """A call of a module, and the positions of the returned rows."""
+    """A call of a module. positions: positions of the returned rows. run: function that calls the module."""
 
     positions: torch.Tensor
     run: Callable[[], Any]
 
 
 def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *labels: str) -> Iterator[_Call]:
-    """Yield calls with all shapes of positions that modules accept; some modules have the axes in reverse order."""
+    """Yield calls with every shape of position_ids that modules accept. Some modules expect the axes in reverse order.
+
+    labels: at most one kind of layers.
+    """
     table = getattr(module, "embed_positions", None)
     if table is not None and isinstance(table, torch.Tensor):
-        # the module reads rows of a table, which may lack the larger positions
+        # the module looks up positions in a table: omit positions beyond the end of the table
         positions = positions[positions < len(table)]
     ids = positions.to(x.device)
     if ids.dim() == 1:
         yield _Call(positions, lambda: module(x, ids[None], *labels))
         return
     for axes in (ids, ids.flip(1)):
-        # text: (axes, batch, length), sometimes with an additional axis; images: (tokens, axes), with or without batch
+        # text models expect (axes, batch, length), and some expect axes + 1 rows in the first dimension; image models
+        # expect (tokens, axes), with or without a batch dimension in front
         by_axis = axes.T[:, None]
         for position_ids in (by_axis, torch.cat((by_axis, by_axis[:1])), axes, axes[None]):
             yield _Call(positions, partial(module, x, position_ids, *labels))
@@ -118,7 +122,7 @@ def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterato
     """Yield the call of a module that counts the tokens of hidden states, or the patches of an image."""
     count = min(int(positions.max()) + 1, MOST_TOKENS)
     if positions.dim() == 2:
-        # rows and columns are counted from 1, and the class token is at 0
+        # the module counts rows and columns of patches from 1, and puts the class token at (0, 0) after the patches
         sides = torch.arange(module.config.image_size // module.config.patch_size) + 1
         cells = torch.cat((torch.cartesian_prod(sides, sides), torch.zeros(1, 2, dtype=sides.dtype)))
         yield _Call(cells, lambda: module(x))
@@ -143,7 +147,7 @@ def _by_pixels(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterato
         yield _Call(torch.cartesian_prod(centres, centres), lambda: module(x.new_zeros(1, 3, side, side)))
 
 
-# by the arguments of forward
+# keys: argument names of forward. Values: functions that yield the calls of such a module.
 _CALLS: dict[tuple[str, ...], Callable[..., Iterator[_Call]]] = {
     ("x", "position_ids"): _by_position_ids,
     ("x", "position_ids", "layer_type"): _by_position_ids,
@@ -157,7 +161,7 @@ def _calls(module: torch.nn.Module, x: torch.Tensor, positions: torch.Tensor, *l
     try:
         return list(_CALLS[parameters(module)](module, x, positions, *labels))
     except (AttributeError, TypeError):
-        # not such a module: its config has no image sizes
+        # the module has other arguments or attributes, for example a config without image sizes
         return []
 
 
@@ -166,7 +170,8 @@ def tables_of(
 ) -> Tables | None:
     """Return the tables of the call that is closest to a Rotary, or None if no call returns tables.
 
-    x: a tensor with the dtype and device of the model. labels: the kind of layers, if the module serves several.
+    x: a tensor with the dtype and device of the model. labels: one kind of layers if the module serves several kinds,
+    else nothing.
     """
     best, least = None, math.inf
     with _restored(module), torch.autocast(x.device.type, enabled=False):
@@ -181,7 +186,7 @@ def tables_of(
             exact_cos, exact_sin = map(torch.from_numpy, rotary.tables(call.positions.numpy(), dtype="float64"))
             for signed in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
                 error = float((cos.double() - exact_cos).abs().mean() + (signed.double() - exact_sin).abs().mean())
-                # tables with NaN are kept as well, if there are no others
+                # keep tables with NaN only until a call returns tables without NaN
                 if best is None or error < least:
                     best, least = Tables(cos, signed, call.positions), math.inf if math.isnan(error) else error
     return best
@@ -195,7 +200,7 @@ def reads(
     x: torch.Tensor,
     *labels: str,
 ) -> bool:
-    """Whether the tables of a module depend on these buffers."""
+    """Whether the tables of a module depend on these buffers: whether they change if the buffers are set to zero."""
     before = tables_of(module, rotary, positions, x, *labels)
     with _restored(module):
         for buffer in buffers:
@@ -212,7 +217,7 @@ def _pairs(result: Any, tokens: int, pairs: int) -> tuple[torch.Tensor, torch.Te
         if result.is_complex():
             result = result.real, result.imag
         elif result.dim() == 3:
-            # angles: attention computes the cosines and sines
+            # the module returns angles, because attention computes the cosines and sines
             result = result.cos(), result.sin()
         else:
             result = tuple(result)
@@ -223,7 +228,7 @@ def _pairs(result: Any, tokens: int, pairs: int) -> tuple[torch.Tensor, torch.Te
 
 
 def _columns(table: Any, tokens: int, pairs: int) -> torch.Tensor | None:
-    """Return a table with one column per pair, or None if the two columns of a pair differ."""
+    """Return a table of shape (tokens, pairs), or None if the shape is unknown or the two columns of a pair differ."""
     if not isinstance(table, torch.Tensor) or table.numel() != tokens * table.shape[-1]:
         return None
     table = table.detach().reshape(tokens, -1).cpu()
@@ -250,7 +255,7 @@ def _pegasus_x(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
 
 
 def _qwen_omni(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
-    # the module converts positions to the dtype of x, and 16-bit types represent all integers up to 256
+    # the module converts positions to the dtype of x: omit positions above 256, which bfloat16 may not represent
     exact_positions = positions[positions <= 256]
     return Rows(module(exact_positions.to(x), scale=1), exact_positions, qwen_omni_timesteps(module.dim, scale=1.0))
 
@@ -266,10 +271,11 @@ def _vibevoice(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
     return Rows(module(positions.to(x.device)), positions, encoding)
 
 
-# by the arguments of forward; modules with a table in a buffer are checked by this buffer
+# keys: argument names of forward. Values: functions that run such a module. Modules that keep their table in a buffer
+# are not here, because their buffer is checked.
 _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
     ("inputs_embeds", "cache_length", "position_ids"): _pegasus_x,
-    # until transformers 5.23
+    # names of the arguments until transformers 5.23
     ("inputs_embeds", "past_key_values_length", "position_ids"): _pegasus_x,
     ("hidden_states", "scale"): _qwen_omni,
     ("timesteps",): _vibevoice,

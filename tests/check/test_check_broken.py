@@ -75,7 +75,7 @@ def test_the_first_frequencies_of_a_longer_list():
     finding = the_finding({NAME: FREQUENCIES[:32]})
     assert finding.verdict == "unknown"
     assert "the config's rotary encodings have 64" in finding.says
-    # such as a vision tower's
+    # for example, the frequencies of a vision tower
     finding = the_finding({"visual.rotary_pos_emb.inv_freq": pf.Rotary(40).frequencies.astype(np.float32)})
     assert finding.verdict == "right"
 
@@ -114,7 +114,7 @@ def test_a_row_for_padding_before_rows_of_zeros_at_the_end(d, last):
     finding = the_finding({"encoder.pe": padded})
     assert finding.verdict == "unknown", finding
     assert "the last ones: padding" in finding.says
-    # a row of zeros between others is wrong
+    # a row of zeros between other rows is wrong
     padded[40] = 0
     is_wrong(the_finding({"encoder.pe": padded}), "values", f"{2 + last} rows of zeros: 1, 40, 130")
 
@@ -126,7 +126,7 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
     finding = the_finding({"pos_embed": pe})
     assert finding.verdict == "right", finding
     assert f"after {count} row" in finding.says
-    # the rows after the other tokens are checked
+    # a fault in a row after the special tokens must be found
     pe[100, :5] = 7
     is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))
 
@@ -147,7 +147,7 @@ def test_timescales():
 
 def test_frequencies_with_the_name_of_divisors():
     assert the_finding({"layers.0.rope_freqs": FREQUENCIES}).verdict == "right"
-    # the name of divisors in GGUF
+    # GGUF stores the divisors of frequencies under this name
     assert the_finding({"rope_freqs.weight": FREQUENCIES}).verdict == "wrong"
 
 

@@ -382,7 +382,7 @@ def test_unusual_encodings_are_unknown_without_expected(rng):
         assert finding.verdict == "unknown"
         assert words in finding.says
         assert "pass expected" in finding.says
-    # the factor is the source's own
+    # the preset scales its rows by the same factor as the source
     is_right(lambda p: pf.presets.x_transformers(64).encode(p))
 
 

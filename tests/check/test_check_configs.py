@@ -15,14 +15,14 @@ from support.command_line import posix, run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
 GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, "rope_theta": 1e6}
-# base 10000, unlike most configs below
+# frequencies of base 10000; most configs below have another base
 FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 COS, SIN = pf.Rotary(128).tables(100)
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 SCALING = {"rope_type": "linear", "factor": 2}
 PARAMETERS = {"full_attention": {"rope_theta": 1e6}}
 PARAMETERS_OF_ONE_KIND = {"rope_parameters": PARAMETERS, "layer_types": ["full_attention", "x"]}
-# the verdict on each config, and a word of the reason
+# keys: names of cases. Values: (config, expected verdict, words of the reason).
 UNREAD = {
     "base as text": ({**LLAMA, "rope_theta": "500000"}, "wrong", "rope_theta"),
     "unknown rope_type": ({**LLAMA, "rope_scaling": {"rope_type": "liner", "factor": 4}}, "wrong", "'liner'"),

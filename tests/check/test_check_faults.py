@@ -122,7 +122,8 @@ def in_bfloat16(rotary):
     return (1 / (1 / rotary.frequencies).astype(bfloat16).astype(np.float32)).astype(bfloat16)
 
 
-# encodings, frequencies that a program computes from one of them, fault, words of the finding
+# keys: names of faults in frequencies. Values: (encodings, function that computes wrong frequencies for one of them,
+# expected fault, words of the finding).
 # fmt: off
 FREQUENCY_FAULTS = {
     "computed in bfloat16": (ROTARIES, in_bfloat16, "rounded", ""),
@@ -196,7 +197,7 @@ def test_tables_that_went_through_bfloat16(rows, base, dim):
     for rotaries in ([], [pf.Rotary(dim, base=base)]):
         finding = judge_rotary_tables("rope", cos, sin, None, rotaries)
         is_wrong(finding, "rounded", "bfloat16 before they were stored in float16")
-    # rounded once, to its own type
+    # a table that is rounded once to its dtype
     assert judge_table("pe", pf.positional_encoding(rows, dim, base=base, dtype=np.float16)).verdict == "right"
 
 
@@ -244,7 +245,8 @@ def test_rounded_positions_without_a_config(rotary, half):
     is_wrong(judge_rotary_tables("rope", cos, sin), "rounded", f"positions went through {half}")
 
 
-# encodings, change of one of them or of its tables, fault, words of the finding
+# keys: names of faults in tables. Values: (encodings, function that changes one of them or its tables, expected fault,
+# words of the finding).
 TABLE_FAULTS = {
     "base 20000": (ROTARIES, lambda rotary: tables(changed(rotary, base=2e4)), "base", "base 20000"),
     "cosines for sines": (ROTARIES, lambda rotary: tables(rotary)[::-1], "layout", "are swapped"),

@@ -73,7 +73,7 @@ def test_json(tmp_path, capsys):
     assert [report["compared"] for report in reports] == [4, 4]
     assert [report["path"] for report in reports] == folders
     for report in reports:
-        # the JSON has all layers, although they are alike
+        # the JSON lists every layer, although all layers are equal
         assert [finding["name"] for finding in report["findings"]] == [NAME.format(i) for i in range(4)]
         assert all(list(finding) == KEYS for finding in report["findings"])
     assert reports[1]["findings"][0]["fault"] == "rounded"
@@ -216,7 +216,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
             torch.jit.save(torch.jit.trace(torch.nn.Identity(), torch.ones(2)), path)
     else:
         torch.save({"inv_freq": torch.ones(4), "more": Trap()}, path)
-    # torch's warnings are not repeated either
+    # check must not emit the warnings of torch either
     with warnings.catch_warnings(action="error"):
         assert run("check", "model.pt") == 2
     error = capsys.readouterr().err
@@ -320,7 +320,7 @@ def bomb():
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-# the second entry hides the first
+# Python's JSON reader keeps only the second entry of a repeated key
 TWICE = f'{{"inv_freq": {json.dumps(entry(kind="I32"))}, "inv_freq": {json.dumps(entry())}}}'
 BROKEN = {
     "lying-header.safetensors": (2**62).to_bytes(8, "little") + b"{}",

@@ -284,7 +284,7 @@ EXPECTED_OF_FAULTS = {
 }
 
 
-# faults that can be intended, if nothing else is expected
+# faults whose verdict is unknown without an expected encoding, because they can be intended
 UNKNOWN_ALONE = {"positions from 1", "d/2 below", "positions in float16", "other base", "other layout"}
 
 

@@ -169,7 +169,7 @@ def test_positions_that_are_not_consecutive():
     assert judge_rotary_tables("rope", cos, sin, positions, [rotary]).verdict == "right"
 
 
-# presets with weights as arguments, and the shapes of the weights
+# keys: presets whose arguments are weights. Values: shapes of the weights.
 LEARNED = {
     "geoclip": (32, 2),
     "k_diffusion_fourier": (32,),

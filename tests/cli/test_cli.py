@@ -166,7 +166,7 @@ def test_link_to_a_missing_directory(inside, capsys):
         # an error names the sizes that the user gave, instead of those of internal arrays
         (MemoryError("Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"),
          "out of memory: Unable to allocate 3 GiB for length=4000 and d_model=8\n"),
-        # warnings as errors
+        # an error that Python raised from a warning
         (RuntimeWarning("overflow"), "overflow\n"),
     ],
     ids=["memory", "bytes", "warning"],
@@ -535,7 +535,8 @@ def test_colours(arguments, words, monkeypatch, capsys):
     assert "\x1b" not in "".join(capsys.readouterr())
 
 
-# control characters that change a terminal: title, backspace, screen, direction of text; and how they are printed
+# HOSTILE: text with control characters that change a terminal: title, backspace, screen, direction of text.
+# ESCAPED: how the command prints this text.
 HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 

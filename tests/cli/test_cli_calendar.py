@@ -73,7 +73,7 @@ def test_offsets_are_local_times():
     same("o.npy", expected(TIMES + np.timedelta64(5, "h"), ["day", "month"]))
     assert run("encode", "p.csv", "--column", "time", "--periods", "day", "--timezone", "UTC", "-o", "o.npy") == 0
     same("o.npy", expected(TIMES - np.timedelta64(30, "m"), ["day"]))
-    # lengths count as UTC
+    # periods given as lengths are counted in UTC
     assert run("encode", "p.csv", "--column", "time", "--periods", "12h", "-o", "o.npy") == 0
     same("o.npy", pf.fourier_features(pf.periodic(["12h"])).encode(TIMES - np.timedelta64(30, "m")))
 

@@ -200,7 +200,7 @@ def test_bfloat16_is_exact(installed, monkeypatch):
         optional("ml_dtypes")
     else:
         monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    # all of them: NaN, infinities and subnormal numbers as well
+    # all 16-bit patterns, including NaN, infinities and subnormal numbers
     halves = np.arange(2**16, dtype="<u2")
     safetensors("o.safetensors", {"a": ("BF16", (256, 256), halves.tobytes())})
     np.savez("o.npz", a=halves.view("V2").reshape(256, 256))
@@ -250,7 +250,7 @@ def test_bad_archives(damage, capsys):
         archive.writestr("a.npy", npy("(9, 4)", bytes(288)))
     content = bytearray(Path("o.npz").read_bytes())
     if damage == "encrypted":
-        # a bit of the flags, in front of the member and in the directory
+        # set the encryption flag in the local header and in the central directory
         content[6] |= 1
         content[content.index(b"PK\1\2") + 8] |= 1
     elif damage == "checksum":

@@ -325,7 +325,7 @@ def test_many_chunks(column, rng, monkeypatch):
         ("t\n2500-01-01T00:00:00.123456789\n", "", "line 2: .* outside of the years 1678 to 2261"),
         ("t\n2026-01-01\n17\n", "", "line 3: a number, but line 2 has a date"),
         ("t\n17\n2026-01-01\n", "", "line 3: a date, but line 2 has a number"),
-        # digits of other scripts, which Python's int and float accept
+        # Python's int and float accept digits of other scripts, but the command must not
         ("t\n1\n１２\n", "", "line 3: '１２' is neither a number nor an ISO date"),
         ("t\n٣.٥\n", "", "line 2: '٣.٥' is neither"),
         ("１２\n５\n", "", "line 1: '１２' is neither"),
@@ -402,7 +402,7 @@ def test_bad_delimiter(given, capsys):
         ("a\tb\n1\t2\n", ["--column", "b"], "tab"),
         ("a|b|c\n1|2|3\n", ["--column", "b"], "'|'"),
         ("a,b\n1,2\n", ["--column", "b", "--delimiter", ";"], "','"),
-        # another error, without this hint
+        # None: the command raises another error, without this hint
         ("a,b\n1,x\n", ["--column", "b"], None),
         ("a,b;c,d\n1,x,y\n", ["--column", "0"], None),
         ("a,b;c,d\nx,x,y\n", ["--column", "d"], None),
@@ -452,7 +452,7 @@ def test_bad_gzip(damage, rng, capsys):
 
 # ---- encode: Parquet ------------------------------------------------------------------------------------------------
 
-# the second is missing
+# the second position is missing
 COLUMNS = {
     "int64": np.array([2**53 + 1, 0, -5]),
     "uint64": np.array([2**64 - 1, 0, 2**63 + 1], np.uint64),
@@ -486,7 +486,7 @@ def test_parquet(column_type, name, backend, capsys):
     assert f"positions: {name}, column 't' ({column_type})\n" in capsys.readouterr().out
     rows = np.load("o.npy")
     assert np.isnan(rows[1]).all()
-    # one by one: forms of positions differ in the last place of a float64
+    # encode positions one by one, because several positions may be rounded differently in the last place of a float64
     for i in (0, 2):
         expected = encoding.encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)

@@ -165,7 +165,7 @@ def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
     assert Path("o").read_bytes() == Path("expected").read_bytes()
     assert run("encode", "p.csv", "--column", "t", *options, "-o", "-") == 0
     out, err = capfdbinary.readouterr()
-    # an archive has other bytes in a pipe: the sizes follow the array
+    # an npz archive has other bytes in a pipe, where the sizes are written after the array
     assert out == Path("expected").read_bytes() or suffix == "npz"
     assert content(io.BytesIO(out), suffix, np.dtype(np.float32)).shape == (rows, 6)
     assert err.decode().startswith(f"wrote standard output: shape ({rows}, 6), float32")
@@ -385,7 +385,7 @@ def test_file_systems_that_reserve_nothing(monkeypatch):
     same("o.npy", pf.sinusoidal(64).table(1000))
 
 
-# run as user nobody if the tests run as root, who may write everywhere
+# program that becomes user nobody if the tests run as root, because root may write everywhere
 # import the modules of the command before, because user nobody may not be able to read them
 UNPRIVILEGED = """
 import contextlib, locale, os, sys, tempfile

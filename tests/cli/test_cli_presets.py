@@ -94,7 +94,7 @@ def test_what_is_shown_for_the_command_line(capsys):
         ("Stable DIFFUSION", {"guided_diffusion"}),
         ("rotary flux", {"flux", "flux2"}),
         ("monai", {"monai", "guided_diffusion"}),
-        # titles of families, and other names of models
+        # words from titles of families, and other names of models
         ("diffusion timesteps", {"ddpm", "edm", "diffwave", "diffusers_timesteps"}),
         ("sdxl", {"diffusers_timesteps"}),
     ],

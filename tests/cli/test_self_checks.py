@@ -72,7 +72,7 @@ def test_verify_finds_a_wrong_value(call, name, capsys, monkeypatch):
     def wrong(self, *args, **kwargs):
         rows = right(self, *args, **kwargs)
         if rows.dtype == name and rows.size:
-            # three units in the last place of one value
+            # add three units in the last place to one value of each row
             rows[..., 0] += 3 * np.spacing(np.abs(rows[..., 0]))
         return rows
 
@@ -187,7 +187,7 @@ def test_verify_sees_a_wrong_coefficient(capsys, monkeypatch):
     assert ("python", "float64") in broken(printed.out)[1]
 
 
-# a coefficient of the polynomial for small types, and 1/5! of the one for float64
+# a coefficient of the polynomial for types of at most 32 bits, and the coefficient 1/5! of the polynomial for float64
 COEFFICIENTS = {"S3": (float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), "T5": (1 / 120, "float64")}
 
 

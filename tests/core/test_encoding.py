@@ -84,7 +84,7 @@ def test_pickle_and_copy(build):
     encoding = build()
     twins = [pickle.loads(pickle.dumps(encoding, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
     expected = rows(encoding)
-    # also after the caches were filled
+    # `rows` has filled the caches: copy the encoding once more
     twins += [pickle.loads(pickle.dumps(encoding)), copy.copy(encoding), copy.deepcopy(encoding)]
     for twin in twins:
         assert type(twin) is type(encoding)
@@ -180,7 +180,7 @@ def test_geometric(count):
 def test_fixed_point_has_the_bits_of_the_general_loop(schedule, multiple, monkeypatch):
     unit = Fraction(1, 1000)
     pairs = _schedule.split_turns(schedule, unit, multiple)
-    # every progression then spans too many powers of two for fixed point
+    # with this limit, every progression spans too many powers of two for fixed-point arithmetic
     monkeypatch.setattr(_schedule, "_FIXED", -1)
     for function in (_schedule.turns, _schedule.split_turns):
         function.cache_clear()
@@ -432,7 +432,7 @@ def test_moving(paired, rng):
     "moved", [(slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1))], ids=["after", "before"]
 )
 def test_shift_into_memory_that_overlaps(moved):
-    # several blocks of rows
+    # compute several blocks of rows
     encoding = pf.sinusoidal(4)
     memory = encoding.table(150_000)
     before, after = memory[moved[0]], memory[moved[1]]

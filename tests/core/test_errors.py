@@ -60,10 +60,10 @@ def nested(depth):
     return given
 
 
-# call, type of the error, name of the argument, and another part of the message
+# keys: names of cases. Values: (call, type of the error, name of the argument, another part of the message).
 # fmt: off
 CASES = {
-    # length
+    # errors about length
     "length-negative": (lambda: E.table(-1), ValueError, "length", "-1"),
     "length-float": (lambda: E.table(2.0), TypeError, "length", "2.0"),
     "length-bool": (lambda: E.table(True), TypeError, "length", "True"),
@@ -71,7 +71,7 @@ CASES = {
     "length-none": (lambda: E.table(None), TypeError, "length", "None"),
     "length-overflows": (lambda: E.table(2**62), ValueError, "length", str(2**62)),
     "length-overflows-int64": (lambda: E.table(2**70), ValueError, "length", str(2**70)),
-    # sinusoidal
+    # errors of sinusoidal
     "d_model-zero": (sinusoidal(0), ValueError, "d_model", "0"),
     "d_model-numpy-bool": (sinusoidal(np.True_), TypeError, "d_model", "True"),
     "d_model-of-shortcut-huge": (lambda: pf.positional_encoding(2, 2**63), ValueError, "d_model", str(2**63)),
@@ -103,7 +103,7 @@ CASES = {
     "frequencies-shape": (sinusoidal(frequencies=[[1, 2]]), ValueError, "frequencies", "(1, 2)"),
     "frequencies-functions": (sinusoidal(frequencies={"sin": [1, 2]}), ValueError, "frequencies", "'sin'"),
     "frequencies-and-base": (sinusoidal(frequencies=[1, 2], base=7.5), ValueError, "base", "7.5"),
-    # schedules
+    # errors of schedules
     "count-zero": (lambda: pf.geometric(0), ValueError, "count", "0"),
     "count-huge": (lambda: pf.geometric(2**30), ValueError, "count", str(2**30)),
     "linear-count-huge": (lambda: pf.linear(10**400, 1, 2), ValueError, "count", "1000"),
@@ -129,7 +129,7 @@ CASES = {
     "periods-mixed-arrays": (lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]), ValueError, "periods", "array(3) without a unit"),
     "periods-huge": (lambda: pf.periodic([HUGE]), ValueError, "periods", ""),
     "periods-huge-fraction": (lambda: pf.periodic([Fraction(HUGE)]), ValueError, "periods", "2**500"),
-    # Encoding, fourier_features, join
+    # errors of Encoding, fourier_features and join
     "Encoding-ragged": (lambda: pf.Encoding([[1.0], [1.0, 2.0]]), ValueError, "frequencies", "[[1.0], [1.0, 2.0]]"),
     "phases-ragged": (lambda: pf.Encoding([1.0], [[1.0], [1.0, 2.0]]), ValueError, "phases", "[[1.0], [1.0, 2.0]]"),
     "Encoding-empty": (lambda: pf.Encoding([]), ValueError, "frequencies", "(0,)"),
@@ -151,7 +151,7 @@ CASES = {
     "axes-bool": (lambda: pf.join([E, E], axes=[0, True]), TypeError, "axes", "True"),
     "axes-number": (lambda: pf.join([E, E], axes=3), TypeError, "axes", "3"),
     "axes-twice": (lambda: pf.join([TWO, E], axes=[(0, 0), 1]), ValueError, "axes", "(0, 0)"),
-    # table
+    # errors of table
     "start-nan": (table(start=NAN), ValueError, "start", "nan"),
     "start-infinite": (table(start=-INF), ValueError, "start", "-inf"),
     "start-bool": (table(start=True), TypeError, "start", "True"),
@@ -175,7 +175,7 @@ CASES = {
     "workers-below": (table(workers=-(10**6)), ValueError, "workers", "-1000000"),
     "precision-array": (table(precision=np.zeros(0)), ValueError, "precision", "array([]"),
     "table-of-two-axes": (lambda: TWO.table(3), ValueError, "table", "2"),
-    # encode
+    # errors of encode
     "positions-bool": (encode([True]), TypeError, "positions", "bool"),
     "positions-complex": (encode([1j]), TypeError, "positions", "complex128"),
     "positions-none": (encode(None), TypeError, "positions", "None"),
@@ -206,7 +206,7 @@ CASES = {
     "positions-three-axes": (lambda: TWO.encode([[1, 2, 3]]), ValueError, "positions", "(1, 3)"),
     "encode-precision-array": (lambda: E.encode(1, precision=np.zeros(2)), ValueError, "precision", "array"),
     "encode-workers": (lambda: E.encode(1, workers=0), ValueError, "workers", "0"),
-    # add_to
+    # errors of add_to
     "x-list": (add_to([[1.0] * 4]), TypeError, "x", "list"),
     "x-integer": (add_to(np.ones((2, 4), int)), TypeError, "x", "int64"),
     "x-byte-order": (add_to(np.ones((2, 4), SWAPPED + "f4")), TypeError, "x", SWAPPED + "f4"),
@@ -220,9 +220,9 @@ CASES = {
     "add-without-positions": (lambda: TWO.add_to(np.ones((3, 8))), ValueError, "positions", "2"),
     "add-without-positions-float32": (lambda: TWO.add_to(np.ones((3, 8), np.float32)), ValueError, "positions", "2"),
     "add-precision-array": (add_to(precision=np.zeros(2)), ValueError, "precision", "array"),
-    # grid
+    # errors of grid
     "grid-beyond-all-memory": (lambda: pf.grid([2**63], E), ValueError, "axes", str(2**63)),
-    # Rotary
+    # errors of Rotary
     "head_dim-huge": (lambda: pf.Rotary(2**63), ValueError, "head_dim", str(2**63)),
     "inverse-text": (turn(inverse="no"), TypeError, "inverse", "'no'"),
     "inverse-list": (turn(inverse=[]), TypeError, "inverse", "[]"),
@@ -236,7 +236,7 @@ CASES = {
     "base-many-digits": (sinusoidal(base=DIGITS), ValueError, "base", "16610 bits"),
     "periods-many-digits": (lambda: pf.periodic([DIGITS]), ValueError, "periods", "16610 bits"),
     "axes-many-digits": (lambda: pf.grid([DIGITS], E), ValueError, "axes", "list"),
-    # angle addition
+    # errors of functions that shift encoded rows
     "encoded-list": (lambda: E.shift([1.0] * 4, 1), TypeError, "encoded", "list"),
     "encoded-width": (lambda: E.shift(np.ones((2, 5)), 1), ValueError, "encoded", "(2, 5)"),
     "offset-nan": (lambda: E.shift(rows(), NAN), ValueError, "offset", "nan"),

@@ -16,7 +16,7 @@ ROOT = Path(pf.__file__).parent
 # Three rings, the innermost first. A folder or module imports only from folders and modules above it in this table.
 # fmt: off
 RINGS = {
-    # encodings and rotations
+    # ring 1: encodings and rotations
     "core": [
         ("_version", "_kernel", "_start", "typing"),
         ("_core.numbers",),
@@ -28,9 +28,9 @@ RINGS = {
         ("reference",),
         ("",),
     ],
-    # published models
+    # ring 2: published models
     "models": [("_models.config", "_models.gguf"), ("_models.exports",), ("presets",), ("_models.identify",), ("_models.check",)],
-    # interfaces
+    # ring 3: interfaces
     "programs": [
         ("_models",),
         ("torch", "dask", "jax", "numba", "polars", "sklearn", "plot", "testing"),

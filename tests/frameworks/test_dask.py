@@ -24,7 +24,7 @@ pfd = optional("posenc_fast.dask")
 DTYPES = [np.float64, np.float32, np.float16]
 LINE = pf.sinusoidal(10)
 IMAGE = pf.join([pf.sinusoidal(6), pf.sinusoidal(5, base=100.0, layout="concatenated")])
-# columns of both axes next to columns of one axis
+# an encoding with columns of both axes next to columns of one axis
 DENSE = pf.join([pf.fourier_features([[1.0, 2.0], [-0.5, 0.125]]), LINE], axes=[(0, 1), 1])
 
 
@@ -235,7 +235,7 @@ def test_grid_has_the_bits_of_one_call(encoding, indexing, dtype):
             lazy = pfd.grid(axes, encoding, indexing=indexing, dtype=dtype, chunks=chunks)
             assert lazy.numblocks[-1] == 1
             computed(lazy, whole)
-    # among this many values, table and encode round a few float64 values differently
+    # table and encode round a few of so many float64 values differently
     wide = pf.join([pf.sinusoidal(64), pf.sinusoidal(64)])
     computed(pfd.grid([2, 1000], wide, dtype=dtype, chunks=(1, 300)), pf.grid([2, 1000], wide, dtype=dtype))
 
@@ -330,7 +330,7 @@ def peak(call):
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_files_larger_than_memory(kind, tmp_path):
     encoding, file = pf.sinusoidal(64), tmp_path / f"table.{kind}"
-    # 32 MiB in chunks of 1 MiB
+    # rows of 32 MiB in chunks of 1 MiB
     rows, expected = pfd.table(encoding, 2**17, start=10**12, chunks=2**12), encoding.table(2**17, start=10**12)
     with dask.config.set(scheduler="threads", num_workers=2):
         if kind == "npy":

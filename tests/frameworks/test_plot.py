@@ -25,7 +25,8 @@ OF_ONE_AXIS = [drawing for drawing in DRAWINGS if drawing not in ("frequencies",
 LINE = pf.sinusoidal(12, base=100.0)
 ROTARY = pf.Rotary(12, base=100.0)
 PLANE = pf.join([LINE, LINE])
-# what a function draws in tests of all functions, and the name of a preset
+# keys: functions. Values: in SUBJECTS, what the function draws in tests of all functions; in PRESETS, the name of a
+# preset that it draws.
 SUBJECTS = {"frequencies": ROTARY, "rotary": ROTARY, "grid": PLANE}
 PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 
@@ -261,7 +262,7 @@ def test_wavelengths():
     ax = plot.wavelengths(LINE, ax=new_axes())
     assert (ax.get_title(), ax.get_legend()) == ("sinusoidal(12, base=100.0)", None)
     plot.wavelengths("whisper", d_model=8, ax=ax)
-    # one title cannot name both
+    # the title is removed, because it cannot name both curves
     assert ax.get_title() == ""
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
 
@@ -650,7 +651,7 @@ TIMES = "2026-01-01 2026-01-01T12:30 2026-01-02T00:00+01:00"
 ], ids=str)  # fmt: skip
 def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
     seen = {}
-    # functions with the options that the table names
+    # keys: names of functions. Values: functions with the options that the table lists.
     functions = {
         "heatmap": lambda what, length=1, *, start=0, positions=None, title=None, cmap=None, d_model=1, ax=None: (
             locals()

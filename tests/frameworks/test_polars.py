@@ -81,7 +81,7 @@ def test_settings_are_those_of_sinusoidal():
 
 # ---- cycles -----------------------------------------------------------------------------------------------------
 
-# zones with summer time, with a shift of half an hour, and with a skipped date
+# zones that change by an hour, that change by half an hour, and that skipped a date
 ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]
 
 

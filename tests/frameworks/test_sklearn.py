@@ -79,7 +79,7 @@ def test_every_column_is_encoded_from_its_own_type(dtype):
         for (name, values), rows in zip(columns.items(), np.split(got, len(columns), axis=1), strict=True):
             expected = encoding.encode(values, dtype=dtype)
             np.testing.assert_array_equal(rows, expected, err_msg=name)
-            # arrays without names
+            # repeat the test with arrays, which have no column names
             reversed_too = encoder.fit_transform(np.stack([values, values[::-1]], axis=1))
             np.testing.assert_array_equal(reversed_too, np.hstack([expected, expected[::-1]]), err_msg=name)
     options = {"base": 100.0, "freq_shift": 1.0, "first": 0.5, "layout": "concatenated"}
@@ -137,7 +137,7 @@ def test_periods(layout):
         for function in ("sin", "cos"):
             column = list(encoder.get_feature_names_out()).index(f"t_{period}_{function}")
             expected = getattr(np, function)(2 * np.pi * (seconds % period) / period)
-            # about 2e9 seconds, rounded to float64
+            # the tolerance covers positions of about 2e9 seconds, rounded to float64
             np.testing.assert_allclose(got[:, column], expected, rtol=0, atol=1e-10)
 
 

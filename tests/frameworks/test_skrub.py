@@ -40,7 +40,7 @@ def test_table_vectorizer(table):
     assert list(got.columns) == [*NAMES, "price", "kind_b"]
     expected = ENCODER.fit_transform(pd.DataFrame({"time": HOURS}))
     np.testing.assert_array_equal(np.asarray(got[NAMES]), expected)
-    # rows that fit has not seen
+    # transform rows that fit has not seen
     np.testing.assert_array_equal(np.asarray(vectorizer.transform(table[100:200])[NAMES]), expected[100:200])
 
 

@@ -70,7 +70,7 @@ def test_an_index_becomes_columns(index):
 
 def test_steps_of_an_index_in_an_adaptor():
     adaptor = TabularToSeriesAdaptor(PositionalEncoder(periods=[24, 24 * 7]))
-    # a week that begins on Monday
+    # measure time since a Monday, so that weeks begin on Monday
     got = (TimeSince(["1969-12-29"], freq="h") * adaptor).fit_transform(PRICES)
     assert got.index.equals(HOURS)
     np.testing.assert_array_equal(got, clock(PRICES))

@@ -48,14 +48,14 @@ def rotate(x, **options):
     return pt.rotate(ROTARY, x, **options)
 
 
-# functions of x (2, 3, 8)
+# modules that `CALLS` uses; x has the shape (2, 3, 8)
 ADDING = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", encoding="whisper")
 LENGTH_FIRST = pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, precision="float32")
 IMAGES = pt.SinusoidalEncoding(8, 0.0, encoding=IMAGE)
 TURNING = pt.RotaryEncoding(ROTARY)
 TOKENS_FIRST = pt.RotaryEncoding(pf.Rotary(8), seq_axis=0)
 
-# functions of x (2, 3, 8)
+# keys: names. Values: functions of x of shape (2, 3, 8).
 CALLS = {
     "table": table,
     "table-start-step": lambda x: table(x, start=0.25, step=-0.5),
@@ -244,7 +244,7 @@ def test_fake_tensors(name, rng):
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         results = [CALLS[name](mode.from_tensor(x))]
     if name in ("encode", "add_to", "rotate"):
-        # outside of the mode
+        # call again outside of the mode
         results.append(CALLS[name](FakeTensorMode().from_tensor(x)))
     for fake in results:
         pairs = zip(fake, expected, strict=True) if isinstance(expected, tuple) else [(fake, expected)]

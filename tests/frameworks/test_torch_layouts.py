@@ -30,9 +30,11 @@ def parts():
     return [torch.ones(4, 4), torch.ones(3, 4)]
 
 
-# tensors (4, 4) that NumPy cannot read as dense arrays, and their error messages
+# error messages of `KINDS`
 DENSE = r"must be dense: give {}\.to_dense\(\)"
 NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)"
+# keys: kinds of tensors that NumPy cannot read as dense arrays. Values: (function that returns a tensor (4, 4), error
+# message).
 KINDS = {
     "sparse": (lambda: torch.eye(4).to_sparse(), r"torch\.sparse_coo, but " + DENSE),
     "csr": (lambda: torch.eye(4).to_sparse_csr(), r"torch\.sparse_csr, but " + DENSE),
@@ -40,7 +42,8 @@ KINDS = {
     "nested": (lambda: torch.nested.nested_tensor(parts()), NESTED),
     "jagged": (lambda: torch.nested.nested_tensor(parts(), layout=torch.jagged), NESTED),
 }
-# unsupported dtypes; modules have another error, which names the four supported dtypes
+# keys: names of unsupported dtypes. Values: (function that returns a tensor, error message). The error of modules
+# differs, and names the four supported dtypes.
 DTYPES = {
     "float8": (lambda: torch.eye(4).to(torch.float8_e4m3fn), r"float8_e4m3fn, which NumPy lacks: give {}\.float\(\)"),
     "quantized": (

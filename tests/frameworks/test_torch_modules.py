@@ -33,7 +33,7 @@ def test_images(shape, inplace, rng):
     module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=2.0, inplace=inplace)
     x = random(rng, *shape)
     expected = (2 * x.double() + torch.from_numpy(pf.grid([3, 5], IMAGE, dtype=np.float64))).float()
-    # channels first
+    # store images of this shape with channels first in memory
     if inplace and len(shape) == 4:
         channels = x.permute(0, 3, 1, 2).contiguous()
         module(channels.permute(0, 2, 3, 1))

@@ -75,7 +75,7 @@ def test_any_axes_before_the_tokens(shape, rng):
     ids = torch.from_numpy(rng.integers(0, 50, shape[:-2]))
     expected = plain(x, cos, sin, ids)
     torch.testing.assert_close(pt.rotary_embedding(x, cos, sin, ids), expected, rtol=0, atol=1e-14)
-    # separate tables for each sequence
+    # pass separate tables for each sequence
     torch.testing.assert_close(pt.rotary_embedding(x, cos[ids], sin[ids]), expected, rtol=0, atol=1e-14)
 
 

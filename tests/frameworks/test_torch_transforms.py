@@ -239,7 +239,7 @@ def by_rows(x, positions):
     return pt.rotary_embedding(x[:, :, None], *tables(ROTARIES["half"], 20), positions)[:, :, 0]
 
 
-# functions of x and positions, and the number of axes
+# keys: names of cases. Values: (function of x and positions, shape of one position).
 OF_POSITIONS = {
     "sum": (lambda x, p: pt.add_to(ENCODING, x, positions=p), ()),
     "sum-image": (lambda x, p: pt.add_to(IMAGE, x, positions=p), (2,)),

@@ -204,7 +204,7 @@ OTHER_BASE = torch.from_numpy(pf.Rotary(64, base=500000.0).frequencies)
     # a rotary module is compared with its own config, not with frequencies of other models
     (None, 2048, lambda module: module.inv_freq.copy_(OTHER_BASE), {"base"}, {"base"}, "500000"),
     (None, 2048, lambda module: module.inv_freq.neg_(), {"layout"}, {"layout"}, ""),
-    # frequencies that were never written
+    # NaN stands for frequencies that were never written
     (None, 2048, lambda module: module.inv_freq.fill_(np.nan), {"values"}, None, ""),
     (None, 2048, lambda module: module.inv_freq.fill_(np.inf), {"values"}, None, ""),
     (None, 2048, lambda module: module.inv_freq.fill_(0.0), {"values"}, None, ""),
@@ -386,14 +386,14 @@ def test_unknown_values():
         report = ours.check(llama()[0])
     assert verdicts(report) == {"unknown"}
     assert all("meta" in finding.says for finding in report.findings)
-    # a module without a config
+    # check a module without a config
     _, module = llama()
     del module.config
     module.rope_type = "default"
     report = module_report(module)
     assert report.ok
     assert [finding.verdict for finding in computed(report)] == ["unknown"]
-    # learned positions
+    # check a module with learned positions
     report = module_report(torch.nn.Embedding(512, 64), "position_embeddings")
     assert [finding.verdict for finding in report.findings] == ["unknown"]
     assert report.ok
@@ -413,7 +413,7 @@ class SolarOpen(torch.nn.Module):
 def test_arguments():
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
         ours.check("model")
-    # the name only looks like rotary
+    # this class name contains letters of a rotary class, but is none
     assert not running.is_rotary(SolarOpen())
 
 

@@ -149,7 +149,7 @@ def test_frequencies_of_no_schedule():
 def test_an_unusual_base():
     found = pf.identify(pf.sinusoidal(64, base=1234.5).table(200))
     assert (found.base, found.freq_shift) == (1234.5, 0.0)
-    # presets with the base as an option
+    # presets that have the base as an option are listed
     assert "annotated_transformer" in found.presets
     assert "xlm" not in found.presets
 
@@ -172,7 +172,7 @@ def test_grids_of_an_unusual_width():
     assert (found.presets[0], found.axes) == ("mae", (14, 14))
 
 
-# key of a recorded output, preset, first position
+# each line: key of a recorded output, preset, first position
 OUTPUTS = """
 g011 xlm 0, g014 annotated_transformer 0, g021 evans_unpaired 0, g022 evans_unpaired 0, g040 marian 0, g041 marian 0,
 g052 fairseq 0, g053 fairseq 0, g070 musicgen 0, g071 musicgen 0, g093 whisper 0, g099 x_transformers 0, g102 fairseq 2,
@@ -263,7 +263,7 @@ GRIDS = {
 def test_grids(name, axes, build, dtype):
     table = pf.grid(axes, build(), dtype=np.float64).astype(dtype)
     rows = table.reshape(-1, table.shape[-1])
-    # with the shape of the grid, as rows, as a buffer, and after two class tokens
+    # pass the table in the shape of the grid, as rows, as a buffer, and after two class tokens
     for given, zeros in ((table, 0), (rows, 0), (rows[None], 0), (np.pad(rows, ((2, 0), (0, 0))), 2)):
         found = pf.identify(given)
         assert name.removesuffix("-wide") in found.presets

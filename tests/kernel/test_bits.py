@@ -105,7 +105,7 @@ def test_the_calls_have_as_many_values_as_promised():
 
 
 def test_fma_is_rounded_once(rng):
-    # products that cancel against the third number except for the last places, and others
+    # every third c cancels the product a * b except for its last places
     a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
     c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
     # products of 54 bits, in the middle of two doubles: a far smaller number decides the rounding

@@ -26,7 +26,7 @@ ENCODINGS = {
     "phases": pf.Encoding([1.0, 0.25, 3.0], [0.1, 0.7, 0.25], [2.0, -1.0, 0.0]),
     "wide": pf.sinusoidal(770),
     "float32 products": pf.fourier_features(pf.float32_frequencies(pf.geometric(8))),
-    # a frequency that is so small, compared with another, that products may underflow
+    # one frequency is so much smaller than the other that products may underflow
     "far apart": pf.fourier_features([1.0, 1e-200]),
 }
 by_encoding = pytest.mark.parametrize("encoding", list(ENCODINGS.values()), ids=list(ENCODINGS))

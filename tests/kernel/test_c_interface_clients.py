@@ -26,7 +26,7 @@ pytestmark = [
 SOURCE = Path(__file__).parents[1] / "c_client.c"
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow", "-Wstrict-prototypes"]
 LIMITED = ["-DPy_LIMITED_API=0x030B0000"]
-# in both languages: with the full API of the interpreter, and with the limited API
+# C and C++ clients, each with the full API of the interpreter and with the limited API
 CLIENTS = {
     "C99": ["cc", "-std=c99", *WARNINGS],
     "C99, limited API": ["cc", "-std=c99", *WARNINGS, *LIMITED],
@@ -43,7 +43,7 @@ def compiled(folder, command):
     if "-DPy_LIMITED_API=0x030B0000" in command and sysconfig.get_config_var("Py_GIL_DISABLED"):
         pytest.skip("no limited API without the GIL")
     target = folder / f"c_client{sysconfig.get_config_var('EXT_SUFFIX')}"
-    # no warnings from Python's own headers
+    # -isystem suppresses warnings from Python's own headers
     paths = [f"-I{pf.get_include()}", "-isystem", str(headers)]
     link = ["-undefined", "dynamic_lookup"] if sysconfig.get_platform().startswith("macosx") else []
     done = subprocess.run(

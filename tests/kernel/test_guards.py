@@ -70,7 +70,7 @@ def test_right_arguments_pass(engine):
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(100, start=-5, step=3, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
-            # compiled calls, after plans and lattices exist
+            # call again: plans and lattices exist now, so these calls are compiled ones
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(3, start=0.5, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)

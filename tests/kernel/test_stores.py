@@ -48,7 +48,7 @@ def test_no_stores_past_an_unknown_cache():
 def test_new_memory_goes_through_the_cache():
     out = written(1 << 15, 256)
     assert "cleared" in answer(out, given=False)
-    # for an array of the caller, ask the system
+    # for memory of the caller, the kernel must ask the system whether it is untouched
     with mmap.mmap(-1, 32 * MIB) as area:
         never = np.frombuffer(area, np.float32).reshape(-1, 256)
         assert "cleared" in answer(never)
@@ -254,7 +254,7 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
 # ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------
 
 
-# entries of the loops; compilers may split them into parts
+# matches symbols of functions that contain the loops; compilers may split them into parts
 ENTRY = re.compile(r"_(table|rows_in_any_order|encode|merge)(\.[\w.]+)?$")
 
 
@@ -300,14 +300,14 @@ def listing():
 
 def test_stores_past_the_cache_are_fenced(listing):
     past, unfenced = open_ends(listing)
-    # at every level: tables, sums, rows of any positions, and grids
+    # every level has functions with such stores, for tables, sums, rows of any positions and grids
     assert len(past) >= 2 * len(pf.isa_levels())
     assert not unfenced
 
 
 def test_a_missing_fence_is_found(listing):
     assert open_ends(re.sub(r"\tsfence.*", "\tnop", listing))[1]
-    # and a fault in one function at one level
+    # a fault in only one function at one level must be found as well
     functions = re.findall(r"^[0-9a-f]+ <.*>:\n(?:.+\n)*", listing, re.MULTILINE)
     function = next(function for function in functions if "\tsfence" in function)
     found = open_ends(listing.replace(function, re.sub(r"\tsfence.*", "\tnop", function)))[1]

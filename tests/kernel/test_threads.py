@@ -553,7 +553,7 @@ def test_every_allocation_of_the_kernel_may_fail():
         else:
             testcapi.remove_mem_hooks()
             succeeded += 1
-    # objects, views of buffers and tuples of arguments
+    # allocations fail in more than 30 places: objects, views of buffers and tuples of arguments
     assert failed > 30
     use()
     np.testing.assert_array_equal(out, encoding.table(70, dtype=np.float64))

@@ -10,7 +10,7 @@ import pytest
 import posenc_fast as pf
 
 FREQUENCIES = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
-# positions whose float32 products are far from the exact ones
+# a position at which float32 products of position and frequency are far from the exact products
 FAR = 123457
 
 

@@ -104,7 +104,8 @@ def test_formulas_are_numbers(latex, value):
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# calls of presets that need more than 24 columns and defaults; each formula belongs to one call
+# keys: presets for which 24 columns and defaults are not enough. Values: arguments of calls. Each formula of the preset
+# belongs to one call.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
@@ -141,7 +142,8 @@ CALLS = {
     "tensor2tensor_nd": [{"channels": 24}],
     "timm_fourier": [{}, {"linear_bands": True}, {"in_pixels": False}],
 }
-# letters and words in formulas that are not arguments, computed from the arguments
+# keys: presets. Values: functions of the arguments, which return values for letters and words in formulas that are not
+# arguments.
 LETTERS = {
     "cosmos": lambda a: {"D": [44, 42]},
     "dab_detr": lambda a: {"temperature": [a["temperature_height"], a["temperature_width"]]},
@@ -207,7 +209,7 @@ def read(name, arguments):
         elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
             formulas.append(latex)
         elif not equals and last is not None:
-            # formulas of other axes, or for an option
+            # the formula belongs to another axis, or to an option
             names[last].append(number(latex, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]
@@ -266,7 +268,7 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
                     return True
             return False
 
-        # frequencies of each formula of the preset
+        # compare the frequencies with each formula of the preset
         axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
         # pairs of one list may read different axes; components of vectors differ from their frequencies
         assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"

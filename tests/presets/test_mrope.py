@@ -16,7 +16,7 @@ from posenc_fast.presets._multimodal import FAMILIES, REFUSED
 from support.optional import optional
 
 IMAGE, VIDEO, AUDIO = 151655, 151656, 151646
-# "a photo <image> of a cat", of 2 by 3 tokens
+# token ids of "a photo <image> of a cat", with an image of 2 by 3 tokens
 PHOTO = np.array([5, 6, 151652, *[IMAGE] * 6, 151653, 7, 8])
 TIMED = {"model_type": "qwen2_5_vl", "vision_config": {"tokens_per_second": 2}}
 CLIP = np.array([1, *[VIDEO] * 3, 2])
@@ -92,7 +92,7 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
         one, delta = positions.mrope(row, "qwen2_vl", image_grid_thw=None if b == 2 else sizes)
         np.testing.assert_array_equal(where[:, b], one)
         assert deltas[b] == delta
-    # (0, 0, 0) to (0, 1, 2), then 3, 4, ..
+    # the image ends at (0, 1, 2), and text continues with 3, 4, ..
     assert where[:, 3, 5].tolist() == [0, 1, 2]
     assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
 
@@ -131,7 +131,7 @@ def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
 )
 def test_frames_lie_at_their_times(timing):
     where, _ = positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], **timing)
-    # 1.6 and 3.2 rounded down
+    # the times 1.6 and 3.2 are rounded down to 1 and 3, one after the text
     assert where[0].tolist() == [0, 1, 2, 4, 2]
     assert where[1:].tolist() == [[0, 1, 1, 1, 2]] * 2
 
@@ -145,7 +145,7 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
     config = {"model_type": model, "thinker_config": {"position_id_per_seconds": 4}}
     ids = [1, 151652, 151647, VIDEO, AUDIO, AUDIO, VIDEO, AUDIO, 151648, 151653, 1]
     where, deltas = positions.mrope(ids, config, video_grid_thw=[[2, 2, 2]], second_per_grid=0.5)
-    # two marks share a position in the first model, but not in the second
+    # two marks share a position in Qwen2.5-Omni (same=0), but not in Qwen3-Omni (same=1)
     begin = 2 + same
     end = begin + 3
     expected = [0, 1, 1 + same, begin, begin, begin + 1, begin + 2, begin + 2, end, end + same, end + same + 1]
@@ -178,7 +178,7 @@ def test_out_is_the_result():
     where, _ = photos(out=out)
     assert where is out
     np.testing.assert_array_equal(out, photos()[0])
-    # a slice of a larger buffer
+    # out is a slice of a larger buffer
     buffer = np.full((3, 20), -1)
     photos(out=buffer[:, :12])
     np.testing.assert_array_equal(buffer[:, :12], out)

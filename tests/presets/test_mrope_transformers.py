@@ -22,12 +22,12 @@ from support.seeds import SEED
 torch = optional("torch")
 optional("transformers")
 
-# not in transformers: Keye's programs came with its weights
+# models that are not in transformers: Keye's programs came with its weights
 ELSEWHERE = {"keye", "keye_vl1_5"}
 OMNI = {"qwen2_5_omni": "Qwen2_5Omni", "qwen3_omni_moe": "Qwen3OmniMoe"}
 MODELS = sorted(set(FAMILIES) - ELSEWHERE)
 METHODS = ("get_rope_index", "get_vision_position_ids", "get_llm_pos_ids_for_vision", "get_chunked_index")
-# ids of text, marks and padding, which are no model's image, video or audio
+# ids of text, marks and padding; no model uses them for images, videos or audio
 TEXT, OPEN, CLOSE, SOUND_OPENS, SOUND_CLOSES, PADDING = 7, 1001, 1002, 1003, 1004, 1005
 
 
@@ -39,7 +39,7 @@ def source(model):
     module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
     config = CONFIG_MAPPING[f"{model}_thinker" if model in OMNI else model]()
     name = f"{OMNI.get(model)}PreTrainedModelForConditionalGeneration"
-    # the class that defines the function, not one that calls another's
+    # take the class that defines the function, not a class that calls the function of another class
     cls = next(
         value
         for value in vars(module).values()
@@ -74,7 +74,7 @@ def audio_features(model, tokens):
     if model == "qwen2_5_omni":
         return 4 * tokens
     whole, rest = divmod(tokens, 13)
-    # the first length that leaves so many
+    # return the smallest length that becomes this number of tokens
     return 100 * whole + (8 * rest - 7 if rest else 0)
 
 
@@ -114,7 +114,7 @@ def layout(rng, model):
     for _ in range(rng.integers(1, 4)):
         ids = text()
         for _ in range(rng.integers(0, 6)):
-            # an omni model that is told of sound expects it in every video
+            # an omni model either has sound in every video or in none
             kind = rng.choice(["image", "video", "audio"] if model in OMNI else ["image", "video"])
             if kind == "image":
                 images.append(grid(rng))
@@ -127,7 +127,7 @@ def layout(rng, model):
                 frames = int(rng.integers(1, 6)) * family.frame_merge
                 size = grid(rng, frames)
                 videos.append(size)
-                # as processors make them: two frames of so many a second
+                # like the processors: a frame of the grid lasts for two frames of the video, whose rate is drawn
                 seconds.append(2 / float(rng.choice([0.7, 1, 2, 3, 4, 24, 29.97])))
                 count = tokens_of((1, *size[1:]))
                 if family.frames_apart:
@@ -233,7 +233,7 @@ def test_every_model_that_counts_so_is_known():
         for file in folder.glob("*/mod*.py")
         if "def get_rope_index" in file.read_text(encoding="utf-8")
     }
-    # transformers 5.23 does not have it
+    # transformers 5.23 does not have this model
     newer = set() if (folder / "hy_v4_vl").is_dir() else {"hy_v4_vl"}
     assert counting | newer == set(MODELS) | set(REFUSED)
 

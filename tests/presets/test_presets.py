@@ -23,7 +23,7 @@ from support.processes import python
 # tests/rotary tests rotary presets
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
-# widths, with options
+# (preset, width, options)
 OPTIONS = [
     ("annotated_transformer", 8, {"base": 500.0}),
     ("aurora", 8, {"lower": 1 / 60, "upper": 504.0}),
@@ -215,7 +215,7 @@ def test_numbers_of_axes_are_those_of_the_facts():
         parameters = inspect.signature(build).parameters
         if said in parameters:
             said = str(arguments.get(said, parameters[said].default))
-        # an array of the caller determines the number
+        # "any number" means that an array of the caller determines the number of axes
         assert said == "any number" or str(build(**arguments).ndim) in said.split(" or "), name
 
 

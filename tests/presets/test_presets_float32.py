@@ -17,18 +17,19 @@ from posenc_fast.presets._registry import FACTS
 
 HALF, BASE = 64, 10000.0
 # fmt: off
-# numbers of frequencies, of 64, that differ by one unit: torch's exp and pow are not always correctly rounded
+# keys: recipes. Values: numbers of frequencies, out of 64, that differ from torch's by one unit, because torch does not
+# always round exp and pow correctly.
 DIFFERENT = {
     "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
 }
-# key in the file: numbers of columns, of 128, that such a frequency changes
+# keys: keys in the file. Values: numbers of columns, out of 128, that such a frequency changes.
 MOVED = {
     "diffusers_timesteps shift=0": 4, "diffusers_timesteps shift=0.5": 2, "diffusers_timesteps shift=1": 0,
     "espnet_scaled": 2, "fairseq": 0, "musicgen": 0, "tatp22": 0, "transformer_xl": 0, "transformer_xl at 1000000": 0,
     "whisper": 0,
 }
 # fmt: on
-# other names of the same operations
+# keys: recipes. Values: presets that use the recipe.
 SAME_RECIPE = {
     "exp_of_even": ("annotated_transformer", "conformer_relative", "nemo_fixed", "wzlxjtu"),
     "exp_of_index": ("ctranslate2", "ddpm", "denoising_diffusion_pytorch", "tensor2tensor", "tensor2tensor_nd"),
@@ -60,7 +61,8 @@ def single(value):
     return mpmath.mpf(float(np.float32(value)))
 
 
-# the expressions of the sources, each operation rounded once to float32: (index, base, denominator) -> frequency
+# keys: recipes. Values: expressions of the sources, as functions of index, base and denominator, which return a
+# frequency. Each operation is rounded once to float32.
 EXPRESSIONS = {
     "exp_of_index": lambda i, b, d: mpmath.exp(single(i * single(-(math.log(b) / d)))),
     "exp_of_even": lambda i, b, d: mpmath.exp(single(2 * i * single(-(math.log(b) / (2 * d))))),
@@ -100,7 +102,7 @@ def test_tables_of_float32_sources(key, arrays):
     start = 1000000 if shift or key.endswith("1000000") else 4096
     got = encoding.table(8, start=start, precision="float32")
     off = np.abs(got - arrays[key]).max(axis=0)
-    # half a unit for each of the two sines
+    # the limit allows half a unit for each of the two sines
     assert np.count_nonzero(off > 1.2e-7) == MOVED[key]
     exact = presets.get(name)(128, **more).table(8, start=start)
     assert np.abs(exact - arrays[key]).max() > 1e-4

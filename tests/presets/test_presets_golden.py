@@ -37,7 +37,7 @@ def divided(by):
     return lambda positions: positions / by
 
 
-# preset and width: keys of its outputs
+# each line: preset and width, then keys of its recorded outputs
 PLAIN = """
 tensor2tensor 16: g000 g008 g013 g100 g116 g124
 tensor2tensor 17: g001 g101 g117 g125
@@ -81,7 +81,7 @@ keras_blog 64: g297
 enformer_cosine 16: g323
 """
 PLAIN_ROWS = [(*row.partition(":")[0].split(), row.partition(":")[2]) for row in PLAIN.strip().splitlines()]
-# key: preset, its arguments, and a function of the recorded positions
+# keys: keys of recorded outputs. Values: (preset, its arguments, function of the recorded positions).
 PARAMETRISED = {
     **{key: (presets.get(name), int(d)) for name, d, keys in PLAIN_ROWS for key in keys.split()},
     "g099": (presets.sockeye, 16, {"scale_down_positions": True}),
@@ -215,7 +215,7 @@ def loftr():
     return presets.loftr(16).encode(cells(4, 6) + 1).T.reshape(16, 4, 6)
 
 
-# an image of 3 by 5 cells, and the same padded by a row and a column
+# masks of an image of 3 by 5 cells, and of the same image padded by a row and a column
 WHOLE = np.ones((1, 3, 5), bool)
 PADDED = np.pad(WHOLE, ((0, 0), (0, 1), (0, 1)))
 # angles are up to 8 pi, and up to 6 in float64; diffusers' positions in g182 are rounded to float32
@@ -270,7 +270,7 @@ FREQUENCIES = "frequencies, or a factor, of a scaled rotary embedding: no encodi
 ROTATED = "vectors rotated by a rotary embedding"
 ROTARY = "the table of a rotary embedding whose frequencies are scaled or spread over axes: no family of encodings"
 UNKNOWN = "the random input is not recorded"
-# recorded outputs without a preset, with the reason
+# keys: keys of recorded outputs without a preset. Values: reasons.
 BEYOND = {
     **dict.fromkeys(("g165", "g217", "g221", "g224", "g228"), UNKNOWN),
     **dict.fromkeys((*(f"g{key}" for key in range(247, 269)), "g270", "g273", "g308"), FREQUENCIES),

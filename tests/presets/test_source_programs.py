@@ -273,7 +273,7 @@ def torchspatial(monkeypatch, places):
 
     def rows(name, **settings):
         theirs = getattr(module, f"{name}SpatialRelationPositionEncoder")(device="cpu", **settings)
-        # copy: some encoders write into their input
+        # pass a copy, because some encoders write into their input
         return theirs, theirs(places.copy()[:, np.newaxis])[:, 0]
 
     return rows
@@ -289,7 +289,7 @@ def recipes(tmp_path_factory):
 
 
 SCALES = {"max_radius": 360.0, "min_radius": 0.01}
-# angles in radians, of float64
+# tolerance for angles in radians that are computed in float64
 FINE = 360 / SCALES["min_radius"] * 2.0**-28
 
 

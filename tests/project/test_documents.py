@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
-# a number of bytes, which another version of a package may write
+# matches a number of bytes in an output, which depends on the versions of packages
 BYTES = re.compile(r"\b\d+(?= bytes\b)")
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.md"))}
@@ -40,14 +40,14 @@ PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and pag
 # pages on which each block prints a result
 SHOWN = [page for page in PAGES if page.startswith(("coming-from", "howto-", "port", "rotary-models", "why-sines"))]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
-# packages beyond NumPy that the examples may need
+# matches imports of packages beyond NumPy that the examples may need
 PACKAGES = re.compile(
     r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
     re.MULTILINE,
 )
-# distributions whose import name differs
+# keys: import names. Values: distributions of another name.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-# optional modules of the package, and what they import
+# keys: optional modules of the package. Values: the packages that they import.
 OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
 
 
@@ -196,7 +196,7 @@ def title(block):
 
 @pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
 def test_readme(block, maker, tmp_path, monkeypatch, capsys):
-    # each block works alone
+    # each block runs without the blocks before it
     names = run(block, tmp_path / "readme.py", monkeypatch)
     (printed,) = maker["outputs"](f"{capsys.readouterr().out}{maker['END']}\n")
     (shown,) = (output for _, _, code, output in maker["BLOCK"].findall(README) if code == block)

@@ -57,7 +57,7 @@ def test_links_show_the_first_paragraph_and_a_picture(address, monkeypatch):
     assert tags["description"] == tags["og:description"] == "Rows of &quot;any&quot; positions."
     assert tags["og:title"] == "Rows - posenc_fast"
     assert tags.get("og:image") == (f"{address}_static/front-errors.png" if address else None)
-    # for pages without text, such as the index of names
+    # the arguments are those of a page without text, such as the index of names
     conf.describe(app, "genindex", "genindex.html", context, None)
     assert conf.SUMMARY in context["metatags"]
     assert (DOCS / conf.html_favicon).exists()

@@ -67,7 +67,7 @@ def test_a_plain_import_is_short():
     brought = set(result.stdout.split())
     assert "posenc_fast._core.encoding.value" in brought, result.stderr
     assert sorted(brought & set(LATE)) == []
-    # the NumPy engine, in addition to the kernel
+    # the NumPy engine must not be imported in addition to the kernel
     assert "posenc_fast._core.engine.python" not in brought
     own = {"_cli", "_models", "_selfcheck", "dask", "plot", "presets", "reference", "sklearn", "torch"}
     assert sorted(own & {name.split(".")[1] for name in brought if name.startswith("posenc_fast.")}) == []

@@ -189,7 +189,7 @@ def test_batched_positions(layout, dtype, rng):
     positions = rng.integers(-5, 10**6, (3, 7))
     got = rotary.apply(x, positions=positions)
     for b in range(3):
-        # packed, left-padded or speculative: each sequence equals a separate call
+        # in packed, left-padded or speculative batches, each sequence equals a separate call
         np.testing.assert_array_equal(got[b], rotary.apply(x[b], positions=positions[b]))
     swapped = np.ascontiguousarray(x.swapaxes(1, 2))
     np.testing.assert_array_equal(rotary.apply(swapped, positions=positions, seq_axis=1).swapaxes(1, 2), got)
@@ -244,7 +244,7 @@ def test_a_token_is_rotated_as_in_its_prompt(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("workers", [2, -1])
 def test_workers_give_the_same(workers, rng):
-    # 16 MiB, the smallest size for threads
+    # x has 16 MiB, the smallest size for which threads are used
     rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 4200, 128)).astype(np.float32)
     np.testing.assert_array_equal(rotary.apply(x, workers=workers), rotary.apply(x))
 

@@ -148,8 +148,8 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
-    # if a large row is treated as usual, one result in 40000 is wrong. More rows than one pass; heads first or tokens
-    # first
+    # If a large row were rotated like the others, one result in 40000 would be wrong. x has more rows than one pass
+    # rotates. Its axes are (batch, heads, tokens) or (batch, tokens, heads).
     x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
     least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
     rows = rng.integers(300, size=200)
@@ -169,7 +169,7 @@ def test_large_rows_among_others(head_dim, dtype, rng):
 
 @pytest.mark.parametrize("n", [1, 33], ids=["alone", "behind-usual-pairs"])
 def test_largest_subnormals_near_ties(n):
-    # their products are subnormal in float32, which matters only within 2^-16 of a rounding midpoint
+    # products of these values are subnormal in float32, which matters only within 2^-16 of a rounding midpoint
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
     for a in (0x007F, 0x0080, 0x0081):

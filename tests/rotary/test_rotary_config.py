@@ -74,8 +74,8 @@ V4 = {
 }
 ERNIE = {"model_type": "ernie4_5_vl_moe_text", "head_dim": 128, "rope_theta": 5e5}
 
-# config, options, pairs, the first four frequencies and the last two, attention factor, layout: as the classes of
-# transformers 5.23 compute them in float32
+# (config, options, number of pairs, the first four frequencies and the last two, attention factor, layout). The classes
+# of transformers 5.23 compute these numbers in float32.
 PUBLISHED = {
     "llama3": ({**LLAMA, "rope_theta": 5e5, "rope_scaling": LLAMA3}, {},
         64, [1, 0.814617217, 0.663601279, 0.540580988, 3.7673226e-07, 3.06892588e-07], 1, "half"),
@@ -208,7 +208,7 @@ def wide(model):
     yield config | more, {"layer": 1}, 256
 
 
-# config, options, the Rotary, or the width of its heads
+# (config, options, the expected Rotary or the width of its heads)
 READ = [
     *[
         ({"model_type": model, "head_dim": 8, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}, {}, TURN(8, layout="interleaved"))
@@ -244,13 +244,13 @@ READ = [
     ({"model_type": "jetmoe", "kv_channels": 128, **SIZES}, {}, TURN(128)),
     ({"model_type": "zamba2", "attention_head_dim": 160, "use_mem_rope": True, **SIZES}, {}, TURN(160)),
     ({**CLVP, "use_rotary_embedding": True}, {}, TURN(64, rotary_dim=32)),
-    # towers
+    # configs of vision towers
     ({"model_type": "qwen2_vl_vision", "embed_dim": 1280, "hidden_size": 3584, "num_heads": 16}, {}, TURN(80, scaling=AXIAL, sections=[20, 20])),
     ({"model_type": "kimi_k25_vision", **TOWER}, {}, TURN(72, scaling=AXIAL, sections=[1, 0] * 18)),
     ({"model_type": "step3p5_vision", **TOWER}, {}, TURN(72, scaling=AXIAL, sections=COLUMNS)),
     ({"model_type": "llama4_vision_model", **TOWER}, {}, TURN(72, scaling=AXIAL, sections=COLUMNS, layout="interleaved")),
     ({"model_type": "minimax_m3_vl_vision", "head_dim": 80}, {}, TURN(80, rotary_dim=78, scaling=AXIAL, sections=[13, 13, 13])),
-    # models with code of their own
+    # configs of models whose code is not in transformers
     (CHATGLM, {}, TURN(128, rotary_dim=64, layout="interleaved")),
     ({**CHATGLM, "rope_ratio": 50}, {}, TURN(128, base=5e5, rotary_dim=64, layout="interleaved")),
     ({**CHATGLM, "original_rope": False}, {}, TURN(128, rotary_dim=64)),
@@ -260,7 +260,7 @@ READ = [
     ({**PHI3_SMALL, "rope_embedding_base": 1e6}, HALF, TURN(128, base=1e6)),
     (KIMI, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "kimi_k25", "text_config": KIMI}, {}, TURN(64, base=5e4, **LATENT)),
-    # kinds of layers
+    # configs with several kinds of layers
     *[(GEMMA3, {"layer": i}, WHOLE if i == 5 else LOCAL) for i in range(7)],
     (NESTED, FULL, WHOLE),
     (NESTED, SLIDING, LOCAL),
@@ -278,7 +278,7 @@ READ = [
     (GRANITE, {"layer": 2}, TURN(8, base=5e5)),
     (MOLMO, {"layer": 1}, TURN(128, base=1e6, scaling=LINEAR)),
     (MOLMO, {"layer": 0}, TURN(128, base=1e6)),
-    # scalings
+    # configs with scalings
     ({"model_type": "hunyuan_v1_moe", "head_dim": 128, "rope_scaling": HUNYUAN}, {}, TURN(128, scaling=ALPHA)),
     # as in the code of the model; layout is needed because the class of transformers rotates no pairs
     ({"head_dim": 128, "rope_scaling": XDROPE}, HALF, TURN(128, scaling=ALPHA, sections=[16, 16, 16, 16])),
@@ -319,7 +319,7 @@ READ = [
     # two names of a base with equal values, and two names of a width
     ({**LLAMA, "rope_theta": 1e6, "theta": 1e6}, {}, TURN(128, base=1e6)),
     ({"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}, {}, TURN(64)),
-    # unknown models
+    # configs of unknown models
     *[(NEW, {"layout": layout}, TURN(64, base=5e5, rotary_dim=32, layout=layout)) for layout in ("half", "interleaved", "interleaved_to_half")],
     (KINDS, {"layout": "half", "layer_type": "b"}, TURN(8, base=5.0)),
 ]  # fmt: skip
@@ -811,7 +811,7 @@ def test_deep_mappings():
 GARBAGE = [None, True, 0, -1, 3, 1e308, 1e-300, float("nan"), float("inf"), "yarn", "", [], [1, 2], {}, {"a": {}}, {1: 2}, b"x"]  # fmt: skip
 
 
-# words of errors: a part of the config, or an argument of Rotary
+# matches words of errors: a part of the config, or an argument of Rotary
 ERROR = re.compile(
     r"config|layer|scaling|rope_type|head_dim|rotary_dim|base|sections|frequencies|attention_factor|amplitudes"
 )

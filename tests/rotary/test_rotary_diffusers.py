@@ -155,7 +155,7 @@ def stable_audio(s: Source, p: Any) -> Any:
 
 
 def qwen_layers() -> Any:
-    # the last image is the condition, at frame -1
+    # the last image is the condition, and its frame is -1
     return np.concatenate([positions.qwen_image(H, W, TEXT), positions.qwen_image(H, W + 1) - np.array([1, 0, 0])])
 
 
@@ -173,10 +173,10 @@ SCALED = positions.grid(F, H, W) / np.array([1.0, 2.0, 3.16])
 H3_DECODER = pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0, first=2 * np.pi)] * 3, sections=[8, 8, 8])
 LTX2_DECODER = pf.Rotary(64, layout="interleaved", frequencies=[pf.geometric(n) for n in (8, 12, 12)])
 
-# file:class or file:function, with several if they are alike; Rotary; positions; function of the Source and positions that
-# returns the program
+# (names, Rotary, positions, function). names: file:class or file:function, or several of them if they are alike. The
+# function has the Source and the positions as arguments, and returns the program.
 CASES = [
-    # coordinates in, tables out
+    # classes that compute tables from coordinates
     ("flux:FluxPosEmbed longcat_image:LongCatImagePosEmbed ovis_image:OvisImagePosEmbed bria:BriaPosEmbed bria:BriaEmbedND bria_fibo:BriaFiboEmbedND",
      presets.flux(), positions.flux(H, W, TEXT), lambda s, p: s.real(s.build(theta=10000, axes_dim=[16, 56, 56])(s.ids(p)))),
     ("krea2:Krea2RotaryPosEmbed", presets.krea2(), positions.flux(H, W, TEXT), lambda s, p: s.real(s.build(1000, [32, 48, 48])(s.ids(p)))),
@@ -193,7 +193,7 @@ CASES = [
     ("ideogram4:Ideogram4MRoPE", presets.ideogram4(), np.concatenate([positions.mrope([TEXT]), 65536 + positions.grid(1, H, W)]),
      lambda s, p: s.first(s.build(256, 5000000, (24, 20, 20))(s.ids(p)[None]), half=True)),
     ("cosmos3:Cosmos3VLTextRotaryEmbedding", presets.cosmos3(), positions.mrope([TEXT, (F, H, W)], time_step=1.5), cosmos3),
-    # sizes in, tables out
+    # classes that compute tables from sizes
     ("qwenimage:QwenEmbedRope nucleusmoe_image:NucleusMoEEmbedRope", presets.qwen_image(), positions.qwen_image(H, W, TEXT, frames=F), qwen_image),
     ("qwenimage:QwenEmbedLayer3DRope", presets.qwen_image(), qwen_layers(), qwen_image),
     ("qwenimage21:QwenImage21Rope", presets.qwen_image(), qwen_21(), qwen_image_21),
@@ -221,7 +221,7 @@ CASES = [
     ("easyanimate:EasyAnimateRotaryPosEmbed", presets.cogvideox(), positions.cogvideox(F, H, W), lambda s, p: s.real(s.build(2, 64)(s.latents(F, 2 * H, 2 * W)))),
     ("kandinsky:Kandinsky5RoPE3D", presets.kandinsky5((16, 24, 24)), SCALED, kandinsky),
     ("kandinsky6:Kandinsky6RoPE3D kandinsky6_sr:Kandinsky6SRRoPE3D", presets.kandinsky5((32, 48, 48)), SCALED, kandinsky),
-    # one axis
+    # classes with one axis
     ("kandinsky:Kandinsky5RoPE1D kandinsky6:Kandinsky6RoPE1D", presets.roformer(64), np.arange(9), lambda s, p: s.matrices(s.build(64)(s.torch.arange(9)))),
     ("stable_audio3:StableAudio3RotaryEmbedding autoencoders.autoencoder_same:RotaryEmbedding", presets.stable_audio(64), np.arange(9),
      lambda s, p: s.own("_apply_rotary_partial", s.build(32)(9, s.cpu))),
@@ -229,7 +229,7 @@ CASES = [
     ("longcat_audio_dit:AudioDiTRotaryEmbedding", presets.llama(64, theta=1e5), np.arange(9),
      lambda s, p: s.own("_apply_rotary_emb", s.build(64)(s.torch.zeros(1, 9, 4)))),
     ("omnigen:OmniGenSuScaledRotaryEmbedding", pf.Rotary(96, scaling=OMNIGEN), np.arange(9), omnigen),
-    # functions
+    # functions instead of classes
     ("embeddings:get_3d_rotary_pos_embed", presets.cogvideox(), positions.cogvideox(F, H, W), lambda s, p: s.real(s.build(64, cropped(s, "cogvideo:cogvideox", 45, 30), (H, W), F))),
     ("embeddings:get_2d_rotary_pos_embed", presets.hunyuan_dit(), positions.cropped(H, W, base_rows=32, base_columns=32),
      lambda s, p: s.real(s.build(88, cropped(s, "hunyuandit", 32), (H, W), use_real=True, output_type="pt"))),

@@ -78,7 +78,7 @@ def theta_scale(dim, base, factor, original):
 
 
 FACTORS = [1.0 + 0.7 * i for i in range(32)]
-# rotary_dim, base, scaling, the formula, the attention factor
+# keys: names of cases. Values: (rotary_dim, base, scaling, formula of the frequencies, attention factor).
 CASES = {
     "linear": (64, 5e5, {"rope_type": "linear", "factor": 3.0}, lambda d, b: [v / 3 for v in plain(d, b)], lambda: 1),
     "dynamic": (64, 1e4, {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 2048, "seq_len": 7000}, lambda d, b: ntk(d, b, mpf(2) * 7000 / 2048 - 1), lambda: 1),

@@ -197,7 +197,7 @@ def test_gguf_round_trip(architecture, rotary):
 def test_gguf_by_factors(architecture, rotary, tmp_path):
     gguf = optional("gguf")
     metadata = rotary.gguf(architecture)
-    # a file from the writer of the package
+    # write a file with the writer of the package gguf
     writer = gguf.GGUFWriter(tmp_path / "model.gguf", architecture)
     for key, value in metadata.items():
         if isinstance(value, np.ndarray):

@@ -70,7 +70,7 @@ def cosmos_bases():
     return [1e4 * scale ** (dim / (dim - 2)) for scale, dim in ((2, 44), (1, 42), (1, 42))]
 
 
-# head_dim, rotary_dim, layout, frequencies, axes
+# keys: presets. Values: (head_dim, rotary_dim, layout, frequencies, axes).
 FORMULAS = {
     "cogvideox": several(1e4, (16, 24, 24)),
     "cogview4": several(1e4, (64, 64), "half"),

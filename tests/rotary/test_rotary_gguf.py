@@ -82,7 +82,7 @@ GEMMA4 = file_of(
     rope__dimension_count_swa=256, rope__freq_base=1e6, rope__freq_base_swa=1e4, attention__sliding_window=512,
     attention__sliding_window_pattern=[True, True, False],
 ) | {"rope_freqs.weight": np.where(np.arange(256) < 64, 1, 1e30)}  # fmt: skip
-# metadata, arguments of from_gguf, width of heads, arguments of ggml
+# keys: names of cases. Values: (metadata, arguments of from_gguf, width of heads, arguments of ggml).
 CASES = {
     "llama": (with_heads("llama", rope__dimension_count=128, rope__freq_base=5e5), {}, 128, (False, 128, 5e5)),
     "llama-3.1": (with_heads("llama", rope__freq_base=5e5) | {"rope_freqs.weight": DIVISORS}, {}, 128, (False, 128, 5e5, 1.0, 0, False, DIVISORS)),

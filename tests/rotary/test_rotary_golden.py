@@ -38,7 +38,7 @@ LONGROPE = {
     "original_max_position_embeddings": 4096,
     "factor": 32.0,
 }
-# frequencies, attention factor (optional), base, scaling
+# (key of the recorded frequencies, key of the recorded attention factor (optional), base, scaling)
 SCALINGS = [
     ("g247", "g248", 5e5, {"rope_type": "linear", "factor": 4.0}),
     ("g249", "g250", 5e5, {"rope_type": "dynamic", "factor": 2.0, "max_position_embeddings": 4096, "seq_len": 16384}),
@@ -64,7 +64,7 @@ SCALINGS = [
 )
 def test_scalings(frequencies, factor, base, scaling, arrays):
     rotary = pf.Rotary(64, base=base, scaling=scaling)
-    # published frequencies are float32, computed in float32
+    # the tolerance covers the errors of published frequencies, which are computed in float32
     np.testing.assert_allclose(rotary.frequencies, arrays[frequencies], rtol=5e-7, atol=0)
     if factor is not None:
         np.testing.assert_allclose(rotary.attention_factor, arrays[factor][0], rtol=1e-15)

@@ -14,7 +14,7 @@ from support.command_line import run
 
 read = pf.Rotary.from_config
 
-# published files: Llama 2 7B, Llama 3.1 8B, Llama 3.2 1B, Mistral 7B 0.3, Mistral Nemo
+# contents of published files: Llama 2 7B, Llama 3.1 8B, Llama 3.2 1B, Mistral 7B 0.3, Mistral Nemo
 LLAMA2 = {"dim": 4096, "multiple_of": 256, "n_heads": 32, "n_layers": 32, "norm_eps": 1e-5, "vocab_size": -1}
 LLAMA31 = {
     "dim": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": 8, "vocab_size": 128256, "ffn_dim_multiplier": 1.3,

@@ -61,7 +61,7 @@ class Model:
         return rotate(x, x, cos, sin)[0].numpy()
 
 
-# preset: module, config, rotary class, settings of the config, keyword of the preset
+# keys: presets. Values: (module, config, rotary class, settings of the config, keyword of the preset).
 TEXT: dict[str, tuple[Any, ...]] = {
     "llama": ("llama", "LlamaConfig", "LlamaRotaryEmbedding", {}, {}),
     "llama3": ("llama", "LlamaConfig", "LlamaRotaryEmbedding", {"rope_parameters": LLAMA3}, {}),
@@ -237,7 +237,7 @@ V4 = {"rope_parameters": {"main": MAIN, "compress": {**MAIN, **COMPRESS, "rope_t
 CONFORMER = {"hidden_size": 128, "num_attention_heads": 2, "position_embeddings_type": "rotary"}
 TILES = {"hidden_size": 176, "num_attention_heads": 2, "image_size": 42, "patch_size": 14}
 NINE, CELLS, PATCHES = np.arange(9), positions.grid(4, 6), positions.qwen2_vl_vision(4, 6)
-# preset: Rotary, number of heads, positions, function that rotates, module, config, settings
+# keys: presets. Values: (Rotary, number of heads, positions, function that rotates, module, config, settings).
 PROGRAMS = {
     "llama4": (pf.presets.llama4(), 2, NINE, llama4, "llama4", "Llama4TextConfig", {}),
     "phi": (pf.presets.phi(), 2, NINE, phi, "phi", "PhiConfig", {}),
@@ -365,7 +365,7 @@ def test_far_positions_in_float32(torch, transformers, rng):
     np.testing.assert_allclose(table[:, same], cos[0, :, :32].numpy()[:, same], rtol=0, atol=1e-6)
 
 
-# functions of grids, and their size arguments, except the number of columns
+# keys: functions of grids. Values: their size arguments, except the number of columns.
 SIZED = {
     positions.flux: {"rows": 2},
     positions.flux2: {"rows": 2},

@@ -103,7 +103,7 @@ def test_params_json_of_mistral(theta, torch, rng):
 
 # ---- torchtune ----------------------------------------------------------------------------------------------------------
 
-# families: a published model, and the family that contains its parts
+# keys: families. Values: (a published model, the family that contains its parts).
 TORCHTUNE = {
     "llama2": ("llama2_7b", "llama2"),
     "code_llama2": ("code_llama2_7b", "llama2"),

@@ -62,7 +62,7 @@ def test_offsets_of_tokens_sequences_and_blocks(offset, seq_axis, rng):
         cache = np.ascontiguousarray(cache.swapaxes(1, 2))
     moved = rotary.shift(cache, offset, seq_axis=seq_axis)
     alike(moved.swapaxes(1, 2) if seq_axis == 1 else moved, expected)
-    # in place
+    # shift the cache in place
     assert rotary.shift(cache, offset, seq_axis=seq_axis, out=cache) is cache
     np.testing.assert_array_equal(cache, moved)
 
@@ -152,7 +152,7 @@ def test_error_of_several_roundings(name, shifts, rng):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed
             largest = max(largest, error)
-    # the bound is near the actual error
+    # the bound is at most 8 times the actual error
     assert largest > allowed / 8
 
 

@@ -26,12 +26,12 @@ from support.optional import optional
 
 pytestmark = pytest.mark.slow
 
-# model types of transformers 5.24, if an earlier version is installed
+# model types that only transformers 5.24 has; empty if this version is installed
 NEWER = {"apertus1p5_text", "dory", "exaone", "hy_v4_vl_text", "lara_mini", "sarvam_mla", "sarvam_moe"}
 _spec = find_spec("transformers")
 if _spec is not None and (Path(_spec.origin).parent / "models" / "dory").is_dir():
     NEWER = set()
-# why the default config of a class has no Rotary
+# keys: model types whose default config has no Rotary. Values: reasons.
 REFUSED = {
     "gemma4_vision": "each half of a head rotates separately",
     "hunyuan_vl_text": "the values of a pair read different axes",
@@ -45,7 +45,7 @@ REFUSED = {
     "qwen3_omni_moe_text": "heads of 73 values, an odd number",
     "minimax_m3_vl_text": "rotary_dim=64 is not read by the class, which rotates 128 values",
 }
-# default configs without RoPE, or for which the class of transformers fails
+# keys: model types whose default config has no RoPE, or makes the class of transformers fail. Values: reasons.
 FAILING = {
     "cohere_compass_text": "no rotary parameters",
     "glm4v_text": "sections for half of the pairs",
@@ -57,7 +57,7 @@ FAILING = {
     "wav2vec2-conformer": "position_embeddings_type is relative, no RoPE",
     "seamless_m4t": "position_embeddings_type is relative, no RoPE",
 }
-# keys that a default config needs for a valid RoPE
+# keys: model types. Values: keys and values that the default config needs for a valid RoPE.
 NEEDED = {
     "granitemoehybrid": {"position_embedding_type": "rope"},
     "zamba2": {"use_mem_rope": True},
@@ -77,12 +77,12 @@ NEEDED = {
     "step3p5": {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "rope_theta": [1e4, 5e6] * 2, "partial_rotary_factors": [1.0, 0.5] * 2},
     "zaya": {"num_hidden_layers": 4, "sliding_window": 8, "layer_types": ["hybrid_sliding", "hybrid"] * 2},
 }  # fmt: skip
-# config classes without a model_type
+# keys: config classes without a model_type. Values: the model types of this package for them.
 UNNAMED = {
     "Qwen3OmniMoeCode2WavConfig": "qwen3_omni_moe_code2wav", "SaProtConfig": "evolla_protein_encoder",
     "EsmFold2AtomEncoderConfig": "esmfold2_atom_encoder",
 }  # fmt: skip
-# rotary classes without an annotation for their config, or with several configs
+# keys: model types. Values: rotary classes that have no annotation for their config, or that have several configs.
 CLASSES = {
     "blt_global_transformer": "blt.BltRotaryEmbedding",
     "blt_local_decoder": "blt.BltRotaryEmbedding",
@@ -128,13 +128,13 @@ CLASSES = {
     "exaone": "llama.LlamaRotaryEmbedding",
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
-    # no rotary class: a table of sines, or a layer
+    # these models have no rotary class; a function or a layer computes the table
     **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",
     "vjepa2": "vjepa2.VJEPA2RopeAttention",
 }  # fmt: skip
-# rotary classes without a model_type in models.txt, with the reason
+# keys: rotary classes without a model_type in models.txt. Values: reasons.
 NOT_FOR_ONE_MODEL = {
     "DeepseekOcr2VisionRotaryEmbedding": "of deepseek_ocr2_encoder",
     "EdgeTamVideoRoPECrossAttention": "an attention",
@@ -143,7 +143,7 @@ NOT_FOR_ONE_MODEL = {
     "Sam3TrackerVideoRoPEAttention": "an attention",
     "Sam3ViTRoPEAttention": "an attention",
 }
-# model types of other packages
+# model types of packages other than transformers
 OF_OTHER_CODE = "chatglm deepseek grok-1 internlm2 kimi_k2 openpangu_vl_text telechat3"
 TOKENS, POSITIONS = 6, [0, 1, 2, 13, 41, 97]
 TOKENS_AT = 98
@@ -705,7 +705,7 @@ def test_files(model, configs, torch, rng):
                 family=family,
             )  # fmt: skip
             theirs = None
-            # a class that fails gives nothing to compare
+            # skip a class that fails, because there is nothing to compare
             with contextlib.suppress(Exception), torch.no_grad():
                 theirs = call_of(model)(case)
             if theirs is not None:

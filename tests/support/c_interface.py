@@ -9,7 +9,7 @@ import numpy as np
 
 import posenc_fast as pf
 
-# in the order of the header
+# dtypes in the order of their codes in the header
 TYPES = ("float64", "float32", "float16", "bfloat16")
 ERRORS = ("ok", "null", "type", "length", "alignment", "overlap", "scratch", "scale", "axes", "beyond")
 
@@ -20,7 +20,7 @@ _int, _int64, _length, _size, _double = (
     ctypes.c_size_t,
     ctypes.c_double,
 )
-# pointers to constants, too, because addresses are integers here
+# serves pointers to constants as well, because addresses are integers here
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
 # fmt: off

@@ -13,7 +13,7 @@ import pytest
 
 import posenc_fast as pf
 
-# the names in failures and ids of tests, and the arguments of `posenc_fast.use_backend`
+# keys: names in failures and ids of tests. Values: arguments of `posenc_fast.use_backend`.
 BY_NAME = {"python": ("python", None)} | {f"cython-{isa}": ("cython", isa) for isa in pf.isa_levels()}
 NAMES = [name for name in BY_NAME if name.startswith(os.environ.get("POSENC_FAST_TEST_ENGINES", ""))]
 ENGINES = [BY_NAME[name] for name in NAMES]

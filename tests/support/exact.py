@@ -63,7 +63,7 @@ def fixed_point(positions, frequency):
         shift = bits - kept - 2 + denominator.bit_length() - 1
         scaled = ratios.get(shift)
         if scaled is None:
-            # shortened once for each binary exponent, to 192 bits more than the position has
+            # shorten the ratio once for each binary exponent, to 192 bits more than the position has
             scaled = ratios[shift] = turns >> (shift - 64)
         angle = (numerator * scaled) >> 64
         quadrant, rest = divmod(angle + half, one)

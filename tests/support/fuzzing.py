@@ -178,14 +178,14 @@ def angles_of(encoding, positions):
 def assert_close(got, expected, name, magnitude, angles):
     """Assert that two results differ by at most the sum of both error bounds."""
     a, b = got.astype(np.float64), expected.astype(np.float64)
-    # for larger angles, only a number is promised, which may exceed the type
+    # for larger angles, the result may be any number, or infinite if it exceeds the range of the dtype
     number = np.isfinite(a) | (np.isinf(a) & (magnitude > LARGEST[name]))
     a = np.where((angles > 2.0**53)[..., np.newaxis] & number, b, a)
     with np.errstate(all="ignore"):
         largest = np.fmax(np.abs(a), np.abs(b))
         allowed = (2 if name == "float64" else 1) * ulp(np.where(np.isfinite(largest), largest, 0), name)
         good = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= allowed + 2.0**-48 * magnitude)
-        # one may round to infinity, and the other to the largest number
+        # one result may be rounded to infinity, and the other to the largest number
         good |= np.isinf(a - b) & (np.fmin(np.abs(a), np.abs(b)) == LARGEST[name]) & (np.sign(a) == np.sign(b))
     assert good.all(), (a[~good][:5], b[~good][:5])
 
@@ -230,7 +230,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # store past the cache also where the kernel would not, because it is slower
+        # also store past the cache where the kernel would not, because such stores are slower there
         self.all_past = draw(st.booleans())
 
     def __enter__(self):
@@ -459,7 +459,7 @@ def one_c_call(data):
     dtype, function = DTYPES[name], draw(st.sampled_from(["table", "encode", "encode_int64", "add"]))
     size, width = dtype.itemsize, encoding.d_model * dtype.itemsize
     wrong = draw(st.sampled_from(["nothing", "nothing", "nothing", "rows", "stride", "place", "scratch"]))
-    # too large for the address space, or small enough for the arena
+    # wrong numbers of rows exceed the address space, and valid ones fit in the arena
     rows = draw(st.sampled_from([-1, 2**62, 2**63 - 1]) if wrong == "rows" else st.integers(0, 9))
     if wrong == "stride":
         stride = draw(st.sampled_from([0, 1, width - size, width + 1, 2**62]))

@@ -21,7 +21,7 @@ NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.5, "high_freq_factor": 5.0,
           "original_max_position_embeddings": 2048}  # fmt: skip
-# all values differ from the defaults of the model's class
+# configs whose values all differ from the defaults of the model's class
 # fmt: off
 CONFIGS = [
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5},
@@ -32,7 +32,7 @@ CONFIGS = [
     {"model_type": "qwen3", "head_dim": 96, "rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}},
 ]
 # fmt: on
-# an edit of these keys has no effect
+# (part of the config, key) pairs whose values have no effect
 WITHOUT_EFFECT = {("rope_parameters", "rope_type")}
 
 
@@ -201,7 +201,7 @@ def one_archive(draw):
     file = io.BytesIO()
     np.savez(file, **arrays)
     data = bytearray(file.getvalue())
-    # only headers: the numbers have a checksum
+    # change only headers, because a checksum protects the numbers
     headers = [i for i in range(len(data)) if i < 200 or i > len(data) - 300]
     for i in draw.sample(headers, draw.randrange(1, 4)):
         data[i] = draw.randrange(256)

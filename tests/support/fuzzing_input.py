@@ -57,7 +57,7 @@ JUNK = [
     np.array([1, 2, 3], "f2"), np.array([1, 2, 3], "i1"), np.ones((3, 4), np.float32, order="F"),
 ]
 ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
-# slow waves, so that `locate` has few wavelengths to search between a small number and a date
+# an encoding of slow waves, so that `locate` searches few wavelengths between a small number and a date
 LONG = pf.fourier_features([1e-5, 1e-7])
 GOOD = {
     "d_model": 4, "length": 3, "count": 2, "first": 1.0, "last": 2.0, "frequencies": [1.0, 0.5], "encodings": [ONE, ONE],
@@ -65,7 +65,7 @@ GOOD = {
 }
 # fmt: on
 
-# functions, with their required and optional parameters
+# (function, required parameters, optional parameters)
 FUNCTIONS = [
     (pf.sinusoidal, "d_model", "base freq_shift first frequencies layout functions odd scale"),
     (pf.positional_encoding, "length d_model", "start step base layout dtype out workers"),

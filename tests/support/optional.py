@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-# packages whose name differs from their module
+# keys: modules. Values: packages of another name.
 PACKAGES = {"dateutil": "python-dateutil", "sklearn": "scikit-learn"}
 
 

@@ -113,7 +113,7 @@ def alike(function: Any) -> Any:
     )
 
 
-# the fault that the report must name, and the program
+# keys: names of cases. Values: (fault that the report must name, program).
 # fmt: off
 SINUSOIDAL_FAULTS: dict[str, tuple[str, Callable[[Style], Any]]] = {
     "rows one too far": ("start", of_positions(lambda p: p + 1)),

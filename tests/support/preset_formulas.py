@@ -244,7 +244,7 @@ def galileo(p, d):
     return beside(p, sin_cos, 1 / 10000.0**omega, XY)
 
 
-# number of axes, and the formula
+# keys: presets. Values: (number of axes, formula).
 SEVERAL_AXES = {
     "clay": (2, only(4, clay)),
     "diffusers_3d": (3, only(16, diffusers_3d)),
@@ -386,7 +386,8 @@ def call(*arguments, **options):
     return arguments, options
 
 
-# axes, formula, and arguments for both. If the formula returns None, the preset must raise an error
+# keys: presets. Values: (number of axes, formula, arguments for both). If the formula returns None, the preset must
+# raise an error.
 # fmt: off
 WITH_ARGUMENTS = {
     "alphafold3": (1, lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),

@@ -40,7 +40,7 @@ olmo_hybrid olmoe persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_5_moe_te
 seed_oss smollm3 solar_open stablelm starcoder2 vaultgemma hunyuan_v1_dense hunyuan_v1_moe ministral codegen gptj
 nemotron
 """
-# latent attention has as many keys as queries
+# models with latent attention, which has as many key heads as query heads
 _LATENT = """
 deepseek_v2 axk1 axk2 bailing_hybrid deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash minicpm3 youtu
 """
@@ -50,7 +50,7 @@ data2vec-text electra ernie gpt-sw3 gpt2 gpt_bigcode inkling2_text inkling_text 
 nemotron_h openai-gpt opt pegasus plbart prophetnet rembert roberta roberta-prelayernorm roc_bert roformer rwkv
 trocr whisper xglm xlm xlm-roberta xlm-roberta-xl xlnet
 """
-# models of transformers 5.24
+# models that only transformers 5.24 has
 _NEWER = ["apertus1p5_text", "dory", "exaone", "lara_mini", "sarvam_mla", "sarvam_moe"]
 # models that rotate by a function, and others
 ROTARY = (*_TURNING.split(), *_LATENT.split(), *(name for name in _NEWER if name in transformers.CONFIG_MAPPING))
@@ -77,7 +77,7 @@ def built(name: str) -> Any:
             del sizes[key]
     layer_types = getattr(usual, "layer_types", None)
     if isinstance(layer_types, list):
-        # a layer of each kind, and at least two layers
+        # build one layer of each kind, and at least two layers
         one_of_each = list(dict.fromkeys(layer_types))
         sizes["layer_types"] = (2 * one_of_each)[: max(2, len(one_of_each))]
         for key in ("num_hidden_layers", "num_layers", "n_layer"):

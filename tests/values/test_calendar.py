@@ -28,9 +28,9 @@ ZONES = [
     # Lord Howe changes its clocks by half an hour; the offset of India contains half an hour
     "Australia/Lord_Howe",
     "Asia/Kolkata",
-    # moved across the date line
+    # Apia moved across the date line
     "Pacific/Apia",
-    # changes its clocks twice more for Ramadan
+    # Casablanca changes its clocks twice more for Ramadan
     "Africa/Casablanca",
 ]
 
@@ -271,7 +271,7 @@ def test_columns_without_a_zone():
     assert not np.array_equal(plain[0], berlin[0])
     for column in (pd.Series(times), pd.DatetimeIndex(times), pl.Series(times), pa.array(times), list(times)):
         same(calendar(column, CYCLES), plain)
-        # with timezone=, they are UTC, as everywhere in this package
+        # with timezone=, times without a zone are read as UTC, as everywhere in this package
         same(calendar(column, CYCLES, timezone="Europe/Berlin"), berlin)
 
 

@@ -21,10 +21,10 @@ import posenc_fast as pf
 from support.optional import optional
 from support.processes import python
 
-# modules that need other packages, and these packages
+# OPTIONAL: modules that need other packages. PACKAGES: these packages.
 OPTIONAL = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
 PACKAGES = {"dask", "jax", "matplotlib", "numba", "polars", "sklearn", "torch", "transformers"}
-# modules, and the packages that they need
+# keys: modules. Values: the packages that they need.
 MODULES = {
     "": "", ".presets": "", ".presets.positions": "", ".reference": "", ".typing": "", ".torch": "torch",
     ".transformers": "torch", ".dask": "dask", ".jax": "jax", ".numba": "numba", ".sklearn": "sklearn",

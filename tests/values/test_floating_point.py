@@ -14,7 +14,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._selfcheck import bits
 
-# fenv.h of glibc
+# keys: processors. Values: rounding modes and their numbers in fenv.h of glibc.
 MODES = {
     "x86_64": {"down": 0x400, "up": 0x800, "toward-zero": 0xC00},
     "aarch64": {"down": 0x800000, "up": 0x400000, "toward-zero": 0xC00000},

@@ -14,7 +14,7 @@ ENCODINGS = {
     "two": pf.join([ROW, COLUMN]),
     "two-swapped": pf.join([ROW, COLUMN], axes=[1, 0]),
     "three": pf.join([ROW, COLUMN, pf.sinusoidal(4, layout="concatenated")], axes=[2, 0, 1]),
-    # columns of both axes alternate
+    # in this encoding, columns of both axes alternate
     "woven": pf.Encoding([[1.0, 0.0], [0.0, 2.0], [0.5, 0.0], [0.0, 0.25]], phases=[0.0, 0.25, 0.125, 0.5]),
     "constant": pf.Encoding([[0.0, 0.0], [0.0, 1.0]], phases=[0.25, 0.0], amplitudes=[-3.0, 2.0]),
     "dense": pf.fourier_features([[1.0, 2.0], [-0.5, 0.125], [0.3, 0.7]]),
@@ -35,7 +35,7 @@ def expected(axes, encoding, indexing="ij", dtype=np.float64):
 def agree(got, axes, encoding, indexing="ij"):
     exact = expected(axes, encoding, indexing)
     assert got.shape == exact.shape
-    # both errors are at most half a unit in the last place; for float64, one
+    # each of both errors is at most half a unit in the last place, or one unit for float64
     units = 1.0 if got.dtype == np.float64 else 0.5
     allowed = units * np.spacing(np.abs(exact).astype(got.dtype)).astype(np.float64) + 2.0**-50
     assert (np.abs(got.astype(np.float64) - exact) <= allowed).all()

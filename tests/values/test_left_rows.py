@@ -48,7 +48,7 @@ def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
         encoding.encode(positions, dtype=dtype),
         encoding.add_to(np.ones((71, 6), dtype), positions=positions),
     )
-    # a new Encoding, because the builder caches its own
+    # build a new Encoding, because the builder caches the one that it returns
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._cache[_backend.current().backend, "real"] = plan, False

@@ -82,7 +82,7 @@ def test_tables(backend):
         np.testing.assert_array_equal(table[::3, 0], 0)
         np.testing.assert_array_equal(table[::3, 2], [1, -1, 1, -1, 1])
         np.testing.assert_array_equal(table, encoding.encode(start + np.arange(13), dtype=np.float64))
-    # steps that are not doubles
+    # use steps that float64 cannot represent
     thirds = pf.fourier_features(pf.periodic([1])).table(10, start=Fraction(10**12), step=Fraction(1, 3))
     np.testing.assert_array_equal(thirds[::3], np.tile(np.float32([0, 1]), (4, 1)))
     tenths = pf.fourier_features(pf.periodic([0.1])).table(10**4, step=0.1)
@@ -281,7 +281,7 @@ def test_arrays_of_periods():
     )
     assert pf.periodic([0.1]) != pf.periodic([Decimal("0.1")])
     assert len(pf.periodic((1, 2, 3))) == 3
-    # times with different units in one list
+    # one list may contain times with different units
     assert pf.periodic(["1D", np.timedelta64(12, "h"), datetime.timedelta(days=7)]) == pf.periodic(
         [DAY, DAY / 2, 7 * DAY]
     )

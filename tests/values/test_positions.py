@@ -45,7 +45,7 @@ def fraction(position):
     "numbers",
     [
         [LARGE, 0.5],
-        # rounds to 2**53
+        # float64 rounds the first position to 2**53
         [2**53 + 1, 0.5],
         [0.5, -LARGE],
         [[LARGE], [0.25]],
@@ -240,7 +240,7 @@ def test_rotary_rotates_at_int64_and_uint64(scaling):
 
 @pytest.mark.usefixtures("backend")
 def test_first_integer_that_is_no_float64():
-    # no larger position is in the array
+    # 2**53 + 1 is the largest position in the array
     expected = FAST.table(1, start=2**53 + 1, dtype="f8")
     for positions in (np.array([2**53 + 1]), np.array([2**53 + 1], np.uint64), [2**53 + 1]):
         same(FAST.encode(positions, dtype="f8"), expected)
@@ -377,7 +377,7 @@ def test_lazy_values_of_polars_are_refused_with_a_fix():
             encoding.encode(lazy)
         with pytest.raises(TypeError, match=words):
             pf.Rotary(4).tables(lazy)
-    # the two fixes that the errors name
+    # try both fixes that the errors suggest
     expected = encoding.encode([1, 2])
     frame = pl.LazyFrame({"a": [1, 2]})
     np.testing.assert_array_equal(encoding.encode(frame.collect()["a"]), expected)

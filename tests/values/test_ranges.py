@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 DTYPES = DTYPES if importlib.util.find_spec("ml_dtypes") else DTYPES[:3]
-# d, base, freq_shift; tests of ranges draw one of them
+# (d, base, freq_shift) of encodings; tests of ranges draw one of them
 SCHEDULES = [(1, 1e4, 0), (2, 2.0, 0), (3, 100.0, 0), (17, 1e6, 0), (64, 1e4, 0), (64, 5e5, 1), (512, 1e4, 1), (4096, 1e4, 0)]  # fmt: skip
 
 
@@ -67,7 +67,7 @@ RANGES = {
     "negative": Range(lambda rng, n: -rng.uniform(0, 1e5, n)),
     "near quarter turns": Range(near_quarter_turns),
     "beyond": Range(lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** rng.integers(17, 300, n)),
-    # limits of float64
+    # ranges with frequencies and positions near the limits of float64
     **{f"frequency {f:g}": Range(fixed(0.0, 1.0, -2.0, 1e-305), (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"positions {p:g}": Range(fixed(p, -p), (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
     # the error of a product underflows, but the angle does not
@@ -163,7 +163,7 @@ def test_positions(name, call, rng):
         if call == "encode one":
             got = np.stack([encoding.encode(position, dtype=dtype) for position in positions])
         elif call == "add_to":
-            # a row plus zero has the bounds of encode
+            # add the rows to zeros: the sums have the bounds of encode
             x = np.zeros((len(positions), encoding.d_model), encoding.table(0, dtype=dtype).dtype)
             got = encoding.add_to(x, positions=positions)
         else:

@@ -21,7 +21,8 @@ atan atan2 arcsinh arccosh arctanh hypot cbrt sinc angle unwrap geomspace logspa
 matmul tensordot vander polyval
 """
 MODULES = {"np", "numpy", "math", "cmath"}
-# files, or expressions in them, with such a function, power or matrix product; reason why it computes no value
+# keys: files, or expressions in them, with such a function, power or matrix product. Values: what the code does
+# instead of computing values of encodings.
 ALLOWED = {
     "_core/encoding/algebra.py: a @ b": "chooses where locate begins to search",
     "_models/check/faults.py": "compares values",
@@ -70,7 +71,7 @@ def uses_of(tree: ast.AST) -> list[str]:
                 f"{node.lineno}: from {node.module} import {a.name}" for a in node.names if a.name in FUNCTIONS.split()
             ]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pow":
-            # three arguments are integers
+            # a power with three arguments has only integers
             if len(node.args) == 3:
                 continue
             found.append(f"{node.lineno}: {ast.unparse(node)}")

@@ -45,7 +45,7 @@ def near_midpoints(rng, name, count):
     """Return doubles at and near midpoints of two numbers of a dtype, most of them subnormal, and other doubles."""
     bits, least = exact.TYPES[name]
     middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
-    # adjacent doubles, or distances that 24 bits can represent
+    # move to adjacent doubles, or by distances that 24 bits can represent
     near = middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count))
     normal = np.ldexp(rng.integers(2**bits, 2 ** (bits + 1), count) + 0.5, rng.integers(least, 0, count))
     others = np.ldexp(rng.uniform(1, 2, count), rng.integers(-900, 900, count))
