@@ -11,12 +11,16 @@ from ..numbers import exact
 from ..numbers.arrays import Floats
 from .sinusoids import Sinusoids
 
-# largest ratio of two frequencies of one band: vectors of equal length can differ in their last bits
+# Maximum ratio of two frequencies of one band. It is more than 1, because computed lengths of equally long vectors can
+# differ in their last bits.
 _ALIKE = 1 + 1e-9
 
 
 def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
-    """Return the amplitudes of columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2 for band k, from the slowest."""
+    """Return the amplitudes of the columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2, where k is the band.
+
+    Bands are counted from the lowest frequency.
+    """
     bands = _bands(sinusoids)
     weights = np.where(bands < alpha, 1.0, 0.0)
     # at most one band has a weight between 0 and 1
@@ -42,7 +46,7 @@ def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
         lengths = largest[:, 0] * np.sqrt(((rates / largest) ** 2).sum(axis=1))
     distinct = np.unique(lengths[largest[:, 0] > 0])
     begins = np.append(True, distinct[1:] > _ALIKE * distinct[:-1])[: len(distinct)]
-    # the last entry is for constant columns, if no column has a frequency
+    # if all columns are constant, band has only the last entry, to which index then points
     band = np.append(np.cumsum(begins) - 1, -1)
     index = np.searchsorted(distinct, np.nan_to_num(lengths))
     return np.where(largest[:, 0] > 0, band[index], -1)

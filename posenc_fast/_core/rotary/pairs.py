@@ -11,14 +11,15 @@ from ...typing import RotaryLayout, WeightLayout
 from ..numbers.arguments import count_of, real_array
 from ..numbers.schedule import Explicit, Schedule, geometric
 
-# in the order of the engines' numbers; interleaved_to_half: adjacent in x, rotary_dim/2 apart in the result
+# The engines number the layouts in this order. With interleaved_to_half, the values of a pair are adjacent in x and
+# rotary_dim/2 apart in the result.
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
-# maximum head_dim: larger than in any model, but its frequencies still fit into memory
+# maximum head_dim; it exceeds that of any model, and the frequencies still fit into memory
 MOST_VALUES = 2**20
 
 
 def source_and_target(layout: RotaryLayout, inverse: bool = False) -> tuple[WeightLayout, WeightLayout]:
-    """Return the layouts of pairs in x and in the result of a rotation, or of its inverse."""
+    """Return (layout of the pairs in x, layout of the pairs in the result) for a rotation or its inverse."""
     if layout != "interleaved_to_half":
         return layout, layout
     return ("half", "interleaved") if inverse else ("interleaved", "half")
@@ -27,8 +28,8 @@ def source_and_target(layout: RotaryLayout, inverse: bool = False) -> tuple[Weig
 class Settings(NamedTuple):
     """The checked arguments of a Rotary. They determine equality and hash.
 
-    parameters: parameters of the scaling, in the order of `SCALINGS`. axes: the axis that each pair reads; None if each
-    pair reads all axes.
+    parameters has (name, value) for each parameter of the scaling, in the order of `SCALINGS`. axes has the axis that
+    each pair reads, or is None if each pair reads all axes.
     """
 
     head_dim: int
@@ -109,7 +110,10 @@ def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
 
 
 def written(schedules: tuple[Schedule, ...]) -> Any:
-    """Return the argument frequencies for these schedules: lists of numbers if all are explicit, else the schedules."""
+    """Return the argument `frequencies` of the Rotary with these schedules.
+
+    If all schedules are explicit, return their numbers in lists, otherwise the schedules.
+    """
     if not all(type(schedule) is Explicit for schedule in schedules):
         return schedules[0] if len(schedules) == 1 else schedules
     values = np.stack([schedule.values for schedule in schedules if isinstance(schedule, Explicit)], axis=1)
