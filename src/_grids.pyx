@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Compute grids from the tables of the axes. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
-Each column belongs to one axis. In the tables of other axes, all bits of the column are zero. So the row of a point is the
-bitwise OR of its axes' rows, which keeps negative zeros. Adjacent rows of any width are merged as one stretch of
+Each column belongs to one axis. In the tables of other axes, all bits of the column are zero. So the row of a point is
+the bitwise OR of its axes' rows, which keeps negative zeros. Adjacent rows of any width are merged as one stretch of
 memory, in whole cache lines that may contain parts of two rows.
 """
 

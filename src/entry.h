@@ -10,7 +10,7 @@ static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64
 
 typedef struct {
     ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
-    const double *high, *low;     /* (axes, waves): frequencies in turns per unit, as two doubles; or in float32 radians per unit */
+    const double *high, *low;     /* (axes, waves): frequency in turns (as two doubles), or in float32 radians */
     const double *largest;        /* (axes,): largest |turns per unit| */
     const int32_t *source;        /* (width,): index of the column's value in a row of sines and cosines */
     const double *amplitude;      /* (width,) */
@@ -21,7 +21,7 @@ typedef struct {
 } posenc_plan;
 
 typedef struct {
-    const posenc_plan *plan;      /* has axes for multiples of 2^32, for the remainder, and (with residual phases) for 1 */
+    const posenc_plan *plan;      /* its axes are multiples of 2^32, the remainder, and (with residual phases) 1 */
     const int32_t *quadrature_source;
     const double *quadrature_amplitude;
     const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts at offsets 0 .. block/2 */

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The C interface: the functions of ``posenc_fast.h``. They check everything that memory safety needs, then call the loops.
+"""The C interface: the functions of ``posenc_fast.h``. They check all that memory safety needs, and call the loops.
 
 They fill rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so return the same bits as Python.
 All checks precede the first write. The functions trust only the size of the memory at a pointer.
@@ -80,8 +80,8 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
     """Find the extent of at least one row of a number of bytes, in up to three dimensions.
 
-    If `written` is true, the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced by
-    the stride of adjacent rows.
+    If `written` is true, the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced
+    by the stride of adjacent rows.
     """
     cdef uintptr_t before = 0, behind = bytes, each, past = bytes
     cdef uintptr_t[3] sizes

@@ -224,8 +224,8 @@ cdef inline bint rows_at_offset(Py_ssize_t anchor, Py_ssize_t j, Py_ssize_t rows
                                 Py_ssize_t* index) noexcept nogil:
     """Set index to the rows j above and j below an anchor, or to -1 for rows that are not in the table.
 
-    Return whether one of the two rows is in the table. Each row is written once, so the anchor's row counts as above, and
-    the row half a block away as below.
+    Return whether one of the two rows is in the table. Each row is written once, so the anchor's row counts as above,
+    and the row half a block away as below.
     """
     cdef Py_ssize_t above = anchor + j, below = anchor - j
     index[0] = above if j < half and 0 <= above < rows else -1

@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """Compute rows of any positions, each separately.
 
-Doubles suffice for results of 32 and 16 bits, and float64 needs double-double. Values with and without FMA may differ in
-their last bits. So a level without FMA computes a row twice, with the largest and the smallest values that FMA could
+Doubles suffice for results of 32 and 16 bits, and float64 needs double-double. Values with and without FMA may differ
+in their last bits. So a level without FMA computes a row twice, with the largest and the smallest values that FMA could
 give (within REACH). If their rounded bits differ, the level computes the row again with emulated FMA.
 """
 

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Compute sine and cosine of an angle in turns: reduce it to an eighth of a turn, evaluate a polynomial, set the quadrant.
+"""Compute sine and cosine of an angle in turns: reduce to an eighth of a turn, evaluate a polynomial, set the quadrant.
 
 The functions have no tables and no branches, so that loops over waves are vectorized. Names and operations are those of
 ``posenc_fast/_core/engine/python.py``. ``python bench/steps.py`` measures the errors there. *Double-double* (dd) means
@@ -19,7 +19,8 @@ from exact cimport (
 cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) noexcept nogil:
     """Set x to the distance to the nearest quarter turn, and quadrant to an integer that ends with its number.
 
-    The number has two bits. |turns| is at most 2^49. The subtraction is exact, because both numbers are within an eighth of a turn.
+    The number has two bits. |turns| is at most 2^49. The subtraction is exact, because both numbers are within an
+    eighth of a turn.
     """
     cdef double q = turns + QUARTERS
     quadrant[0] = bits(q)

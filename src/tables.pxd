@@ -286,7 +286,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
 cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
                               Py_ssize_t rows, Py_ssize_t row, Py_ssize_t other_row, bint both,
                               const TableWork* work) noexcept nogil:
-    """Write the rows of one or both blocks that are in the table. row and other_row are indices of the anchors' rows."""
+    """Write the rows of one or both blocks that are in the table. row and other_row are indices of anchors."""
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, by_rows = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
@@ -311,7 +311,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const 
         for k in range(4):
             at.to[k] = output.out + at.index[k] * output.row if at.index[k] >= 0 else <char*>work.discard[k]
         if output.stream:
-            # lines that two rows share are prefetched, because a store to a line outside of the cache stalls the store buffer
+            # prefetch lines that two rows share, because a store to a line outside of the cache stalls the store buffer
             for k in range(4):
                 if at.index[k] >= 0:
                     prefetch(<uintptr_t>output.out + (at.index[k] + (-1 if k & 1 else 2)) * output.row, 1)

@@ -120,7 +120,7 @@ POSENC_STEPS(float64, double, double, pd, PD, POSENC_LOAD_FLOAT64, POSENC_STORE_
 POSENC_STEPS(float32, float, double, pd, PD, POSENC_LOAD_FLOAT32, POSENC_STORE_FLOAT32)
 POSENC_STEPS(float16, uint16_t, float, ps, PS, POSENC_LOAD_FLOAT16, POSENC_STORE_FLOAT16)
 
-/* ---- bfloat16: two adjacent values are loaded as one number, and operations use such numbers ---------------------- */
+/* ---- bfloat16: two adjacent values are loaded as one number, and operations use such numbers ------------------- */
 
 static POSENC_ALWAYS posenc_ps posenc_even(posenc_words v) { return POSENC_AS_PS(POSENC_WIDE(slli_epi32)(v, 16)); }
 static POSENC_ALWAYS posenc_ps posenc_odd_ones(posenc_words v)

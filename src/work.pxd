@@ -95,7 +95,7 @@ cdef struct RowsWork:
 
 cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* output, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
-    """Lay out the memory of `rows`. `rows` computes pass_rows rows, then adds them to each batch, so that x is read in order."""
+    """Lay out the memory of `rows`, which computes pass_rows rows, then adds them to each batch, to read x in order."""
     cdef Py_ssize_t used = 0
     cdef EvaluateWork inner
     to.pass_rows = 1
@@ -178,7 +178,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     else:
         to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
-        # Single rows into other memory are checked for far values during the rotation, which is as fast as several heads.
+        # Single rows into other memory are checked for far values during the rotation, as fast as several heads at
+        # once.
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = take(base, &used, 2 * r.pairs)
