@@ -166,7 +166,7 @@ def vaswani_numpy(length: int, d_model: int) -> Floats:
 
     Notes
     -----
-    It is the formula of `vaswani_loops`, vectorized as in tutorials.
+    It is the formula of `vaswani_loops`, vectorised as in tutorials.
 
     Examples
     --------

@@ -97,7 +97,7 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
 }
 
 /* Return the nearest bfloat16 of a float. Ties round away from zero, which takes a third of the operations of ties to
-   even. This is harmless, because the float was rounded itself, so neither neighbor of a midpoint is nearer to the
+   even. This is harmless, because the float was rounded itself, so neither neighbour of a midpoint is nearer to the
    exact value. The last 15 bits of a NaN must be zero, as they are in NaNs from arithmetic. A check for other NaNs
    would double the time of a loop. */
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }

@@ -62,7 +62,7 @@ cdef inline uintptr_t most_bytes() noexcept nogil:
     return ~<uintptr_t>0 >> 1
 
 
-# Memory of an array: rows of `bytes` bytes between the addresses low and high, at multiples of common from start.
+# Memory of an array. Its rows have `bytes` bytes, and begin at multiples of common from start, between low and high.
 cdef struct Extent:
     uintptr_t start, low, high, bytes, common
 

@@ -181,7 +181,10 @@ def _whole_waves(
 
 
 def _size(rows: Floats) -> Floats:
-    """Return the largest magnitude of each row, at least 1. A row divided by it can be squared without overflow."""
+    """Return the largest magnitude of each row, but at least 1.
+
+    A row can be squared without overflow after it is divided by this number.
+    """
     sizes: Floats = np.maximum(np.abs(rows).max(axis=1), 1.0)
     return sizes
 

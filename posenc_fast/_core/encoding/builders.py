@@ -303,7 +303,7 @@ def _build(
         schedules.pop()
     function, index = columns_of(counts, layout)
     if len(schedules) == 2:
-        # frequencies are numbered over both schedules
+        # the index counts the frequencies of the first schedule and then those of the second
         index = index + function * len(schedules[0])
     phases, amplitudes = _phases_and_amplitudes(function, names, factor)
     if used < d:

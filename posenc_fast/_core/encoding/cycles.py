@@ -27,7 +27,7 @@ from .sinusoids import Period
 
 
 class Cycles:
-    """Periods, each a fixed length or a cycle of the calendar, with methods that encode columns of times.
+    """Encodes columns of times with periods. A period is a fixed length or a cycle of the calendar.
 
     If all periods are lengths, the attribute `encoding` encodes positions. Otherwise it encodes turns of one period.
     The attribute `labels` has a name for each period.

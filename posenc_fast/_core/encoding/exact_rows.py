@@ -1,7 +1,7 @@
 """Compute rows in exact arithmetic, thousands of times slower than in doubles.
 
-Two kinds of rows need it: more than 2**49 turns at a position that is not a 64-bit integer, and angles so small that
-the error of a product underflows.
+Two kinds of rows need it: rows with more than 2**49 turns at a position that is not a 64-bit integer, and rows with
+angles so small that the error of a product underflows.
 """
 
 from __future__ import annotations

@@ -280,7 +280,7 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return (parts, mixed): the columns that depend on one axis, for each axis, and those that depend on several axes.
+    """Return (parts, mixed). parts has for each axis the columns that depend only on this axis, and mixed the others.
 
     A part is None if it has no column. Constant columns belong to the first axis.
     """

@@ -33,7 +33,7 @@ _VALUES = 1 << 15
 
 @functools.cache
 def _exponent_factor() -> tuple[float, float]:
-    """Return c = 2 pi^2 / ln(2) as the sum of two doubles: exp(-(2 pi t)^2 v / 2) is 2 to the power of -c t^2 v."""
+    """Return c = 2 pi^2 / ln(2) as the sum of two doubles. exp(-(2 pi t)^2 v / 2) is 2 to the power of -c t^2 v."""
     with exact.working():
         value = exact.decimal_two_pi() ** 2 / (2 * Decimal(2).ln())
         high = float(value)
@@ -52,7 +52,7 @@ class Variance:
             raise ValueError("variance has masked values; give variance.filled(..), or leave out these positions")
         values = real_array(as_array(variance, "variance"), "variance")
         shape = positions.shape if axes == 1 else (*positions.shape, axes)
-        # the axes are always the last dimension, also for one axis
+        # in `wanted`, the axes are always the last dimension, even for one axis
         wanted = (*positions.shape, axes)
         matrices = (*wanted, axes)
         if axes == 1 and values.ndim == len(shape) > 0:

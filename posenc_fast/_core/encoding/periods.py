@@ -1,4 +1,4 @@
-"""Exact periods: a schedule of 1/period turns per unit, and an exact reduction of positions by the periods.
+"""Create schedules of exact periods (1/period turns per unit), and reduce positions exactly by the periods.
 
 With 1/86400 as a sum of two doubles, the sine of midnight would be about 2**-80 instead of 0. So whole turns and
 quarter turns are subtracted from the position, where this is exact. Only the rest is divided by the period.
@@ -100,7 +100,7 @@ def exact_period(period: Any) -> Fraction:
 
 
 def length_of(period: Any) -> str:
-    """Return a period as text. Text is unchanged. A time is a whole number of the largest unit that divides it."""
+    """Return a period as text. Text is unchanged. A time becomes a whole number of the largest unit that divides it."""
     if isinstance(period, str):
         return period
     value = exact_period(period)
@@ -169,7 +169,7 @@ class Turns:
         self.inverse = np.array([pair(Fraction(1, 4 * n)) for n, _ in ratios]).T
 
     def of(self, positions: Positions, part: slice) -> Floats:
-        """Return angles without whole turns as an array (rows, 2 * periods): all high parts, then all low parts.
+        """Return angles without whole turns as an array (rows, 2 * periods) of all high parts and then all low parts.
 
         A whole number of quarter turns is exact. The angle of a position that is not finite is arbitrary.
         """

@@ -16,7 +16,7 @@ from .rows import encode
 from .sinusoids import Sinusoids
 
 ROWS, COLUMNS, LEVELS = 48, 96, 63
-# Colors of negative values, zero and positive values, as in `posenc_fast.plot`. The pale color of zero is visible on
+# Colours of negative values, zero and positive values, as in `posenc_fast.plot`. The pale colour of zero is visible on
 # light and dark pages.
 _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0, 43.0)
 

@@ -69,7 +69,7 @@ class Plans:
     def __init__(self, sinusoids: Sinusoids) -> None:
         self.sinusoids = sinusoids
         self.width, self.axes = sinusoids.width, sinusoids.axes
-        # the engine for which the compiled calls were created, and these calls
+        # (engine for which the compiled calls were created, compiled calls)
         self._calls: tuple[Engine | None, Any] = (None, None)
         self._cache: dict[tuple[Any, ...], Any] = {}
         self._derived: dict[str, Plans] = {}
@@ -79,7 +79,7 @@ class Plans:
         self._lattice_impossible: bool | None = None
 
     def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
-        """Return the plans of sinusoids that are derived from these, cached by name."""
+        """Return the plans of the sinusoids that `make` derives from these sinusoids. They are cached by name."""
         plans = self._derived.get(name)
         if plans is None:
             plans = self._derived[name] = Plans(make())
@@ -279,7 +279,7 @@ class Plans:
     def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
         """Return the cached capsule for the key. The capsule points to memory that these plans keep."""
         cached = self._cache.get(("capsule", key))
-        # if two threads create it at the same time, both return the first
+        # if two threads create a capsule at the same time, both return the first capsule
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:

@@ -1,6 +1,6 @@
-"""Recipes: the calls that rebuild an encoding, converted to text only when needed.
+"""Recipes, which are calls that rebuild an encoding. They are converted to text only when needed.
 
-A recipe is a tuple of a function's name, positional arguments and options. Arguments are numbers, text, arrays,
+A recipe is a tuple (name of a function, positional arguments, options by name). Arguments are numbers, text, arrays,
 schedules and recipes. A recipe can also be text, which is empty if no recipe exists.
 """
 
@@ -35,7 +35,7 @@ def option(recipe: Recipe, function: str, name: str, default: Any) -> Any:
 
 
 def written(recipe: Recipe) -> str:
-    """Return the whole recipe as Python."""
+    """Return the whole recipe as a Python expression."""
     return recipe if isinstance(recipe, str) else _text(recipe, None)
 
 

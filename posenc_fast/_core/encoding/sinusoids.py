@@ -77,7 +77,7 @@ class Sinusoids:
         if len(distinct) < len(schedules):
             begins = np.cumsum([0, *map(len, distinct)])
             numbers = [begins[distinct.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
-            # the last entry maps -1 to -1
+            # the last entry keeps -1, which means frequency 0, as -1
             index = np.concatenate([*numbers, [-1]])[index]
         kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:

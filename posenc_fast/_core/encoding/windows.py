@@ -32,14 +32,14 @@ def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
 
 
 def _weight(part: Fraction) -> float:
-    """Return the square of the sine of a part of a quarter turn, rounded once."""
+    """Return the square of sin(part * pi / 2), rounded once."""
     turns = exact.divide(part.numerator, 4 * part.denominator, 200)
     (mantissa, exponent), _ = exact.sincos_turns(turns)
     return float(Fraction(mantissa**2, 1 << (-2 * exponent)))
 
 
 def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
-    """Return the band of each column, counted from the lowest frequency. Constant columns have -1."""
+    """Return the band of each column, counted from the lowest frequency. The band of constant columns is -1."""
     rates = sinusoids.radians()[sinusoids.index]
     largest = np.abs(rates).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", under="ignore"):

@@ -1,4 +1,4 @@
-"""Choice of the engine: the compiled kernel at one instruction-set level, or the pure-Python reference."""
+"""Choose the engine: the compiled kernel at one instruction-set level, or the NumPy engine."""
 
 from __future__ import annotations
 

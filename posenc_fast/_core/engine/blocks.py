@@ -55,7 +55,7 @@ def collapse(array: Array, dims: int) -> Array | None:
 
 
 class Target:
-    """The array `out` to which engines write: an encoding (rows, d), or scale * x + encoding (batch, rows, d).
+    """The array `out` to which engines write an encoding (rows, d), or scale * x + encoding (batch, rows, d).
 
     If warm, the memory of `out` existed before the call. The engines need aligned arrays, so blocks of unaligned arrays
     are copied.
@@ -90,7 +90,7 @@ class Target:
         return block
 
     def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
-        """Call task(rows, block) for blocks of rows, in threads if they are worth their cost."""
+        """Call task(rows, block) for each block of rows, in threads if the array is large enough for them."""
         if self.out.size < WORTH_A_THREAD and self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
             task(slice(0, self.rows), self)
             return

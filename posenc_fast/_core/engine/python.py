@@ -137,7 +137,7 @@ def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     z, z_low = product(r, r_low, r, r_low)
 
     def horner(c: float, c_low: float, value: Floats, low: Floats) -> Pair:
-        """Return c + z * (value + low), where c is the larger term."""
+        """Return (c + c_low) + (z + z_low) * (value + low), where c is the largest term."""
         p, e = product(z, z_low, value, low)
         s = c + p
         return s, (p - (s - c)) + (e + c_low)
@@ -410,7 +410,7 @@ class Lattice:
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
-        # split off the nearest multiple of 2**32, so that the remainder is small for small positions of either sign
+        # a position is the nearest multiple of 2**32 and a remainder, which is small for small positions of either sign
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]
@@ -438,7 +438,7 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
+    """Write outer | inner to `out`, with shapes (batch, width), (rows, width) and (batch, rows, width).
 
     The arrays contain 16-bit pieces of values of any type. The argument stores is as in `Lattice.table`.
     """
@@ -494,7 +494,7 @@ def _products(
 def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """Return the bits of the nearest bfloat16.
 
-    Ties round away from zero. x itself was rounded, so neither neighbor is nearer to the exact value.
+    Ties round away from zero. x itself was rounded, so neither neighbour is nearer to the exact value.
     """
     return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 

@@ -85,7 +85,7 @@ def is_exact(precision: Any) -> bool:
 
 
 def check_precision(precision: Any) -> bool:
-    """Return whether precision is "float32", or raise an error if it is unknown."""
+    """Return whether precision is "float32". Raise an error if precision is unknown."""
     return not is_exact(precision) and one_of(precision, "precision", PRECISIONS) == "float32"
 
 

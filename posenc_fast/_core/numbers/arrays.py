@@ -58,7 +58,7 @@ def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _fix(array: Any, name: str, twin: str) -> str:
     if is_tensor(array):
         return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
-    # a copy of out would not receive the result
+    # for `out`, numpy.asarray could make a copy, and the caller would not get the result
     return "" if name == "out" or array is None else f"; give numpy.asarray({name})"
 
 

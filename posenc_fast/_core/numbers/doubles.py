@@ -49,13 +49,13 @@ def fma(a: Any, b: Any, c: Any) -> Floats:
 
 
 def product(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
-    """Return the product of two pairs."""
+    """Return the product of two numbers, each a pair (high, low), as a pair."""
     p, e = two_product(a, b)
     return p, e + (a * b_low + a_low * b)
 
 
 def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
-    """Return the sum of two pairs."""
+    """Return the sum of two numbers, each a pair (high, low), as a pair."""
     s, e = two_sum(a, b)
     e = e + (a_low + b_low)
     r = s + e

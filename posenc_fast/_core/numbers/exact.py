@@ -101,7 +101,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
 def real_of(value: Decimal, bits: int) -> Real:
     """Return a Decimal as (mantissa, exponent), cut to ``bits`` bits."""
     if abs(value.adjusted()) * 3 > _FAR:
-        # float64 is zero or infinite here, and an exact integer would have too many digits
+        # float64 cannot represent such a number, and an exact integer would have too many digits
         return (0, 0) if value.adjusted() < 0 or not value else (-1 if value < 0 else 1, 2 * _FAR)
     numerator, denominator = value.as_integer_ratio()
     mantissa, exponent = divide(abs(numerator), denominator, bits)

@@ -1,4 +1,4 @@
-"""The four floating-point formats of results, and their numbers in the engines."""
+"""The four floating-point formats of results, and the numbers that identify them in the engines."""
 
 from __future__ import annotations
 

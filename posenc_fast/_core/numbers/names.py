@@ -34,7 +34,7 @@ def meant(name: Any, known: Iterable[str]) -> str:
 
 
 def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
-    """Return the value if it is one of the choices, or raise an error."""
+    """Return the value if it is one of the choices. Raise an error otherwise."""
     if not isinstance(value, str) or value not in choices:
         known = tuple(choices)
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}{meant(value, known)}")
@@ -42,7 +42,7 @@ def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
 
 
 def hinted(function: Function) -> Function:
-    """Decorate a function so that errors about unknown arguments suggest the one that was probably meant."""
+    """Decorate a function so that errors about unknown arguments suggest the argument that was probably meant."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

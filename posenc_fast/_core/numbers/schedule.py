@@ -1,4 +1,4 @@
-"""Schedules: frequencies as exact real numbers, and as turns in two doubles."""
+"""Schedules of frequencies. Frequencies are exact real numbers, and sums of two doubles in turns."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Geometric(Schedule):
         numerator, divisor = first.as_integer_ratio()
         value = _exact.multiply(_exact.divide(numerator, divisor, bits), factor, bits)
         ratio, shift = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
-        # upper bound of |log2(first / last)|
+        # range_bits is an upper bound of |log2(first / last)|
         range_bits = abs((count - 1) / denominator) * (abs(math.frexp(base)[1]) + 1)
         values = []
         if range_bits > _FIXED or shift > 0:
@@ -129,7 +129,7 @@ class Geometric(Schedule):
     def _is_finite(self) -> bool:
         count, base, denominator, first = self._key
         logarithm = -(count - 1) / denominator * math.log(base)
-        # All frequencies lie between the first and the last. The last is computed exactly only if it may be too large
+        # All frequencies lie between the first and the last. The last is computed exactly only if it may be too large.
         surely_finite = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
         return surely_finite or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
 

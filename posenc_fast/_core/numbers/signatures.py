@@ -1,4 +1,4 @@
-"""Types for signatures: types of results, and of options that are the same in each overload of a function.
+"""Types of results, and types of options that are the same in each overload of a function.
 
 The type of a result is that of the argument dtype or out (default: float32). For type checkers, it is Any if dtype is a
 string, a type of another package, or known only at run time.

@@ -88,7 +88,7 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     result = np.empty((len(local), len(local.cycles)))
     for part in local.parts():
         result[part] = local.turns(part)[0]
-    # the part at the last nanosecond of a year rounds to 1
+    # the elapsed part at the last nanosecond of a year rounds to 1, but must be less
     np.minimum(result, np.nextafter(1.0, 0.0), out=result)
     return result.reshape(*local.shape, len(local.cycles))
 
@@ -140,7 +140,7 @@ class Calendar:
         self.changes, self.offsets = _NO_CHANGES, np.zeros(1, np.int64)
         if zone is not None:
             self.changes, self.offsets = _changes_of(zone, self.ticks // self.frequency)
-        # local days differ from UTC days by at most one
+        # the range is a day longer at both ends, because local days differ from UTC days by at most one
         first_day, last_day = seconds[0] // _DAY - 1, seconds[1] // _DAY + 1
         if first_day <= _FIRST // _DAY or last_day >= _BEYOND // _DAY:
             local = self._local(slice(0, len(self)))[0]
@@ -343,7 +343,7 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):
         return _NO_CHANGES, np.array([fixed // _SECOND if fixed else 0], np.int64)
-    # other classes of zones may be unhashable, so their changes are not cached
+    # changes are cached only for ZoneInfo, because other classes of zones may be unhashable
     changes_in = _changes_in_block if isinstance(zone, zoneinfo.ZoneInfo) else _changes_in_block.__wrapped__
     # use all blocks from first to last; if these are too many, use only blocks that contain times
     first, last = (int(second) >> _BLOCK_BITS for second in (seconds.min(), seconds.max()))

@@ -96,7 +96,7 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
 
 
 class _Values(NamedTuple):
-    """Values of positions.
+    """Values of positions, and what they mean.
 
     unit is the number of seconds in a count, or 1 for numbers. missing is a mask of the missing values that are not
     NaN. letter is "M" for timestamps, "m" for durations, else "".
@@ -144,7 +144,7 @@ def _of_list(positions: Any, name: str) -> _Values:
         raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
     arrays = {kind for kind in types if hasattr(kind, "__array__") and not issubclass(kind, np.generic)}
     values = None
-    # numpy.asarray would not recognize missing values in arrays of other packages
+    # numpy.asarray would not recognise missing values in arrays of other packages
     if arrays <= {np.ndarray}:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             values = np.asarray(positions)
@@ -256,7 +256,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return None if math.isnan(value) else value
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
-    # missing values of pandas and numpy.ma are recognized by the names of their types, without importing these packages
+    # missing values of pandas and numpy.ma are recognised by the names of their types, without importing these packages
     if value is None or kind.__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return None
     if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":

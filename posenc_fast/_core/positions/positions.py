@@ -43,7 +43,7 @@ class Positions(Protocol):
 
 
 class Converted:
-    """Positions of shape ``shape``, stored as an array of shape (rows, axes) in multiples of ``unit``.
+    """Positions of shape ``shape``. They are stored as an array of shape (rows, axes), in multiples of ``unit``.
 
     values are integers, real numbers, or objects that are integers, floats or fractions. missing is a mask of the
     missing rows, or None. NaN and infinite values also count as missing. letter is "M" for timestamps, "m" for
@@ -111,7 +111,7 @@ class Converted:
             self.values = self.values.copy()
 
     def rounded(self) -> npt.NDArray[np.float64]:
-        """Return float64 numbers in the base unit, of shape (...), or (..., axes) for several axes."""
+        """Return the positions as float64 in the base unit, of shape (...), or (..., axes) for several axes."""
         axes = self.values.shape[1]
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
@@ -169,7 +169,7 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
 
 
 class Progression:
-    """The exact real numbers first + i * step for i in range(rows)."""
+    """Positions first + i * step for i in range(rows), as exact real numbers."""
 
     unit = Fraction(1)
 

@@ -1,4 +1,4 @@
-"""The angles of a Rotary's pairs: their cosines and sines at positions."""
+"""Compute cosines and sines of the angles of a Rotary's pairs at positions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Angles:
         return Angles(settings, self._schedules, factor)
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes functions of all pairs: columns for the first function, then for the next.
+        """Return the Encoding that computes functions of all pairs. It has all columns of the first function, then the next.
 
         The amplitudes of xPos are not included. If inverse is true, the functions are divided by the attention factor
         instead of multiplied by it.
@@ -140,7 +140,7 @@ def _sinusoids(
 ) -> Sinusoids:
     """Return the columns for the first function of the angles of all pairs, then those for the second function."""
     distinct: list[Schedule] = []
-    # an array for each schedule: indices of the schedule's frequencies in the list of all distinct frequencies
+    # for each schedule, an array with the index of each frequency in the list of all distinct frequencies
     numbers = []
     for schedule in schedules:
         begin = sum(map(len, distinct))

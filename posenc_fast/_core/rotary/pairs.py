@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
 
 def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
-    """Return one schedule for all pairs, or one for each axis.
+    """Check the argument frequencies. Return one schedule for all pairs, or one for each axis.
 
     The schedule of an axis contains the pairs that read the axis, or all pairs if axes is None.
     """
@@ -85,7 +85,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
     numbers = [count_of(number, "sections", 0) for number in sections]
-    # axis numbers include 0; counts are positive
+    # sections has the number of pairs of each axis; otherwise it has the axis of each pair, which can be 0
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
@@ -96,7 +96,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 
 
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair. Axes alternate until their counts are used up; other pairs read the first axis."""
+    """Return the axis of each pair. Axes alternate until their counts are used up. Other pairs read the first axis."""
     axes = [0] * pairs
     for a in range(1, len(counts)):
         for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):

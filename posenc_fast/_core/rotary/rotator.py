@@ -1,4 +1,4 @@
-"""Rotation of queries and keys, by the angles of their positions or by given tables of cosines and sines."""
+"""Rotate queries and keys by the angles of their positions, or by given tables of cosines and sines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from ..positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings, source_and_target
 
-# maximum number of cosines and sines of "few tokens": their rows are computed at once, and cached on the first request
+# Maximum number of cosines and sines of tokens that count as few. The rows of few tokens are computed at once, and
+# cached on the first request.
 ANGLES = 1 << 15
 # maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB for each of a few dtypes
 MOST_CACHED = 1 << 19
@@ -66,7 +67,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 
 
 class Rotator:
-    """Rotates arrays by the angles of a Rotary. Caches the rows of a few consecutive positions."""
+    """Rotates arrays by the angles of a Rotary, and caches the rows of a few consecutive positions."""
 
     __slots__ = ("_angles", "_cache", "_encoding", "_for_results", "_last_request", "_layout", "_settings")
 
@@ -180,7 +181,7 @@ class Rotator:
         rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
         if rotated is not None or type(x) is not np.ndarray:
             return rotated  # type: ignore[no-any-return]
-        # too many tokens for calls.rotate: cache their rows, which the next layer needs again
+        # There are too many tokens for calls.rotate. Their rows are cached, because the next layer needs them again.
         shape, kind = x.shape, kind_of(x.dtype)
         if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None
@@ -270,7 +271,7 @@ class Rotator:
         offsets = convert(offset, axes, "offset")
         length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
         groups = max(len(offsets.shape) - 1, 0)
-        # whether each token has its own offset, rather than each sequence or block
+        # True if each token has its own offset, False if each sequence or block has one
         per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if per_token and offsets.shape != (*others[:groups], length):
             raise ValueError(

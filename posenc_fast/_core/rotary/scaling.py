@@ -16,7 +16,7 @@ from ..numbers.exact import Real, decimal_two_pi, real_of, split, working
 from ..numbers.names import meant
 from ..numbers.schedule import Schedule, geometric, radians
 
-# marks a parameter without a default
+# value that marks a parameter without a default
 REQUIRED = object()
 
 
@@ -127,7 +127,11 @@ def _dynamic(
 def _yarn_ramp(
     dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
 ) -> list[Decimal]:
-    """Return a weight for each pair: 0 above ``fast`` turns in the original length, up to 1 below ``slow`` turns."""
+    """Return a weight from 0 to 1 for each pair.
+
+    The weight is 0 for pairs with ``fast`` turns or more in the original length. It rises up to 1 for pairs with
+    ``slow`` turns or fewer.
+    """
 
     def index(turns: Decimal) -> Decimal:
         """Return the real-valued index of the pair that makes this number of turns over the original length."""
@@ -346,7 +350,7 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
 
 
 def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Mapping[str, Any]) -> Frequencies:
-    """Return the frequencies of the pairs, and the attention factor."""
+    """Return the Frequencies for a rope_type and its parameters. Raise an error if they are not finite."""
     if SCALINGS[rope_type].compute is _default:
         return Frequencies(geometric(rotary_dim // 2, base=base), 1.0)
     schedule = Scaled(rotary_dim, base, rope_type, tuple(sorted(parameters.items())))
@@ -370,7 +374,7 @@ def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -
 
 @functools.lru_cache(maxsize=64)
 def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
-    """Return high and low parts of log2(zeta), of shape (2, pairs).
+    """Return an array (2, pairs) of high and low parts of log2(zeta).
 
     zeta[i] is (i / pairs + smoothing) / (1 + smoothing).
     """
@@ -381,7 +385,7 @@ def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
 
 
 def count_pairs(rotary_dim: Any, head_dim: int) -> int:
-    """Return rotary_dim, an even number up to head_dim, or raise an error."""
+    """Return rotary_dim. Raise an error unless it is an even number from 2 to head_dim."""
     dim = count_of(rotary_dim, "rotary_dim", 2)
     if dim % 2:
         raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; give {dim - 1}")
