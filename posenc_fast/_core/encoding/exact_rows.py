@@ -35,7 +35,7 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
     angles: list[Real] = []
     infinite = np.zeros(len(waves.residual), np.bool_)
     if single:
-        # this rounds after each operation in float32, as a framework does
+        # each operation rounds to float32, as in a framework
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for j in range(len(waves.residual)):
                 angle = np.float32(0)

@@ -280,9 +280,10 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return (parts, mixed). parts has for each axis the columns that depend only on this axis, and mixed the others.
+    """Return (parts, mixed), which contain all columns.
 
-    A part is None if it has no column. Constant columns belong to the first axis.
+    parts has for each axis the columns that depend only on this axis. mixed has the columns that depend on several
+    axes. A part is None if it has no column. Constant columns belong to the first axis.
     """
     parts = encoding._derived.get("parts")
     if parts is None:

@@ -147,8 +147,8 @@ def integrate(
         for begin in range(part.start, part.stop, step):
             chunk = slice(begin, min(begin + step, part.stop))
             values = encode(plans, positions.rows(chunk), FLOAT64.stored, single=single)
-            # The product may underflow in float64. The weight must not, so the product is multiplied by its power of
-            # two last.
+            # The product may underflow in float64. The weight must not, so the power of two in the weight is
+            # multiplied last.
             weights, powers = (array[:, waves.wave] for array in exp2_parts(*spread.exponents(turns, chunk)))
             with np.errstate(over="ignore", under="ignore"):
                 values = np.ldexp(values * weights, powers)

@@ -152,7 +152,7 @@ def _exactly(period: Any) -> Fraction:
 class Turns:
     """Converts positions to turns of periods. Each period belongs to one axis of the positions.
 
-    Attributes with one entry for each period: counted has the length in units of the positions. quotients has the
+    The attributes have one entry for each period. counted has the length in units of the positions. quotients has the
     results of `_quotient` for the lengths, or is None if one result is None. ratios has the numerators and denominators
     of the lengths, if these integers are small enough for `_of_integers`. inverse has 1 / (4 numerator).
     """

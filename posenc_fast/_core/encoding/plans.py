@@ -31,7 +31,7 @@ class _Columns(NamedTuple):
     """Indices and factors that the engines use to compute columns from a row of waves.
 
     source and amplitude are for the values, quadrature_source and quadrature_amplitude for the derivatives by angle.
-    cosine and the last field are the indices of the cosine and the sine of each column's wave.
+    cosine and sine are the indices of the cosine and the sine of each column's wave.
     """
 
     planar: bool

@@ -46,7 +46,7 @@ def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
         lengths = largest[:, 0] * np.sqrt(((rates / largest) ** 2).sum(axis=1))
     distinct = np.unique(lengths[largest[:, 0] > 0])
     begins = np.append(True, distinct[1:] > _ALIKE * distinct[:-1])[: len(distinct)]
-    # if all columns are constant, band has only the last entry, to which index then points
+    # The last entry is for constant columns. If all columns are constant, index points to this entry.
     band = np.append(np.cumsum(begins) - 1, -1)
     index = np.searchsorted(distinct, np.nan_to_num(lengths))
     return np.where(largest[:, 0] > 0, band[index], -1)

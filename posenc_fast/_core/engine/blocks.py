@@ -72,7 +72,7 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return the number that tells the kernel how to write rows, or the sum with x (see src/tuning.h).
+        """Return the number of the way in which the kernel writes rows, or sums of rows and x (see src/tuning.h).
 
         If `each` is true, rows are computed one by one.
         """

@@ -67,7 +67,7 @@ TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 def angles(positions: Floats, turns: Floats) -> Pair:
     """Return double-double angles (rows, waves) in turns, with whole turns subtracted.
 
-    positions has the shape (rows, axes), and turns, the frequencies, has the shape (2, axes, waves).
+    positions has the shape (rows, axes). turns has the frequencies in turns, of shape (2, axes, waves).
     """
     angle = low = np.zeros((len(positions), turns.shape[2]))
     for a in range(turns.shape[1]):

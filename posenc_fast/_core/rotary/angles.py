@@ -41,7 +41,7 @@ class Angles:
         return Angles(settings, self._schedules, factor)
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes functions of all pairs. It has all columns of the first function, then the next.
+        """Return the Encoding that computes functions of all pairs. All columns of the first function come first.
 
         The amplitudes of xPos are not included. If inverse is true, the functions are divided by the attention factor
         instead of multiplied by it.
