@@ -1,13 +1,13 @@
-"""The definition of all encodings in decimal numbers, and the tutorials' programs.
+"""The definition of all encodings in decimal numbers, and two functions as written in tutorials.
 
 Every encoding is a row of independent sinusoids::
 
     out[n, c] = amplitude[c] * sin(sum_a position[n, a] * frequency[c, a] + 2 pi phase[c])
 
 A cosine is a phase of a quarter turn. A layout is an order of the columns. A rotary encoding (RoPE) rotates pairs of
-values by the same angles. Three functions below compute this to more digits than any dtype has. posenc_fast rounds these
-values once. Tests and ``posenc-fast verify`` compare every engine with the three functions, which use nothing else of
-the package.
+values by the same angles. `exact_frequencies`, `exact_row` and `exact_rotation` compute this to more digits than any
+dtype has. posenc_fast rounds these values once. Tests and ``posenc-fast verify`` compare every engine with the three
+functions. They use no other module of posenc_fast.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ def __dir__() -> list[str]:
 
 # ---- the definition ---------------------------------------------------------------------------------------------
 
-# int, float or Decimal; for several axes a tuple of them
+# type of a position or frequency: int, float or Decimal, or for several axes a tuple with one of them for each axis
 Number = Any
 Floats = npt.NDArray[np.float64]
 
-# digits: 20 before the point, as many as a double has after it, and twice as many again to be sure of them
+# Number of digits. For positions below 2**64 and frequencies up to 1, angles have at most 20 digits before the decimal
+# point. The 80 digits after the point are far more than float64 needs.
 CONTEXT = Context(prec=100, Emax=MAX_EMAX, Emin=MIN_EMIN)
-# digits of a sine, whose angle has been reduced
+# number of digits of a sine, after its angle was reduced to an eighth of a turn
 SINE_DIGITS = 60
 
 
@@ -62,7 +63,10 @@ def exact_row(
 def exact_rotation(
     x: Sequence[float], position: Number, frequencies: Sequence[Number], layout: str = "half"
 ) -> list[Decimal]:
-    """Return x with each pair of values rotated by position * frequency. Pairs are half of x apart, or neighbours."""
+    """Return x with each pair of values rotated by position * frequency.
+
+    The values of a pair are half of x apart (layout "half"), or adjacent (layout "interleaved").
+    """
     with localcontext(CONTEXT):
         rotated = [Decimal(value) for value in x]
         for i, frequency in enumerate(frequencies):
@@ -75,7 +79,7 @@ def exact_rotation(
 
 
 def product(position: Number, frequency: Number) -> Decimal:
-    """Return the exact angle, the sum over axes."""
+    """Return the exact angle position * frequency. Products are summed over axes."""
     if not isinstance(position, tuple):
         return Decimal(position) * Decimal(frequency)
     return sum((Decimal(p) * Decimal(f) for p, f in zip(position, frequency, strict=True)), Decimal(0))
@@ -162,7 +166,7 @@ def vaswani_numpy(length: int, d_model: int) -> Floats:
 
     Notes
     -----
-    The formula is the formula of `vaswani_loops`, vectorised as in tutorials.
+    It is the formula of `vaswani_loops`, vectorised as in tutorials.
 
     Examples
     --------

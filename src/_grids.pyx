@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Grids from the tables of their axes. Compiled once for each instruction-set level, like ``_loops.pyx``.
+"""Compute grids from the tables of the axes. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
-Each column belongs to one axis: in the tables of other axes, all its bits are zero. So the row of a point is the
-bitwise OR of its axes' rows, which keeps negative zeros. Adjacent rows of any width are merged as one stretch of
+Each column belongs to one axis. In the tables of other axes, all bits of the column are zero. So the row of a point is
+the bitwise OR of its axes' rows, which keeps negative zeros. Adjacent rows of any width are merged as one stretch of
 memory, in whole cache lines that may contain parts of two rows.
 """
 
@@ -22,7 +22,7 @@ cdef void merge_values(cruint16 x, cruint16 y, ruint16 out, Py_ssize_t n) noexce
 
 
 cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t n) noexcept nogil:
-    """Fill out with n values: copies of one row."""
+    """Write n values to `out`, which are copies of one row."""
     cdef Py_ssize_t c = 0
     while c < n:
         memcpy(out + c, x, min(width, n - c) * sizeof(uint16_t))

@@ -94,9 +94,9 @@ cdef extern from *:
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
 
 cdef enum:
-    SMALL = 1 << 14  # elements; for fewer, releasing the GIL takes longer than it saves
-    ON_STACK = 4096  # doubles of scratch on the stack
-    FENCE = 64  # debug builds: bytes after the work space that nothing may write; also their value
+    SMALL = 1 << 14  # minimum number of elements; for fewer, releasing the GIL takes longer than it saves
+    ON_STACK = 4096  # number of doubles of scratch on the stack
+    FENCE = 64  # number and value of the bytes after the work space that nothing may write, in debug builds
 
 cdef CLevel levels[3]
 cdef Py_ssize_t SECOND_LEVEL = c_second_level()
@@ -124,7 +124,7 @@ cdef bint _is_sound(CLevel* level):
 
 
 def _load():
-    """Return the names of the levels that build and CPU support, and of those that only the CPU supports."""
+    """Return (levels that build and CPU support, levels that only the CPU supports), as names."""
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
     names, missed = [BASE_NAME.decode()], []
@@ -151,7 +151,7 @@ def _load():
 
 LEVELS, MISSED = _load()
 CACHE_SIZE = cache_size()
-# reasons, by the result of `stores`
+# reasons for each result of `stores`, which is the index
 STORES = tuple([reasons[k].decode() for k in range(STORES_COUNT)])
 DEBUG = bool(GUARDED)
 # the same numbers as in posenc_fast/_core/numbers/formats.py
@@ -217,10 +217,10 @@ cdef class _Target:
 
 
 def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False):
-    """Return how to write rows, or their sum with x, to out: an index into ``STORES``.
+    """Return an index into ``STORES``, which tells how to write rows, or the sum of rows and x, to `out`.
 
-    last_level: bytes of the last-level cache. given: whether out existed before the call. each: whether rows are
-    computed one by one, as in ``encode`` and ``rows``.
+    last_level is the number of bytes of the last-level cache. given is true if `out` existed before the call. each is
+    true if rows are computed one by one, as in ``encode`` and ``rows``.
     """
     cdef _Target target = _Target(out, x, 1.0, kind, FITS)
     cdef Result result
@@ -242,9 +242,9 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False)
 cdef class Plan:
     """Waves and columns of an encoding.
 
-    frequencies: (2, axes, waves), turns per unit as sums of two doubles. For calls with ``single``, radians per unit
-    rounded to float32, and zeros. source: (width,), index of each column in a row of waves. runs: first columns of the
-    runs of consecutive sources, then the width.
+    frequencies, of shape (2, axes, waves), are in turns per unit, as sums of two doubles. For calls with ``single``,
+    they are in radians per unit, rounded to float32, and low parts are zero. source, of shape (width,), has the index
+    of each column in a row of waves. runs has the first column of each run of consecutive sources, and then the width.
     """
     cdef CPlan c
     cdef const double[:, :, ::1] _frequencies
@@ -276,10 +276,11 @@ cdef class Plan:
 
     def encode(self, int level, positions, out, int kind, bint single=False, int stores=FITS, x=None,
                double scale=1.0):
-        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
+        """Write the encoding to `out`, of shape (rows, width), or scale * x + encoding to `out`, (batch, rows, width).
 
-        positions: float64 (rows, axes). stores: as in `Lattice.table`. Return None if all rows are written. Otherwise
-        return a byte for each row: 1 for rows that need exact arithmetic and are unchanged.
+        positions are float64 of shape (rows, axes). The argument stores is as in `Lattice.table`. Return None if all
+        rows are written. Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and is
+        unchanged, else 0.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows
@@ -324,9 +325,9 @@ cdef class Plan:
 cdef class Lattice:
     """Rows of cosines and sines of small offsets, from which the rows of integer positions are computed.
 
-    Axes of the plan: multiples of 2**32, the remainder, and, if some phase is not a quarter turn, the constant 1.
-    quadrature: source and amplitude of the columns' derivatives by the angle. cosine, sine: sources of the cosines and
-    sines of the columns' waves.
+    The axes of the plan are multiples of 2**32, the remainder, and the constant 1 if some phase is not a quarter turn.
+    The quadrature arguments are source and amplitude of the columns' derivatives by the angle. cosine and sine are the
+    sources of the cosines and sines of the columns' waves.
     """
     cdef CLattice c
     cdef readonly Plan plan
@@ -365,7 +366,7 @@ cdef class Lattice:
             self._origin.check()
 
     cdef int _evaluate_origin(self, int level) except -1:
-        # computed once, because most tables begin at 0, and a short table would spend most of its time on this
+        # the row at 0 is computed once, because most tables begin at 0, and short tables would spend most time on this
         cdef EvaluateWork places
         cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &places, NULL))
         cdef CRow two[2]
@@ -408,10 +409,10 @@ cdef class Lattice:
 
     def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, int stores=FITS, x=None,
               double scale=1.0):
-        """Fill out (rows, width) for consecutive integers from span * 2**span_bits + offset on.
+        """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
 
-        With x, write scale * x + encoding to out (batch, rows, width). For sums of float64, call `rows` instead.
-        stores: result of the function `stores` for the whole array that out is a part of.
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width). For sums of float64, call `rows`
+        instead. stores is the result of the function `stores` for the whole array of which `out` is a part.
         """
         cdef _Target target
         cdef _Scratch memory
@@ -436,7 +437,10 @@ cdef class Lattice:
 
     def rows(self, int level, const int64_t[::1] spans, const int32_t[::1] offsets, out, int kind, int stores=FITS,
              x=None, double scale=1.0):
-        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width), for any integers."""
+        """Write the rows of the integers spans * 2**span_bits + offsets to `out`, of shape (rows, width).
+
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width).
+        """
         cdef _Target target
         cdef _Scratch memory
         cdef RowsWork work
@@ -484,7 +488,7 @@ def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner,
           int stores=FITS):
     """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
 
-    The arrays contain 16-bit pieces of values of any type. stores: as in `Lattice.table`.
+    The arrays contain 16-bit pieces of values of any type. The argument stores is as in `Lattice.table`.
     """
     cdef Output output
     cdef GridWork work
@@ -504,12 +508,12 @@ def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner,
 
 
 def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
-    """Rotate the pairs of x (groups, batches, heads, rows, width) and write them to out, which may be x.
+    """Rotate the pairs of x, of shape (groups, batches, heads, rows, width), and write them to `out`, which may be x.
 
-    angles: C-contiguous (groups, rows, 2 * pairs): cosines, then sines. float64, or float32 if x is of a 16-bit type.
-    layout: 0 if the two values of a pair are half a row apart, 1 if they are adjacent, 2 if they are adjacent in x and
-    half a row apart in out. Values behind the pairs are copied. stores: result of `stores` for the whole array that out
-    is a part of.
+    angles is a C-contiguous array (groups, rows, 2 * pairs) of cosines and then sines. It is float64, or float32 if x
+    has a 16-bit type. layout is 0 if the two values of a pair are half a row apart, and 1 if they are adjacent. It is 2
+    if they are adjacent in x and half a row apart in `out`. Values behind the pairs are copied. stores is the result of
+    `stores` for the whole array of which `out` is a part.
     """
     cdef CRotation r
     cdef Py_buffer x_view
@@ -542,10 +546,10 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
 
 def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t out, out_strides,
                   int axis, int kind, int layout):
-    """Rotate x of four axes at one address, as `rotate` does, and write the result to the address out.
+    """Rotate the array x of four axes at an address, as `rotate` does. Write the result to the address `out`.
 
-    axis: axis of the tokens, 1 or 2. strides count values, not bytes. angles: of one group for all batches, or of one
-    group for each batch.
+    axis is the axis of the tokens, 1 or 2. Strides count values, not bytes. angles has one group for all batches, or
+    one group for each batch.
     """
     cdef CRotation r
     cdef Py_ssize_t size = size_of(kind), k, place
@@ -571,7 +575,7 @@ def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t ou
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
-    """Fill angles (groups, rows, 2 * pairs), float64 or float32, from cosines and sines at two addresses.
+    """Write cosines and sines at two addresses to `angles` (groups, rows, 2 * pairs), float64 or float32.
 
     The arrays at the addresses are C-contiguous (groups, rows, 2 * pairs), with each cosine or sine twice in a row.
     Return False if the two halves of a row differ.
@@ -697,7 +701,7 @@ _C_API = PyCapsule_New(&c_api, POSENC_FAST_API_CAPSULE, NULL)
 
 
 cdef class _Encoding:
-    """The struct of a posenc_fast_encoding, and the objects that own its memory (None if the encoding lacks one)."""
+    """The struct of a posenc_fast_encoding, and the objects that own the memory. Missing objects are None."""
     cdef CEncoding c
     cdef Plan real, integer
     cdef Lattice lattice, lattice_dd
@@ -749,9 +753,9 @@ def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattic
                      bint single, Py_ssize_t axes, Py_ssize_t last_level):
     """Return a capsule for the C interface.
 
-    real, integer: plans for the two forms of positions (integer: None with single). lattice, lattice_dd: None if the
-    encoding has none. least: as `Plans.least`. phase: whether the plans have a last axis of ones. last_level: bytes of
-    the last-level cache.
+    real and integer are the plans for the two forms of positions. integer is None with single. lattice and lattice_dd
+    are None if the encoding has no lattice. least is as in `Plans.least`. phase is true if the plans have a last axis
+    of ones. last_level is the number of bytes of the last-level cache.
     """
     cdef _Encoding owner = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, single, axes, last_level)
     return _capsule(owner, &owner.c, POSENC_FAST_ENCODING_CAPSULE)
@@ -760,7 +764,7 @@ def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattic
 def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
     """Return a capsule for the C interface.
 
-    angles: capsule of the encoding, with one axis, that computes cosines and sines. layout: as in `rotate`.
+    angles is the capsule of the encoding (with one axis) that computes cosines and sines. layout is as in `rotate`.
     """
     cdef _Rotary owner = _Rotary()
     owner.angles = <_Encoding>PyCapsule_GetContext(angles)
@@ -783,7 +787,7 @@ cdef int64_t MOST_START = <int64_t>1 << 62
 cdef double MOST_EXACT = 9007199254740992.0  # 2**53: float64 represents all smaller integers
 
 _FLOAT32, _FLOAT64, _INT64 = _dtype("float32"), _dtype("float64"), _dtype("int64")
-# type of positions for the loops, by the dtype of the caller's positions; uint64 is missing, as it may exceed int64
+# dtype of the caller's positions -> type of positions for the loops; uint64 is left out, because it may exceed int64
 _READ_AS = {
     _dtype(code): _INT64 if code in "lq" and _dtype(code).itemsize == 8 else _FLOAT64 for code in "bBhHiIlqefd"
 }
@@ -797,14 +801,14 @@ cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
     except (BufferError, ValueError):
         return -1
     if view.itemsize != size_of(kind):
-        # another thread has changed the dtype since
+        # another thread has changed the dtype in the meantime
         PyBuffer_Release(view)
         return -1
     return kind
 
 
 cdef object _new(tuple shape, object dtype, Py_ssize_t bytes, object large):
-    """Return a new array. large: function for large arrays, which begin at a cache line."""
+    """Return a new array. `large` is the function for large arrays, which begin at a cache line."""
     return _empty(shape, dtype) if bytes < LARGE else large(shape, _dtype(dtype))
 
 
@@ -833,7 +837,7 @@ cdef bint _are_exact(double first, double last):
     return exponent > -1000 and max(fabs(first), fabs(last)) < ldexp(MOST_EXACT, exponent)
 
 
-# Shape, strides and addresses of x and out, (batch, heads, tokens, head_dim), without the last axis.
+# Shape, strides and addresses of x and out, which have the axes (batch, heads, tokens, head_dim). The last is left out.
 cdef struct Tokens:
     Py_ssize_t[3] shape
     Py_ssize_t[3] x_strides
@@ -844,12 +848,12 @@ cdef struct Tokens:
 
 
 cdef class Calls:
-    """Small calls of one encoding at one level.
+    """Calls for few rows of one encoding at one level.
 
-    Each method returns the result for plain arguments. For all others it writes nothing and returns None: Python then
-    checks the arguments and computes the same bits in the general way. The functions of the C interface check the
-    memory. kinds: kind of each dtype and scalar type. large: function for large arrays. The other arguments are those
-    of `encoding_capsule`, with None for plans and lattices that do not exist yet.
+    Each method returns the result for plain arguments. For other arguments, it writes nothing and returns None. Then
+    Python checks the arguments and computes the same bits in the general way. The functions of the C interface check
+    the memory. kinds maps dtypes and scalar types to kinds. large is the function that creates large arrays. The other
+    arguments are as in `encoding_capsule`, with None for plans and lattices that do not exist yet.
     """
     cdef _Encoding one
     cdef dict kinds
@@ -868,7 +872,7 @@ cdef class Calls:
         return -1 if kind is None else kind
 
     cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
-        """Return out, or a new array, and set its kind. Return None if the dtype is not a key of kinds or not out's."""
+        """Return `out` or a new array, and set kind. Return None if dtype is not in kinds, or differs from `out`."""
         kind[0] = FLOAT32
         if dtype is not None:
             number = self.kinds.get(dtype) if isinstance(dtype, (type, _dtype)) else None
@@ -882,7 +886,7 @@ cdef class Calls:
         return _new(shape, _FLOAT32 if dtype is None else dtype, values * size_of(kind[0]), self.large)
 
     def table(self, length, start, dtype, out):
-        """Do the work of `Encoding.table`: the rows of start, start + 1, .."""
+        """Do the work of `Encoding.table`: return the rows of start, start + 1 and so on."""
         cdef const CEncoding* e = &self.one.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -944,7 +948,7 @@ cdef class Calls:
         return None if error else result
 
     def encode(self, positions, dtype, out):
-        """Do the work of `Encoding.encode`: the rows of a number, or of a plain array of numbers."""
+        """Do the work of `Encoding.encode`: return the rows of a number, or of a plain array of numbers."""
         cdef const CEncoding* e = &self.one.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -964,7 +968,7 @@ cdef class Calls:
             read_as = _READ_AS.get(positions.dtype)
             if read_as is None or positions.size >= MOST_OF_ROWS:
                 return None
-            # a view of our own, so that other threads cannot change its shape
+            # positions becomes a new view, so that other threads cannot change its shape
             positions = positions.astype(read_as, "C", copy=False).view() if positions.size > 1 else positions.view()
             shape = positions.shape
             for size in shape:
@@ -992,7 +996,7 @@ cdef class Calls:
             number = value
             real = &number
         elif given is not _ndarray:
-            # integers that float64 cannot represent, or bools and complex numbers of torch
+            # positions are integers that float64 cannot represent, or bools or complex numbers of torch
             return None
         values = count * e.width
         if not 0 < values < MOST_OF_ROWS:
@@ -1031,7 +1035,7 @@ cdef class Calls:
         return None if error else result
 
     def add(self, x, start, x_scale, out):
-        """Do the work of `Encoding.add_to`: sums with the rows of start, start + 1, .."""
+        """Do the work of `Encoding.add_to`: return sums of x and the rows of start, start + 1 and so on."""
         cdef const CEncoding* e = &self.one.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -1091,8 +1095,8 @@ cdef class Calls:
     def rotate(self, x, start, axis, out, Py_ssize_t head_dim, int layout):
         """Do the work of `Rotary.apply` for up to MOST_OF_TOKENS tokens.
 
-        The encoding computes the cosines of all pairs, then the sines. x: (batch, heads, tokens, head_dim), or (batch,
-        tokens, heads, head_dim). axis: axis of the tokens.
+        The encoding computes the cosines of all pairs, then the sines. The shape of x is (batch, heads, tokens,
+        head_dim) or (batch, tokens, heads, head_dim). axis is the axis of the tokens.
         """
         cdef CRotary r = _rotary(&self.one.c, head_dim, layout)
         if not _is_start(start):
@@ -1130,8 +1134,8 @@ cdef class Calls:
 def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t head_dim, int layout):
     """Do the work of `Rotary.apply_tables` for x as in `Calls.rotate`, or return None.
 
-    angles: (1 or batch, tokens, 2 * pairs): cosines, then sines, as in `rotate`. Other threads must not change their
-    shape. kinds, large: as in `Calls`.
+    angles, of shape (1 or batch, tokens, 2 * pairs), has cosines and then sines, as in `rotate`. Other threads must not
+    change the shape. kinds and large are as in `Calls`.
     """
     cdef Py_buffer view
     cdef CEncoding e
@@ -1150,10 +1154,10 @@ def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t h
 
 cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t groups, Py_ssize_t tokens,
                           int64_t start, object x, object axis, object out, dict kinds, object large):
-    """Return x rotated by angles, or, if angles is NULL, for the positions start, start + 1, ..
+    """Return x rotated by angles. If angles is NULL, rotate x for the positions start, start + 1 and so on.
 
-    Return None for all but plain arrays. groups: 1, or the number of sequences in x. tokens: number of tokens of
-    angles, or, if angles is NULL, the maximum number.
+    Return None for arguments other than plain arrays. groups is 1, or the number of sequences in x. tokens is the
+    number of tokens of angles, or the maximum number if angles is NULL.
     """
     cdef Py_buffer source, view
     cdef Tokens t
@@ -1204,7 +1208,7 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
 
 
 cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t) except -1:
-    """Rotate by angles, or, if angles is NULL, for the positions start, start + 1, .. Return whether it succeeded."""
+    """Rotate by angles, or for the positions start, start + 1, .. if angles is NULL. Return whether this succeeded."""
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]
     cdef void* scratch = on_stack

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Rotation of pairs, for rotary encodings. Compiled once for each instruction-set level, like ``_loops.pyx``.
+"""Rotate pairs, for rotary encodings. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
 float64 and float32 are rotated in doubles, the 16-bit types in floats. ``_loops.pyx`` computes cosines and sines of
@@ -58,7 +58,7 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
                               Py_ssize_t n) noexcept nogil:
     """Rotate n pairs.
 
-    spacing: distance from one pair to the next: 1 if the two values of a pair are half a row apart, 2 if they are
+    spacing is the distance from one pair to the next, 1 if the two values of a pair are half a row apart, 2 if they are
     adjacent. It is a constant wherever this function is inlined.
 
     Products and sums have the type of the angles. Their error is 2^-52 (doubles) or 2^-23 (floats) of the pair's
@@ -101,8 +101,8 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
                                   const float* angle, Py_ssize_t n, uint32_t* usual) noexcept nogil:
     """Rotate pairs of layout HALF, two at a time, by angles from `split_angles`.
 
-    Clear bits of usual that are 0 in the `usual_bits` of any value. A loop over single pairs would spend half of its
-    time on shuffles between 16 and 32 bits.
+    Clear the bits of usual that are 0 in the `usual_bits` of some value. A loop over single pairs would spend half of
+    its time on shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j, m = (n + 1) // 2
     cdef uint32_t a, b, all_have = USUAL
@@ -146,8 +146,9 @@ cdef inline void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept 
 cdef inline step rotate_loop(const plain* x, Py_ssize_t stride, plain* out, Py_ssize_t out_stride, bint half,
                              bint out_half, rows_of_angles angle, Py_ssize_t angle_stride, Py_ssize_t n,
                              Py_ssize_t rows) noexcept nogil:
-    """Rotate rows. half, out_half: whether the two values of a pair are half a row apart in x and in out, or adjacent.
+    """Rotate rows.
 
+    If half is true, the two values of a pair are half a row apart in x, else adjacent. out_half is the same for out.
     Both are constants wherever this function is inlined.
     """
     cdef Py_ssize_t spacing = 1 if half else 2, out_spacing = 1 if out_half else 2
@@ -165,7 +166,7 @@ cdef inline step rotate_loop(const plain* x, Py_ssize_t stride, plain* out, Py_s
 
 cdef inline void rotate_in_place(int layout, rows_of_values x, Py_ssize_t stride, rows_of_angles angle,
                                  Py_ssize_t angle_stride, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
-    """Rotate rows in place. layout: HALF or INTERLEAVED."""
+    """Rotate rows in place. layout is HALF or INTERLEAVED."""
     if layout == HALF:
         rotate_loop(x, stride, x, stride, True, True, angle, angle_stride, n, rows)
     else:
@@ -237,7 +238,7 @@ cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride,
 
 cdef inline void rotate_far_pairs(int layout, const bfloat* row, bfloat* out, const float* cosine,
                                   const float* sine, Py_ssize_t n) noexcept nogil:
-    """Rotate the pairs of a row: in doubles if a value of the pair is far (see half.h), else in floats.
+    """Rotate the pairs of a row. A pair with a far value (see half.h) is rotated in doubles, other pairs in floats.
 
     row may be out, unless the layout is SEPARATED.
     """
@@ -262,7 +263,7 @@ cdef inline void rotate_far_pairs(int layout, const bfloat* row, bfloat* out, co
 
 cdef inline void rotate_row_float16(int layout, const uint16_t* row, uint16_t* out, crfloat angle, Py_ssize_t n,
                                     float* scratch) noexcept nogil:
-    """Rotate a row of float16. scratch: 4 * n floats."""
+    """Rotate a row of float16. scratch has 4 * n floats."""
     cdef float* rotated = scratch + 2 * n if layout == SEPARATED else scratch
     from_half(row, scratch, 2 * n)
     rotate_layout[rfloat, crfloat](layout, scratch, 0, rotated, 0, angle, 0, n, 1)
@@ -307,7 +308,7 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
                              double* scratch) noexcept nogil:
     """Rotate rows at equal distances, and copy the values behind their pairs.
 
-    split: NULL, or the angles from `split_angles`.
+    split is NULL, or the angles from `split_angles`.
     """
     cdef Py_ssize_t rotated = 2 * r.pairs * size_of(r.type), n = r.pairs, i
     cdef Py_ssize_t split_stride = 4 * row_of_split(r) if angle_stride else 0
@@ -335,17 +336,17 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
     elif split != NULL and x == out:
         split_in_place(<bfloat*>out, stride, split, split_stride, n, rows)
     elif split == NULL:
-        # else split_elsewhere has written correct rows: it returned False because of zeros, which are not usual
+        # Otherwise split_elsewhere has written correct rows. It returned False because of zeros, which are not usual.
         rotate_plain_rows(r, x, stride, out, out_stride, angle, angle_stride, rows)
 
 
 # ---- rows of several heads at once ----------------------------------------------------------------------------------
 
-# A row of each of several heads, and count - 1 more rows of each head at equal distances. All heads share the angles.
+# Rows of several heads: count rows of each head, at equal distances. All heads share the angles.
 cdef struct Rows:
     const char* x[TOGETHER]
     char* out[TOGETHER]
-    uintptr_t next[TOGETHER]  # addresses of the rows after the last ones, 0 if there are none
+    uintptr_t next[TOGETHER]  # address of the row after the last row of each head, or 0 if there is none
     Py_ssize_t x_step, out_step, angle_step, split_step
     Py_ssize_t count
     const char* angle
@@ -477,7 +478,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
 
 cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
                                    int members, bint half) noexcept nogil:
-    # nearly all heads have 128 values: with a constant n, the second half of a row needs no separate address
+    # nearly all heads have 128 values; with a constant n, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, t, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
@@ -551,7 +552,7 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
 
 cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                      Py_ssize_t end) noexcept nogil:
-    """Rotate the tokens first .. end of a group: all tokens of some heads, then of the next heads.
+    """Rotate the tokens first .. end of a group. All tokens of some heads come first, then those of the next heads.
 
     The heads of all batches are counted as one sequence.
     """
@@ -579,7 +580,7 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
 cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
     """Rotate all rows of (groups, batches, heads, rows) by the angles of their group and row.
 
-    scratch: as many doubles as `lay_out_rotation` returns.
+    scratch has as many doubles as `lay_out_rotation` returns.
     """
     cdef Py_ssize_t g, i, first, end
     cdef RotationWork work

@@ -1,4 +1,4 @@
-/* Cache lines: non-temporal stores, prefetches, sizes of caches, and whether memory is mapped. */
+/* Functions for cache lines: non-temporal stores, prefetches, sizes of caches, and whether memory is mapped. */
 #ifndef POSENC_CACHE_H
 #define POSENC_CACHE_H
 
@@ -24,10 +24,10 @@
 #define POSENC_LONG_VECTORS 0
 #endif
 
-/* number of values of a size before the first cache line */
+/* Return the number of values (of size bytes each) of a row before the first cache line in it. */
 static inline ptrdiff_t posenc_before_line(const void *row, ptrdiff_t size) { return (ptrdiff_t)(-(uintptr_t)row & 63u) / size; }
 
-/* copy whole cache lines by non-temporal stores; faster for memory that is mapped already and will not be read soon */
+/* Copy whole cache lines by non-temporal stores. This is faster if the memory is already mapped and not read soon. */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
 #if defined(POSENC_X86)
@@ -49,7 +49,7 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 #endif
 }
 
-/* store x | y past the cache, as whole lines; n: 16-bit pieces, a multiple of 32 */
+/* Write x | y to out, past the cache, in whole lines. n is the number of 16-bit pieces, a multiple of 32. */
 static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
@@ -70,9 +70,9 @@ static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdi
 #endif
 }
 
-/* Compute n columns, a multiple of 16, of the rows above and below an anchor. The row above is stored past the cache
-   in whole lines, from registers. In C, because the pragma makes the compiler vectorize the inner loop before it
-   unrolls it. */
+/* Compute n columns (a multiple of 16) of the rows above and below an anchor. The row above is stored past the cache
+   in whole lines, from registers. The function is in C, because the pragma makes the compiler vectorize the inner loop
+   before it unrolls it. */
 static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, crdouble sine, char *above, rfloat below, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {
@@ -87,8 +87,8 @@ static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, 
     }
 }
 
-/* Prefetch lines for writing. Hardware prefetches within a row, but cannot predict the address of the next row. The
-   address is an integer, because it may lie outside of any array. */
+/* Prefetch n bytes from start on for writing. Hardware prefetches within a row, but cannot predict the address of the
+   next row. The address is an integer, because it may lie outside of any array. */
 static inline void posenc_prefetch(uintptr_t start, ptrdiff_t n)
 {
 #if defined(__GNUC__)
@@ -106,7 +106,7 @@ static inline void posenc_stream_end(void)
 #endif
 }
 
-/* 1: three samples of the range are mapped; 0: they are not, or the system cannot tell */
+/* Return 1 if three sample pages of n bytes from start are mapped, and 0 if not or if the system cannot tell. */
 static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 {
 #if defined(__linux__)
@@ -125,7 +125,7 @@ static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 #endif
 }
 
-/* bytes of a core's second-level cache; a typical size if it is unknown */
+/* Return the number of bytes of a core's second-level cache, or a typical number if it is unknown. */
 static inline ptrdiff_t posenc_second_level(void)
 {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
@@ -136,7 +136,7 @@ static inline ptrdiff_t posenc_second_level(void)
     return posenc_cpu_second_level();
 }
 
-/* bytes of the last-level cache, 0 if unknown */
+/* Return the number of bytes of the last-level cache, or 0 if it is unknown. */
 static inline ptrdiff_t posenc_cache_size(void)
 {
 #if defined(_SC_LEVEL3_CACHE_SIZE)

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""One row: the angles of its waves, their sines and cosines, and its columns."""
+"""Compute one row: the angles of the waves, the sines and cosines of the angles, and the columns."""
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memset
@@ -28,7 +28,7 @@ ctypedef fused narrow_row:
 
 cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low,
                           Py_ssize_t n) noexcept nogil:
-    """Add p * (high + low) to angles, as a product and its exact error. |p * high| <= MOST.
+    """Add p * (high + low) to angles, as a product and the exact error of the product. |p * high| is at most MOST.
 
     The error is at most 2^-105.9 of the product.
     """
@@ -42,7 +42,7 @@ cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, 
 
 
 cdef inline void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
-    """Add products in float32, as frameworks do: they round frequency and position, their product, and the sum."""
+    """Add products in float32 as frameworks do, with frequency, position, product and sum rounded."""
     cdef Py_ssize_t j
     for j in range(n):
         radians[j] = <double>(<float>(radians[j] + <double>(<float>(p * single[j]))))
@@ -73,7 +73,7 @@ cdef inline void angles(const CPlan* plan, const double* position, bint single, 
         radians_to_turns(turns, turns_low, n)
 
 
-# ---- sines and cosines of waves, planar or adjacent. spacing: distance between two sines, a constant when inlined
+# ---- sines and cosines of waves, planar or adjacent. spacing is the distance between two sines, constant when inlined
 
 
 cdef inline step sincos_row(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t spacing,
@@ -131,7 +131,7 @@ cdef inline step sincos_direct_row(const CPlan* plan, double p, row_out row, bin
 
 cdef inline void sincos_any_row(const CPlan* plan, const double* position, bint single, bint double_double, bint fused,
                                 double* row, double* row_low, double* scratch) noexcept nogil:
-    """Compute waves at any position. row_low is written only with double_double. scratch: 2 * waves doubles."""
+    """Compute waves at any position. row_low is written only with double_double. scratch has 2 * waves doubles."""
     cdef Py_ssize_t n = plan.waves
     cdef double* turns = scratch
     cdef double* low = scratch + n

@@ -13,7 +13,7 @@
 #include <immintrin.h>
 #endif
 
-/* POSENC_DEBUG: whether to check arguments. A constant, so that the compiler removes the checks if it is 0 */
+/* POSENC_DEBUG is 1 if arguments are checked. It is a constant, so that the compiler removes the checks if it is 0. */
 #if defined(POSENC_FAST_DEBUG)
 #define POSENC_DEBUG 1
 #else
@@ -26,8 +26,8 @@
 #define POSENC_RESTRICT __restrict__
 #endif
 
-/* POSENC_ALWAYS: always inlined, for steps of a loop: a loop with a call is not vectorized. POSENC_APART: never
-   inlined */
+/* POSENC_ALWAYS marks functions that are always inlined. They are steps of a loop, and a loop with a call is not
+   vectorized. POSENC_APART marks functions that are never inlined. */
 #if defined(_MSC_VER)
 #define POSENC_ALWAYS __forceinline
 #define POSENC_APART __declspec(noinline)
@@ -35,10 +35,10 @@
 #define POSENC_ALWAYS __inline__ __attribute__((__always_inline__))
 #define POSENC_APART __attribute__((noinline))
 #endif
-/* return type of an inlined step: the only place where Cython can emit the attribute */
+/* return type of an inlined step; Cython can emit the attribute only in the return type */
 #define POSENC_STEP POSENC_ALWAYS void
 
-/* rows that do not overlap: const for inputs, others for outputs */
+/* pointers to rows that do not overlap; pointers to const are inputs, and the others are outputs */
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;

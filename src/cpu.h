@@ -1,7 +1,7 @@
-/* Instruction-set level that CPU and operating system support, and size of the second-level cache.
+/* Find the instruction-set level that CPU and operating system support, and the size of the second-level cache.
  *
- * Read by the CPUID instruction, because some compilers with x86-64-v3 and -v4 cannot query them by name (gcc 11, clang
- * 14 to 16). The levels are those of the x86-64 psABI.
+ * The functions use the CPUID instruction, because some compilers with x86-64-v3 and -v4 cannot query them by name (gcc
+ * 11, clang 14 to 16). The levels are those of the x86-64 psABI.
  */
 #ifndef POSENC_CPU_H
 #define POSENC_CPU_H
@@ -47,7 +47,7 @@ static const uint32_t posenc_v3_ec = /* LAHF, LZCNT */ POSENC_BIT(0) | POSENC_BI
 static const uint32_t posenc_v4_7b = /* AVX512 F, DQ, CD, BW, VL */
     POSENC_BIT(16) | POSENC_BIT(17) | POSENC_BIT(28) | POSENC_BIT(30) | POSENC_BIT(31);
 
-/* 0: the baseline, 1: x86-64-v3, 2: x86-64-v4 */
+/* Return the level that the CPU supports: 0 for the baseline, 1 for x86-64-v3, 2 for x86-64-v4. */
 static inline int posenc_cpu_level(void)
 {
     uint32_t one[4], seven[4], extended[4];
@@ -74,7 +74,7 @@ static inline int posenc_cpu_level(void)
     return 2;
 }
 
-/* bytes of the second-level cache, from the list of caches: Intel's CPUID leaf 4, AMD's 8000001D */
+/* Return the bytes of the second-level cache, from the list of caches in CPUID leaf 4 (Intel) or 8000001D (AMD). */
 static inline ptrdiff_t posenc_cpu_second_level(void)
 {
     static const uint32_t leaves[2] = {4, 0x8000001du};

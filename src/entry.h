@@ -1,4 +1,4 @@
-/* Arguments and functions of the loops: plain structs. _kernel.pyx fills them, and every level reads them. */
+/* Structs for the arguments and functions of the loops. _kernel.pyx fills them, and every level reads them. */
 #ifndef POSENC_ENTRY_H
 #define POSENC_ENTRY_H
 
@@ -10,7 +10,7 @@ static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64
 
 typedef struct {
     ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
-    const double *high, *low;     /* (axes, waves): turns per unit, as two doubles; or float32 radians per unit */
+    const double *high, *low;     /* (axes, waves): frequency in turns (as two doubles), or in float32 radians */
     const double *largest;        /* (axes,): largest |turns per unit| */
     const int32_t *source;        /* (width,): index of the column's value in a row of sines and cosines */
     const double *amplitude;      /* (width,) */
@@ -21,7 +21,7 @@ typedef struct {
 } posenc_plan;
 
 typedef struct {
-    const posenc_plan *plan;      /* axes: multiples of 2^32, the remainder, and (with residual phases) 1 */
+    const posenc_plan *plan;      /* its axes are multiples of 2^32, the remainder, and (with residual phases) 1 */
     const int32_t *quadrature_source;
     const double *quadrature_amplitude;
     const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts at offsets 0 .. block/2 */
@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     char *out;
     ptrdiff_t row, batch;         /* bytes from row to row, from batch to batch */
-    const char *x;                /* NULL: write the encoding; else write scale * x + encoding */
+    const char *x;                /* if NULL, write the encoding, else write scale * x + encoding */
     ptrdiff_t x_row, x_batch;
     ptrdiff_t batches;
     double scale;
@@ -54,10 +54,11 @@ typedef struct {
     ptrdiff_t second_level;       /* bytes of the second-level cache */
 } posenc_rotation;
 
-/* places of the two values of a pair: half a row apart; adjacent; adjacent in x and half a row apart in out */
+/* Places of the two values of a pair. HALF: half a row apart. INTERLEAVED: adjacent. SEPARATED: adjacent in x, and half
+   a row apart in out. */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
-/* a row of columns, each from any wave of a plan, as sums of two doubles */
+/* a row of columns as sums of two doubles; each column can be from any wave of a plan */
 typedef struct {
     const int32_t *source;        /* (width,) */
     const double *amplitude;

@@ -1,5 +1,5 @@
-/* Sums and products of doubles with their errors, and double-double arithmetic: pairs (high, low) that stand for their
- * sum.
+/* Sums and products of doubles with their errors, and double-double arithmetic. A double-double number is the sum of a
+ * pair (high, low).
  *
  * posenc_fast/_core/numbers/doubles.py contains the same functions. Bounds are for pairs with |low| <= u |high|, where
  * u is 2^-53. bench/steps.py measures the resulting errors of the loops.
@@ -41,7 +41,7 @@ static inline float posenc_float(uint32_t u)
     return x;
 }
 
-/* a + b, rounded, and the exact rounding error, for all a and b without overflow (Knuth 1969) */
+/* Return a + b, rounded, and set the exact rounding error, for all a and b without overflow (Knuth 1969). */
 static inline double posenc_two_sum(double a, double b, double *error)
 {
     double s = a + b, t = s - a;
@@ -49,15 +49,15 @@ static inline double posenc_two_sum(double a, double b, double *error)
     return s;
 }
 
-/* posenc_product_error: a*b - p exactly, where p is a*b rounded. Needs |a|, |b| <= 2^990 and |a*b| >= 2^-968, so
-   that the error is not subnormal. posenc_fma: a*b + c, rounded once */
+/* posenc_product_error returns a*b - p exactly, where p is a*b rounded. It needs |a|, |b| <= 2^990 and |a*b| >= 2^-968,
+   so that the error is not subnormal. posenc_fma returns a*b + c, rounded once. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
 #define POSENC_FUSES 1
 static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
 static inline double posenc_fma(double a, double b, double c) { return fma(a, b, c); }
 #else
 #define POSENC_FUSES 0
-/* Dekker 1971: split each factor into halves of 26 bits, whose products are exact */
+/* Each factor is split into halves of 26 bits, whose products are exact (Dekker 1971). */
 static inline double posenc_product_error(double a, double b, double p)
 {
     const double splitter = 134217729.0; /* 2^27 + 1 */
@@ -66,8 +66,8 @@ static inline double posenc_product_error(double a, double b, double p)
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
 }
 
-/* Boldo and Melquiond 2008: add the two small parts of the sum first, and round them to odd. The result equals the
-   processor's FMA, but takes many times longer */
+/* The two small parts of the sum are added first, and rounded to odd (Boldo and Melquiond 2008). The result equals that
+   of an FMA instruction, but takes many times longer. */
 static inline double posenc_fma(double a, double b, double c)
 {
     double p = a * b, t_low, v_low, lost;
@@ -81,12 +81,12 @@ static inline double posenc_fma(double a, double b, double c)
 }
 #endif
 
-/* a pair that stands for the sum of its numbers: |low| <= u |high| */
+/* the number high + low, where |low| <= u |high| */
 typedef struct {
     double high, low;
 } posenc_pair;
 
-/* a * b, with an error of at most 8 u^2 |a * b|. The product of the low parts is left out */
+/* Return a * b, with an error of at most 8 u^2 |a * b|. The product of the low parts is left out. */
 static POSENC_ALWAYS posenc_pair posenc_product(posenc_pair a, posenc_pair b)
 {
     posenc_pair r;
@@ -95,7 +95,7 @@ static POSENC_ALWAYS posenc_pair posenc_product(posenc_pair a, posenc_pair b)
     return r;
 }
 
-/* a + b, with an error of at most 3 u^2 (|a| + |b|). The relative error is larger if a and b nearly cancel */
+/* Return a + b, with an error of at most 3 u^2 (|a| + |b|). The relative error is larger if a and b nearly cancel. */
 static POSENC_ALWAYS posenc_pair posenc_total(posenc_pair a, posenc_pair b)
 {
     posenc_pair r;
@@ -106,8 +106,8 @@ static POSENC_ALWAYS posenc_pair posenc_total(posenc_pair a, posenc_pair b)
     return r;
 }
 
-/* c + z * value, a step of Horner's scheme. Needs |c| >= |z * value|, because the error of the sum is computed as by
-   Dekker */
+/* Return c + z * value, a step of Horner's scheme. |c| >= |z * value| is needed, because the error of the sum is
+   computed by Dekker's method. */
 static POSENC_ALWAYS posenc_pair posenc_horner(posenc_pair c, posenc_pair z, posenc_pair value)
 {
     posenc_pair p = posenc_product(z, value), r;

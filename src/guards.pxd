@@ -1,7 +1,7 @@
-"""Checks of the kernel's arguments in debug builds. Each call is behind ``if DEBUG``, a constant of the C compiler.
+"""Check the kernel's arguments in debug builds. Each call is behind ``if DEBUG``, a constant of the C compiler.
 
-The wrapper checks the arguments of its callers. These checks find faults of the wrapper: they check the arguments of
-the kernel's methods and raise an AssertionError that names the wrong one.
+The wrapper checks the arguments of its callers. These checks find faults of the wrapper. They check the arguments of
+the kernel's methods, and raise an AssertionError that names the wrong argument.
 
 They read values by ``memoryview(array).tolist()``. A loop over a Cython memoryview ends with an IndexError that is
 dropped, together with a KeyboardInterrupt that may have arrived meanwhile.
@@ -44,7 +44,7 @@ cdef inline int check_columns(str which, object source, object amplitude, object
 
 
 cdef inline int check_values(str name, object array, object shape, int kind) except -1:
-    """Check an array's shape, item size and last stride. shape: None for lengths that may be any number."""
+    """Check an array's shape, item size and last stride. A length of None in shape allows any number."""
     cdef object view = memoryview(array), found = view.shape, i
     require(0 <= kind <= 3, "kind", "be 0, 1, 2 or 3", kind)
     require(len(found) == len(shape), name, f"have shape {shape}", found)
@@ -57,7 +57,7 @@ cdef inline int check_values(str name, object array, object shape, int kind) exc
 
 
 cdef inline int check_target(object out, object x, int kind, object rows, object width) except -1:
-    """Check out (rows, width), or, with x, both arrays (batch, rows, width)."""
+    """Check `out`, of shape (rows, width). With x, check `out` and x, both of shape (batch, rows, width)."""
     check_values("out", out, (rows, width) if x is None else (None, rows, width), kind)
     if x is not None:
         check_values("x", x, memoryview(out).shape, kind)

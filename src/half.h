@@ -1,4 +1,4 @@
-/* float16 and bfloat16: conversion from doubles and floats, and back. */
+/* Convert doubles and floats to float16 and bfloat16, and back. */
 #ifndef POSENC_HALF_H
 #define POSENC_HALF_H
 
@@ -9,21 +9,21 @@
 #define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this */
 #endif
 
-/* bits of a float, rounded to odd: a second rounding, to 16 bits, then equals a single rounding of the double */
+/* bits of a float, rounded to odd; then a second rounding, to 16 bits, equals a single rounding of the double */
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
-/* bits of a float that equals a bfloat16: the lower half is zero. Signed, because Cython cannot distinguish equal
-   types */
+/* Bits of a float that equals a bfloat16, so that the lower half is zero. The type is signed, because Cython cannot
+   distinguish equal types. */
 typedef int32_t widebfloat;
 typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 
-/* bits of a bfloat16; signed for the same reason */
+/* bits of a bfloat16; the type is signed for the same reason */
 typedef int16_t bfloat;
 typedef bfloat *POSENC_RESTRICT rbfloat;
 
-/* double -> float, rounded to odd: drop 29 bits, and set the last place if some of them were set. Subnormal floats are
-   rounded once more, but are zero in a float16 */
+/* Return a double as a float, rounded to odd. 29 bits are dropped, and the last place is set if one of them was set.
+   Subnormal floats are rounded once more, but are zero in a float16. */
 static inline oddfloat posenc_odd(double x)
 {
     const uint64_t low = ((uint64_t)1 << 29) - 1;
@@ -53,8 +53,9 @@ static inline float posenc_half_value(uint16_t h)
     return posenc_float(posenc_bits32(value) | sign);
 }
 
-/* double -> bfloat16, rounded once: in the sum of x and a number 2^45 times as large, the last place is that of the
-   bfloat16. A conversion by way of float32 would be wrong: its subnormals have lost bits that decide the rounding */
+/* Return a double as a bfloat16, rounded once. The sum of x and a number 2^45 times as large has the last place of the
+   bfloat16. A conversion by way of float32 would be wrong, because subnormals of float32 have lost bits that decide the
+   rounding. */
 static inline widebfloat posenc_wide_bfloat(double x)
 {
     double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
@@ -72,7 +73,7 @@ static inline void posenc_to_half(croddfloat x, ruint16 out, ptrdiff_t n)
     for (; i + 16 <= n; i += 16)
         _mm256_storeu_si256((__m256i *)(out + i), _mm512_cvtps_ph(_mm512_loadu_ps((const void *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
 #elif defined(__F16C__)
-    /* without unrolling, a tenth slower if the code of the loop crosses a cache line */
+    /* without unrolling, the loop is a tenth slower if its code crosses a cache line */
 #pragma GCC unroll 4
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128((__m128i *)(out + i), _mm256_cvtps_ph(_mm256_loadu_ps((const float *)(x + i)), _MM_FROUND_TO_NEAREST_INT));
@@ -95,15 +96,15 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
         out[i] = posenc_half_value(x[i]);
 }
 
-/* float -> bfloat16, to nearest. Ties round away from zero, which takes a third of the operations of ties to even:
-   the float was rounded itself, so that neither neighbour of a midpoint is nearer to the exact value. The last 15
-   bits of a NaN must be zero, as they are in NaNs from arithmetic; a check for others would double the time of a
-   loop */
+/* Return the nearest bfloat16 of a float. Ties round away from zero, which takes a third of the operations of ties to
+   even. This is harmless, because the float was rounded itself, so neither neighbour of a midpoint is nearer to the
+   exact value. The last 15 bits of a NaN must be zero, as they are in NaNs from arithmetic. A check for other NaNs
+   would double the time of a loop. */
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
-/* floats or widebfloats -> bfloat16, each by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two
-   bfloat16: if it was rounded from a double, the second rounding may be wrong. For widebfloats, all results are
-   right */
+/* Convert floats or widebfloats to bfloat16 by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two
+   bfloat16. If such a float was rounded from a double, the second rounding may be wrong. For widebfloats, all results
+   are right. */
 static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, ptrdiff_t n)
 {
     uint32_t nearest = 0xffffffffu;
@@ -125,7 +126,8 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
 
 static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
 
-/* two adjacent bfloat16 as one number, the first in its lower half: adjacent pairs then need no shuffles of vectors */
+/* Return two adjacent bfloat16 as one number, the first in the lower half. Then adjacent pairs need no shuffles of
+   vectors. */
 static inline uint32_t posenc_two_bfloats(const bfloat *x)
 {
     uint32_t u;
@@ -146,12 +148,12 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
 }
 
 /* A bfloat16 is *usual* if its size is from 2^-63 to 2^65. posenc_usual_bits sets both bits of POSENC_USUAL if two
-   adjacent bfloat16 are usual: the sum changes the two highest bits of their exponents, 01 or 10, to 1x, and all
-   others to 0x */
+   adjacent bfloat16 are usual. The sum changes the two highest bits of an exponent to 1x if they are 01 or 10, and
+   otherwise to 0x. */
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
-/* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32: if it is
+/* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32. This is so if it is
    subnormal, or at least 2^97. Zeros are neither far nor usual, so the second loop checks them. Return whether any
    value is far */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
@@ -170,8 +172,8 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     return least < 0x7f || most >= 0x7000;
 }
 
-/* copy the first half of a row of 2 * n values of a type to doubles or floats from out[2 * n * row + first] on;
-   return 0 if the second half differs */
+/* Copy the first half of a row of 2 * n values of a type to doubles (if wide) or floats, from out[2 * n * row + first]
+   on. Return 0 if the second half of the row differs. */
 static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
 {
     int alike = 1;

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""The C interface: the functions of ``posenc_fast.h``. They check all that memory safety needs, then call the loops.
+"""The C interface: the functions of ``posenc_fast.h``. They check all that memory safety needs, and call the loops.
 
 They fill rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so return the same bits as Python.
 All checks precede the first write. The functions trust only the size of the memory at a pointer.
@@ -62,7 +62,7 @@ cdef inline uintptr_t most_bytes() noexcept nogil:
     return ~<uintptr_t>0 >> 1
 
 
-# Memory of an array: rows of `bytes` bytes between the addresses low and high, at multiples of common from start.
+# Memory of an array. Its rows have `bytes` bytes, and begin at multiples of common from start, between low and high.
 cdef struct Extent:
     uintptr_t start, low, high, bytes, common
 
@@ -80,8 +80,8 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
     """Find the extent of at least one row of a number of bytes, in up to three dimensions.
 
-    written: whether the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced by the
-    stride of adjacent rows.
+    If `written` is true, the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced
+    by the stride of adjacent rows.
     """
     cdef uintptr_t before = 0, behind = bytes, each, past = bytes
     cdef uintptr_t[3] sizes
@@ -134,7 +134,7 @@ cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py
 
 
 cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
-    """Return whether two extents share no byte: one follows the other, or their rows at equal distances interleave."""
+    """Return whether two extents share no byte. Either one follows the other, or rows at equal distances interleave."""
     cdef uintptr_t common, distance
     if a.high <= b.low or b.high <= a.low:
         return True
@@ -167,7 +167,7 @@ cdef inline int check_scratch(const void* scratch, size_t size, size_t needed, c
 
 cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Extent* out,
                           const Py_ssize_t* out_strides, int dims) noexcept nogil:
-    """Check that x and out are the same rows, or share no byte."""
+    """Check that x and out are either the same rows, or share no byte."""
     cdef bint same = x.start == out.start
     cdef int k
     for k in range(dims):
@@ -187,12 +187,12 @@ cdef inline size_t bytes_of(Py_ssize_t doubles) noexcept nogil:
 # ---- rows of any positions -------------------------------------------------------------------------------------------
 
 
-# Positions of a call: one of the two pointers, or, if both are NULL, first, first + 1, ..
+# Positions of a call. One of the two pointers is set. If both are NULL, positions are first, first + 1 and so on.
 cdef struct Positions:
     const double* real
     const int64_t* integers
     int64_t first
-    bint split  # some integers are beyond 2**53: all are split into two doubles, as in Python
+    bint split  # whether all integers are split into two doubles as in Python, because some are beyond 2**53
 
 
 cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept nogil:
@@ -205,7 +205,7 @@ cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept
 
 
 cdef inline void split_integer(int64_t value, double* high, double* low) noexcept nogil:
-    """Set high and low: value = high * 2**32 + low, both with the sign of the value."""
+    """Set high and low so that value = high * 2**32 + low. Both have the sign of the value."""
     cdef uint64_t size = <uint64_t>value if value >= 0 else <uint64_t>0 - <uint64_t>value
     cdef double sign = 1.0 if value >= 0 else -1.0
     high[0] = sign * <double>(size >> 32)
@@ -213,7 +213,7 @@ cdef inline void split_integer(int64_t value, double* high, double* low) noexcep
 
 
 cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
-    """Return whether the loops leave a row of finite components to exact arithmetic: see `find_kind`."""
+    """Return whether the loops leave a row of finite components to exact arithmetic (see `find_kind`)."""
     cdef Py_ssize_t a
     cdef double size, turns
     for a in range(plan.axes):
@@ -567,7 +567,7 @@ cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept 
     cdef RotationWork work
     memset(&rotation, 0, sizeof(rotation))
     rotation.shape[0] = rotation.shape[1] = 1
-    # at most 2**20, more than a block has: products of larger numbers could overflow
+    # The number is at most 2**20, more than a block has, because products of larger numbers could overflow.
     rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
@@ -590,7 +590,7 @@ cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positi
 cdef inline int rotate_of(const CRotary* r, const void* angles, bint of_each, int type, const Py_ssize_t* shape,
                           const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides,
                           void* scratch, size_t scratch_size) noexcept nogil:
-    """Check and rotate arrays. of_each: whether each sequence has its own angles."""
+    """Check and rotate arrays. If of_each is true, each sequence has its own angles."""
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Rows of integers, rotated from the row of an anchor by angle addition.
+"""Compute rows of integers, rotated from the row of an anchor by angle addition.
 
 A row is the *value* and the *quadrature* (derivative by the angle) of the anchor's row, times cosine and sine of the
 offset. The rows above and below the anchor by the same offset share both products. Anchors are themselves rotated from
@@ -63,11 +63,11 @@ cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_
     """Compute values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
     cdef CRow two[2]
     cdef int shift = 32 - lattice.span_bits
-    # nearest multiple of 2**32, so that the remainder is small for small positions, on both sides of zero
+    # multiple is the nearest, so that the remainder is small for small positions, on both sides of zero
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
     cdef double[3] position
     position[0] = <double>multiple
-    # multiplied, because a left shift of a negative number is undefined in C
+    # this multiplies, because a left shift of a negative number is undefined in C
     position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
     anchor_rows(lattice, memory, two)
@@ -110,7 +110,7 @@ cdef inline void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by
 
 cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
                              bint double_double, double* scratch) noexcept nogil:
-    """Compute the anchor of a block. block: counted from the start of the span, possibly beyond its end."""
+    """Compute the anchor of a block. The block is counted from the start of the span, and may lie beyond the end."""
     cdef int bits = lattice.span_bits - lattice.block_bits
     cdef Offset by
     span += block >> bits
@@ -129,7 +129,7 @@ cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anc
     anchor.span, anchor.block = span, block
 
 
-# ---- rows at one offset: two, above and below an anchor; four, of two anchors; or the outer two of these -------------
+# ---- rows at one offset: two (above and below an anchor), four (of two anchors), or the outer two of the four --------
 
 
 cdef inline void rotate_two(crdouble v, crdouble q, crdouble cosine, crdouble sine, row_out above, row_out below,
@@ -162,7 +162,7 @@ cdef inline void rotate_four(crdouble v, crdouble q, crdouble v2, crdouble q2, c
 
 cdef inline void rotate_outer(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
                               narrow_row above, narrow_row below2, Py_ssize_t n) noexcept nogil:
-    """Compute the row above one anchor and the row below another: a table begins and ends with half a block."""
+    """Compute the row above one anchor and the row below another, for tables that begin and end with half a block."""
     cdef Py_ssize_t c
     for c in range(n):
         store[narrow_row](above, c, v[c] * cosine[c] + q[c] * sine[c])
@@ -172,7 +172,7 @@ cdef inline void rotate_outer(crdouble v, crdouble q, crdouble v2, crdouble q2, 
 cdef inline void rotate_two_dd(crdouble v, crdouble v_low, crdouble q, crdouble q_low, crdouble cosine,
                                crdouble cosine_low, crdouble sine, crdouble sine_low, rdouble above, rdouble below,
                                Py_ssize_t n) noexcept nogil:
-    """Compute in double-double, and round."""
+    """Compute the rows above and below an anchor in double-double, and round them."""
     cdef Py_ssize_t c
     cdef Pair a, b
     for c in range(n):
@@ -196,9 +196,10 @@ cdef inline void rotate_two_add_in_place(crdouble v, crdouble q, crdouble cosine
 
 cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
                                 crfloat x_below, rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
-    """Write scale * x + row for both rows. x is other memory.
+    """Write scale * x + row for both rows. x does not share memory with the result.
 
-    Not merged with `rotate_two_add_in_place`: a common inlined body would test at run time which arrays overlap.
+    This function is separate from `rotate_two_add_in_place`, because a common inlined body would test at run time which
+    arrays overlap.
     """
     cdef Py_ssize_t c
     cdef double a, b
@@ -221,9 +222,10 @@ cdef inline step offset_span(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half
 
 cdef inline bint rows_at_offset(Py_ssize_t anchor, Py_ssize_t j, Py_ssize_t rows, Py_ssize_t half,
                                 Py_ssize_t* index) noexcept nogil:
-    """Set index to the rows j above and j below an anchor, -1 if not in the table. Return whether one is in it.
+    """Set index to the rows j above and j below an anchor, or to -1 for rows that are not in the table.
 
-    Each row is written once: the anchor's row counts as above, the row half a block away as below.
+    Return whether one of the two rows is in the table. Each row is written once, so the anchor's row counts as above,
+    and the row half a block away as below.
     """
     cdef Py_ssize_t above = anchor + j, below = anchor - j
     index[0] = above if j < half and 0 <= above < rows else -1

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Output of rows of doubles: rounded once, optionally added to scale * x, written through the cache or past it.
+"""Write rows of doubles: round them once, add scale * x if there is x, and store them through the cache or past it.
 
 Stores *past the cache* are non-temporal stores of whole cache lines, which are assembled in a *line buffer*.
 """
@@ -17,7 +17,7 @@ from half cimport from_bfloat, from_half, oddfloat, roddfloat, rwidebfloat, to_b
 
 
 cdef inline Py_ssize_t prefetch_rows(const Output* output, Py_ssize_t n) noexcept nogil:
-    """Return how many rows of n columns ahead of its use to prefetch a row."""
+    """Return the number of rows (of n columns) between the prefetch of a row and its use."""
     return max(1, PREFETCH_DISTANCE // n if output.x == output.out or output.stream else PREFETCH_DISTANCE // (2 * n))
 
 
@@ -34,11 +34,11 @@ cdef inline step add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
 
 
 cdef inline step add_dd(double x, double scale, double high, double low, double beyond, double* out) noexcept nogil:
-    """Compute scale * x + (high + low), with the errors summed in one double. beyond: result of `beyond_of(scale)`."""
+    """Compute scale * x + (high + low), with the errors summed in one double. beyond is `beyond_of(scale)`."""
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    # NaN, with FMA and without, if a factor is too large to split
+    # e becomes NaN, with FMA and without, if a factor is too large to split
     e += (product_error(scale, x, p) + low) + x * beyond * 0.0
     # infinite or enormous sums have no error term
     out[0] = s + (e if e == e else 0.0)
@@ -116,7 +116,7 @@ cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
 
 cdef inline step add_row_16_bits(const Output* output, const char* x, const double* row, char* out, Py_ssize_t n,
                                  double* scratch) noexcept nogil:
-    """Compute scale * x + doubles for 16-bit types. scratch: n doubles."""
+    """Compute scale * x + doubles for 16-bit types. scratch has n doubles."""
     cdef float* floats = <float*>scratch + n
     if output.type == FLOAT16:
         from_half(<const uint16_t*>x, floats, n)
@@ -132,7 +132,7 @@ cdef inline step add_row_16_bits(const Output* output, const char* x, const doub
 
 cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t next_x, const double* row, char* out,
                                   uintptr_t next_out, Py_ssize_t n, double* scratch) noexcept nogil:
-    """Write scale * x + doubles past the cache, for types of at most 32 bits. scratch: 2 * TILE doubles."""
+    """Write scale * x + doubles past the cache, for types of at most 32 bits. scratch has 2 * TILE doubles."""
     cdef Py_ssize_t c = 0, m, size = size_of(output.type)
     cdef LineBuffer to
     open_line_buffer(&to, out, scratch + TILE)
@@ -155,19 +155,19 @@ cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t
 cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, const double* high,
                           const double* low, Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch,
                           double* scratch) noexcept nogil:
-    """Write scale * x + doubles (float64: double-doubles) for one row of one batch.
+    """Write scale * x + doubles for one row of one batch. For float64, the row has double-doubles.
 
-    scratch: PREFETCH_COLUMNS doubles, 2 * TILE past the cache.
+    scratch has PREFETCH_COLUMNS doubles, or 2 * TILE past the cache.
 
-    The next row is prefetched in stretches, because hardware cannot predict its address. It may lie past the end of x
-    and out: a prefetch of any address is harmless.
+    The next row is prefetched in stretches, because hardware cannot predict the address of the row. The address may lie
+    past the end of x and out, because a prefetch of any address is harmless.
     """
     cdef Py_ssize_t size = size_of(output.type), c = 0, m
     cdef char* out = output.out + batch * output.batch + i * output.row
     cdef const char* x = output.x + batch * output.x_batch + i * output.x_row
     cdef uintptr_t next_out = <uintptr_t>output.out + next_batch * output.batch + next_i * output.row
     cdef uintptr_t next_x = <uintptr_t>output.x + next_batch * output.x_batch + next_i * output.x_row
-    # the most common case: no branches between stretches, and loops of constant length
+    # in this most common case, there are no branches between stretches, and loops have a constant length
     cdef Py_ssize_t whole = n - n % PREFETCH_COLUMNS if output.type == FLOAT32 else 0
     if output.stream:
         add_row_streamed(output, x, next_x, high, out, next_out, n, scratch)
@@ -212,9 +212,9 @@ cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, 
 
 cdef inline void round_into(const Output* output, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
                             double* scratch) noexcept nogil:
-    """Round a row of doubles (float64: of double-doubles), and write it or add it to scale * x.
+    """Round a row of doubles, and write it or add it to scale * x. For float64, the row has double-doubles.
 
-    scratch: 2 * n doubles, 2 * TILE for a sum. Without x, only rows of float64 are written past the cache.
+    scratch has 2 * n doubles, or 2 * TILE for a sum. Without x, only rows of float64 are written past the cache.
     """
     cdef Py_ssize_t b, distance
     cdef LineBuffer to

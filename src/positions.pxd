@@ -1,8 +1,8 @@
 # cython: cdivision=True
-"""Rows of any positions, each evaluated separately.
+"""Compute rows of any positions, each separately.
 
-Doubles suffice for results of 32 and 16 bits; float64 needs double-double. Values with and without FMA may differ in
-their last bits. So a level without FMA computes a row twice, with the largest and the smallest values that FMA could
+Doubles suffice for results of 32 and 16 bits, and float64 needs double-double. Values with and without FMA may differ
+in their last bits. So a level without FMA computes a row twice, with the largest and the smallest values that FMA could
 give (within REACH). If their rounded bits differ, the level computes the row again with emulated FMA.
 """
 
@@ -21,8 +21,8 @@ from output cimport round_into
 from work cimport EncodeWork, EvaluateWork, lay_out_encode, lay_out_evaluate
 
 cdef enum:
-    DIRECT_ROW  # one axis and few turns: `sincos_direct_row`
-    REDUCED_ROW  # `sincos_any_row`
+    DIRECT_ROW  # one axis and few turns, for `sincos_direct_row`
+    REDUCED_ROW  # any other row, for `sincos_any_row`
     EXACT_ROW  # left to exact arithmetic in Python
     NAN_ROW  # a position that is NaN or infinite
 
@@ -50,9 +50,9 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """Round the columns of waves. positions: NULL, or compute the waves of position k first, with FMA."""
+    """Round the columns of waves. Unless positions is NULL, compute the waves of position k first, with FMA."""
     if positions != NULL and plan.straight:
-        # waves are the columns: round them as they are computed
+        # the waves are the columns, and are rounded as they are computed
         sincos_direct_row[narrow_row](plan, positions[k], out, True)
         return
     if positions != NULL:
@@ -64,7 +64,7 @@ cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t
                              const double* positions, double* scratch) noexcept nogil:
     """Write rows of types of at most 32 bits by `round_columns`. Without positions, or for a sum, rows is 1.
 
-    scratch: width doubles, then the scratch of `round_into`.
+    scratch has width doubles, and then the scratch of `round_into`.
     """
     cdef Py_ssize_t k, n = plan.width
     cdef char* out = output.out + i * output.row
@@ -90,7 +90,7 @@ cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t
 
 cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, int kind, bint single, bint fused,
                                    double* row, double* row_low, double* scratch) noexcept nogil:
-    """Compute a row of waves for types of at most 32 bits. row_low and scratch: 2 * waves doubles."""
+    """Compute a row of waves for types of at most 32 bits. row_low and scratch have 2 * waves doubles."""
     if kind == REDUCED_ROW or single:
         sincos_any_row(plan, position, single, False, fused, row, row_low, scratch)
     elif fused:
@@ -112,7 +112,10 @@ cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, doubl
 
 cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
                               const double* waves, double* scratch) noexcept nogil:
-    """Write a row of waves. Return whether all values within REACH have the written bits. scratch: 2 * width."""
+    """Write a row of waves. Return whether all values within REACH round to the same bits.
+
+    scratch has 2 * width doubles.
+    """
     cdef Py_ssize_t n = larger.width
     cdef char* out = output.out + i * output.row
     cdef void* one = scratch
@@ -126,7 +129,7 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
         columns[roddfloat](larger, waves, <oddfloat*>one)
         columns[roddfloat](smaller, waves, <oddfloat*>other)
         to_half(<oddfloat*>one, <uint16_t*>out, n)
-        # the two differ if a float lies between them; this float is seldom the middle of two float16
+        # one and other differ if a float lies between them, which is seldom the middle of two float16
         if memcmp(one, other, 4 * n) == 0:
             return True
         to_half(<oddfloat*>other, <uint16_t*>one, n)
@@ -147,8 +150,8 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
                         double* scratch, unsigned char** left) noexcept nogil:
     """Write rows of any positions, except EXACT_ROWs.
 
-    left: NULL if there are none, else an array to free: a byte for each row, 1 for EXACT_ROWs. Return False if memory
-    for left is missing.
+    left is set to NULL if there are no EXACT_ROWs. Otherwise it is an array with a byte for each row, which is 1 for
+    EXACT_ROWs. The caller frees it. Return False if memory for left is missing.
     """
     cdef Py_ssize_t i = 0, c, k, width = plan.width
     cdef EncodeWork work
@@ -161,7 +164,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef double* blank
     cdef const double* position
     cdef bint double_double = output.type == FLOAT64
-    # sums may overwrite x and so cannot be computed twice: every level computes them without FMA
+    # Sums may overwrite x, and so cannot be computed twice. So every level computes them without FMA.
     cdef bint fused = FUSES and output.x == NULL, doubtful = not FUSES and output.x == NULL and not double_double
     cdef int kind, next_kind
     cdef CPlan larger, smaller

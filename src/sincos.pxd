@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Sine and cosine of an angle in turns: reduction to an eighth of a turn, a polynomial, then the quadrant.
+"""Compute sine and cosine of an angle in turns: reduce to an eighth of a turn, evaluate a polynomial, set the quadrant.
 
 The functions have no tables and no branches, so that loops over waves are vectorized. Names and operations are those of
 ``posenc_fast/_core/engine/python.py``. ``python bench/steps.py`` measures the errors there. *Double-double* (dd) means
@@ -17,9 +17,10 @@ from exact cimport (
 
 
 cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) noexcept nogil:
-    """Set x to the distance to the nearest quarter turn, and quadrant to its number, in the last two bits.
+    """Set x to the distance to the nearest quarter turn, and quadrant to an integer that ends with its number.
 
-    |turns| <= 2^49. The subtraction is exact, because both numbers are within an eighth of a turn.
+    The number has two bits. |turns| is at most 2^49. The subtraction is exact, because both numbers are within an
+    eighth of a turn.
     """
     cdef double q = turns + QUARTERS
     quadrant[0] = bits(q)
@@ -27,7 +28,7 @@ cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) no
 
 
 cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine) noexcept nogil:
-    """Add quarter turns to sine and cosine: swap them if the number is odd, then set the signs. Exact."""
+    """Add quarter turns to the angle of sine and cosine, exactly. Swap them if the number is odd, and set the signs."""
     cdef uint64_t a = bits(sine[0])
     cdef uint64_t b = bits(cosine[0])
     cdef uint64_t swap = (a ^ b) & (0 - (quadrant & 1))
@@ -36,16 +37,16 @@ cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine)
 
 
 cdef inline step sincos(double x, uint64_t quadrant, bint fused, double* sine, double* cosine) noexcept nogil:
-    """Compute sine and cosine of x turns from a quarter turn, |x| <= 0.1255. Error: 2^-52.5 with FMA, 2^-52.1 without.
+    """Compute sine and cosine of x turns, where |x| is at most 0.1255.
 
-    fused: whether to use FMA; a constant wherever this is inlined.
+    The error is 2^-52.5 with FMA and 2^-52.1 without. FMA is used if fused, a constant wherever this is inlined.
     """
     cdef double zz, z = x * x
     if fused:
         sine[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
         cosine[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
     else:
-        # terms in pairs, because without FMA a chain of all terms would be twice as long
+        # terms are added in pairs, because without FMA a chain of all terms would be twice as long
         zz = z * z
         sine[0] = x * ((S0 + z * S1) + zz * ((S2 + z * S3) + zz * ((S4 + z * S5) + zz * S6)))
         cosine[0] = (1.0 + z * C1) + zz * ((C2 + z * C3) + zz * ((C4 + z * C5) + zz * C6))
@@ -63,9 +64,9 @@ cdef inline step sincos_product(double p, double high, double low, bint fused, d
 
 
 cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
-    """Compute sine and cosine of a double-double angle, |turns| <= 2^49, as double-doubles.
+    """Compute sine and cosine of a double-double angle, where |turns| is at most 2^49, as double-doubles.
 
-    By Taylor series in radians, with the leading terms in double-double. Error: 2^-66.9 of the value.
+    The Taylor series is in radians, with the leading terms in double-double. The error is 2^-66.9 of the value.
     """
     cdef Pair x, r, z, value
     cdef double t, zz, first
@@ -74,7 +75,7 @@ cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
     nearest_quarter(two_sum(turns.high, turns.low, &x.low), &x.high, &quadrant)
     r = product(x, Pair(TWO_PI, TWO_PI_LOW))
     z = product(r, r)
-    # small terms in one double, in pairs, so that later operations do not wait for a long chain
+    # small terms are in one double, and added in pairs, so that later operations do not wait for a long chain
     t = z.high
     zz = t * t
     value = Pair((T7 + t * T9) + zz * ((T11 + t * T13) + zz * ((T15 + t * T17) + zz * T19)), 0.0)

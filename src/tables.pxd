@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Tables, sums with tables, and rows of integers in any order, from the lattice.
+"""Compute tables, sums with tables, and rows of integers in any order, from the lattice.
 
 A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows at each offset from the
 anchors are written in one of these ways:
@@ -41,7 +41,7 @@ cdef inline step rotate_narrow(const Anchor* one, const Anchor* two, const Offse
                                narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef const double* cosine = by.cosine + first
     cdef const double* sine = by.sine + first
-    # skip rows that are not in the table, where two are left; otherwise compute all four
+    # if only two rows are in the table, compute only these; otherwise compute all four
     if rows.index[1] < 0 and rows.index[2] < 0:
         rotate_outer[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
                                  cosine, sine, to, <narrow_row>rows.to[3], n)
@@ -158,7 +158,7 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
 
 cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
                                 const Output* output, Py_ssize_t n, double* tiles) noexcept nogil:
-    """Write a few cache lines at a time: the next lines are computed while memory stores these."""
+    """Write a few cache lines at a time, so that the next lines are computed while memory stores these."""
     cdef Py_ssize_t k, m, c = 0, size = size_of(output.type)
     cdef OffsetRows tile = rows[0]
     cdef LineBuffer to[4]
@@ -194,7 +194,7 @@ cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offs
 cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Output* output, Py_ssize_t above,
                               Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below, Py_ssize_t n,
                               float* discard) noexcept nogil:
-    """Add two rows to one batch of float32, without storing them first. Skip a row whose index is negative.
+    """Add two rows to one batch of float32, without storing the rows first. Skip a row if its index is negative.
 
     Prefetch the next rows if the arrays are larger than the cache.
     """
@@ -250,7 +250,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
     init_anchor(&anchor, work.anchor, stride)
     init_anchor(&exact, work.exact, stride)
     if size * output.batches * n <= (PREFETCH_BLOCK if output.x == output.out else PREFETCH_BLOCK // 4):
-        # blocks are small: prefetch the rows of the next block, in the same order
+        # blocks are small, so the rows of the next block are prefetched, in the same order
         distance = size * output.batches
         down = 1
     for block in range(block, last + 1):
@@ -269,7 +269,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
                 continue
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
-                # all batches of a row, then the next row
+                # the order is all batches of a row, then the next row
                 batch = (b + distance) % output.batches
                 ahead = (b + distance) // output.batches
                 if above >= 0:
@@ -286,7 +286,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
 cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
                               Py_ssize_t rows, Py_ssize_t row, Py_ssize_t other_row, bint both,
                               const TableWork* work) noexcept nogil:
-    """Write the rows of one or of both blocks that are in the table. row, other_row: indices of the anchors' rows."""
+    """Write the rows of one or both blocks that are in the table. row and other_row are indices of anchors."""
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, by_rows = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
@@ -311,7 +311,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const 
         for k in range(4):
             at.to[k] = output.out + at.index[k] * output.row if at.index[k] >= 0 else <char*>work.discard[k]
         if output.stream:
-            # prefetch lines that two rows share: a store to such a line outside of the cache stalls the store buffer
+            # prefetch lines that two rows share, because a store to a line outside of the cache stalls the store buffer
             for k in range(4):
                 if at.index[k] >= 0:
                     prefetch(<uintptr_t>output.out + (at.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
@@ -344,7 +344,7 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
     init_anchor(&one, work.one, stride)
     init_anchor(&two, work.two, stride)
     init_anchor(&exact, work.exact, stride)
-    # blocks in pairs; the first and the last form a pair if each is half a block
+    # blocks are written in pairs; the first and the last form a pair if each is half a block
     if both and offset >= block * size and offset + rows <= last * size:
         other = last
         last -= 1

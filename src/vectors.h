@@ -1,10 +1,10 @@
-/* Vectors of pairs: rotation of one row of each of several heads by the same angles.
+/* Rotate one row of each of several heads by the same angles, with vectors of pairs.
  *
- * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored: heads are
- * whole pages apart, and a load after a store at such a distance waits for the store. A vector contains as many pairs
- * as numbers fit into a register: doubles for float64 and float32, floats for 16-bit types. Values are converted when
- * they are loaded: compilers vectorize a loop over both floats and doubles with twice as many floats, which they split
- * and join again.
+ * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored, because heads
+ * are whole pages apart, and a load after a store at such a distance waits for the store. A vector has one pair for
+ * each number in a register. The numbers are doubles for float64 and float32, and floats for 16-bit types. Values are
+ * converted when they are loaded. Compilers would vectorize a loop over both floats and doubles with twice as many
+ * floats, and would split and join them again.
  *
  * Other levels have no such vectors, and rotate row by row (_rotations.pyx).
  */
@@ -36,10 +36,10 @@ typedef __m256i posenc_halves;
 #define POSENC_AS_WORDS(v) _mm512_castps_si512(v)
 #define POSENC_AND(a, b) _mm512_and_si512(a, b)
 #define POSENC_HAS_ALL(v, bits) (_mm512_cmpneq_epi32_mask(_mm512_and_si512(v, bits), bits) == 0)
-/* 16-bit pieces: even ones from a, odd ones from b */
+/* a vector of 16-bit pieces: the even pieces of a, and the odd pieces of b */
 #define POSENC_BLEND(a, b) _mm512_mask_blend_epi16(0xaaaaaaaau, a, b)
-/* FIRST, SECOND: each number of a vector's first or second half twice; SWAP: exchange neighbours; SIGNS: minus at
-   even ones */
+/* FIRST has each number of a vector's first half twice, and SECOND each number of the second half. SWAP exchanges
+   adjacent numbers. SIGNS has minus signs at even places. */
 #define POSENC_FIRST_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v)
 #define POSENC_SECOND_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), v)
 #define POSENC_FIRST_PS(v) _mm512_permutexvar_ps(_mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), v)
@@ -69,7 +69,7 @@ typedef __m128i posenc_halves;
 #define POSENC_SWAP_PD(v) _mm256_permute_pd(v, 0x5)
 #define POSENC_SIGNS_PD _mm256_setr_pd(-0.0, 0.0, -0.0, 0.0)
 #endif
-/* pairs in a vector of doubles, and of floats */
+/* numbers of pairs in a vector of doubles, and in a vector of floats */
 enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = sizeof(posenc_ps) / sizeof(float) };
 #define POSENC_SWAP_PS(v) POSENC_WIDE(permute_ps)(v, 0xb1)
 #define POSENC_SIGNS_PS POSENC_WIDE(castpd_ps)(POSENC_WIDE(set1_pd)(posenc_double(0x80000000u)))
@@ -81,9 +81,9 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Rotate one vector of pairs, from pair j of n on, by a row of angles. step_half: the two values of a pair are half a
-   row apart. step_interleaved: they are adjacent. Its sines have alternating signs, so that it only adds products. The
-   results have the same bits as the differences and sums of step_half. */
+/* Rotate one vector of pairs, from pair j of n on, by a row of angles. For step_half, the two values of a pair are half
+   a row apart, and for step_interleaved they are adjacent. The sines in step_interleaved have alternating signs, so
+   that it only adds products. The results have the same bits as the differences and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \
@@ -120,7 +120,7 @@ POSENC_STEPS(float64, double, double, pd, PD, POSENC_LOAD_FLOAT64, POSENC_STORE_
 POSENC_STEPS(float32, float, double, pd, PD, POSENC_LOAD_FLOAT32, POSENC_STORE_FLOAT32)
 POSENC_STEPS(float16, uint16_t, float, ps, PS, POSENC_LOAD_FLOAT16, POSENC_STORE_FLOAT16)
 
-/* ---- bfloat16: two neighbours are loaded as one number; all operations stay within such numbers --------------------- */
+/* ---- bfloat16: two adjacent values are loaded as one number, and operations use such numbers ------------------- */
 
 static POSENC_ALWAYS posenc_ps posenc_even(posenc_words v) { return POSENC_AS_PS(POSENC_WIDE(slli_epi32)(v, 16)); }
 static POSENC_ALWAYS posenc_ps posenc_odd_ones(posenc_words v)
@@ -128,7 +128,7 @@ static POSENC_ALWAYS posenc_ps posenc_odd_ones(posenc_words v)
     return POSENC_AS_PS(POSENC_AND(v, POSENC_WIDE(set1_epi32)((int)0xffff0000u)));
 }
 
-/* round both as posenc_nearest_bfloat does */
+/* Round two vectors of floats as posenc_nearest_bfloat does, and return them as one vector of bfloat16. */
 static POSENC_ALWAYS posenc_words posenc_two_nearest(posenc_ps even, posenc_ps odd)
 {
     posenc_words half = POSENC_WIDE(set1_epi32)(0x8000);
@@ -136,7 +136,7 @@ static POSENC_ALWAYS posenc_words posenc_two_nearest(posenc_ps even, posenc_ps o
     return POSENC_BLEND(POSENC_WIDE(srli_epi32)(first, 16), POSENC_WIDE(add_epi32)(POSENC_AS_WORDS(odd), half));
 }
 
-/* x * c - y * s and x * c + y * s */
+/* posenc_less returns x * c - y * s, and posenc_more returns x * c + y * s. */
 static POSENC_ALWAYS posenc_ps posenc_less(posenc_ps x, posenc_ps c, posenc_ps y, posenc_ps s)
 {
     return POSENC_WIDE(sub_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
@@ -146,7 +146,7 @@ static POSENC_ALWAYS posenc_ps posenc_more(posenc_ps x, posenc_ps c, posenc_ps y
     return POSENC_WIDE(add_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
 }
 
-/* whether n values of each row are usual (see half.h); n is even */
+/* Return whether the first n values of each row are usual (see half.h). n is even. */
 static POSENC_ALWAYS int posenc_usual_rows(const bfloat *const *x, ptrdiff_t n, int rows)
 {
     posenc_words bits = POSENC_WIDE(set1_epi32)(POSENC_USUAL), added = POSENC_WIDE(set1_epi32)((int)posenc_usual_bits(0));
@@ -175,8 +175,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     }
 }
 
-/* Rotate 2 * POSENC_FLOATS pairs. split: row of angles in four parts: cosines of even pairs, of odd pairs, and
-   sines. */
+/* Rotate 2 * POSENC_FLOATS pairs. split is a row of angles in four parts: cosines of even pairs, cosines of odd pairs,
+   sines of even pairs, and sines of odd pairs. */
 static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bfloat *const *out, const float *split,
                                                     ptrdiff_t n, ptrdiff_t j, int rows)
 {
@@ -193,7 +193,7 @@ static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bflo
     }
 }
 
-#else /* declared for code that is never reached */
+#else /* these declarations are for code that is never reached */
 enum { POSENC_VECTORS = 0, POSENC_DOUBLES = 1, POSENC_FLOATS = 1 };
 #define posenc_step_half_float64(x, out, angle, n, j, rows) ((void)(x))
 #define posenc_step_half_float32(x, out, angle, n, j, rows) ((void)(x))

@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Work space of the loops: each function places the arrays of one entry in its memory, and measures the memory.
+"""Lay out the work space of the loops. Each function places the arrays of one entry in memory, and measures the memory.
 
 The functions return the number of doubles that an entry needs. If base is not NULL, they also set the pointers to the
 arrays, from base on.
@@ -24,7 +24,7 @@ cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noe
 cdef struct EvaluateWork:
     double* row
     double* row_low
-    double* angles  # with their low parts behind them
+    double* angles  # angles, and then the low parts of the angles
 
 
 cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, double* base) noexcept nogil:
@@ -36,7 +36,7 @@ cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, doub
 
 
 cdef inline void anchor_rows(const CLattice* lattice, double* rows, CRow* two) noexcept nogil:
-    """Set the places of an anchor's four rows: value and quadrature, then their low parts."""
+    """Set the places of an anchor's four rows: value, quadrature, and the low parts of both."""
     two[0].source, two[0].amplitude = lattice.plan.source, lattice.plan.amplitude
     two[1].source, two[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
     two[0].high, two[0].low = rows, rows + 2 * lattice.stride
@@ -67,7 +67,7 @@ cdef struct TableWork:
     double* discard[4]
     # the same memory, because anchors are complete before rows begin
     double* evaluation
-    double* tiles  # of four rows, then their line buffers for stores past the cache
+    double* tiles  # tiles of four rows, then line buffers of these rows for stores past the cache
 
 
 cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, double* base) noexcept nogil:
@@ -95,7 +95,7 @@ cdef struct RowsWork:
 
 cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* output, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
-    """Lay out the memory of `rows`. It computes pass_rows rows, then adds them to each batch: x is read in order."""
+    """Lay out the memory of `rows`, which computes pass_rows rows, then adds them to each batch, to read x in order."""
     cdef Py_ssize_t used = 0
     cdef EvaluateWork inner
     to.pass_rows = 1
@@ -116,24 +116,24 @@ cdef enum:
 
 cdef struct RotationWork:
     double* row
-    bint heads_inside  # loop over heads inside the loop over tokens: heads are closer in memory than tokens
-    bint vectors  # rotate rows of several heads at once
+    bint heads_inside  # whether the loop over heads is inside the loop over tokens, as heads are closer in memory
+    bint vectors  # whether to rotate rows of several heads at once
     int members  # number of these heads
-    int rows_ahead  # prefetch rows this number of rows before their rotation; 0: no prefetch
+    int rows_ahead  # number of rows between the prefetch of a row and its rotation; 0 for no prefetch
     char* buffer  # a row for each of the members, for stores past the cache, or NULL
     Py_ssize_t buffer_row  # bytes from row to row of the buffer
     Py_ssize_t pass_rows  # rows of angles that are applied to all batches and heads before the next ones
-    bint splits  # split angles first (`split_angles`): worth it if several batches or heads share them
+    bint splits  # whether to split angles first (`split_angles`), which pays if several batches or heads share them
     float* split
 
 
 cdef inline Py_ssize_t row_of_angles(const CRotation* r) noexcept nogil:
-    """Return the bytes of a row of cosines and sines: doubles, or floats for 16-bit types."""
+    """Return the bytes of a row of cosines and sines, which are doubles, or floats for 16-bit types."""
     return 2 * r.pairs * (4 if size_of(r.type) == 2 else 8)
 
 
 cdef inline Py_ssize_t row_of_split(const CRotation* r) noexcept nogil:
-    """Return the floats of a row of split angles: four parts. The parts of odd pairs may have one unused float."""
+    """Return the number of floats in the four parts of a row of split angles. A part may have one unused float."""
     return 4 * ((r.pairs + 1) // 2)
 
 
@@ -156,7 +156,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
                                         double* base) noexcept nogil:
     """Lay out the memory of a rotation.
 
-    floats: floats in a vector of the level, 0 if it has none. 1 gives a size that suffices for all levels.
+    floats is the number of floats in a vector of the level, or 0 if the level has no vectors. With 1, the returned size
+    suffices for all levels.
     """
     cdef Py_ssize_t used = 0, size = size_of(r.type), row = r.width * size, bytes = row, k
     cdef Py_ssize_t angles = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
@@ -170,14 +171,15 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
-    # Vectors make a single head faster only in float16. In float16, all pairs must fill vectors: any other pairs would
-    # be converted one by one
+    # Vectors make a single head faster only in float16. In float16, all pairs must fill vectors, because other pairs
+    # would be converted one by one.
     if r.type == FLOAT16:
         to.vectors = to.vectors and r.pairs % floats == 0
     else:
         to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
-        # single rows into other memory are checked for far values during the rotation: as fast as several heads at once
+        # Single rows into other memory are checked for far values during the rotation, as fast as several heads at
+        # once.
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = take(base, &used, 2 * r.pairs)
@@ -191,7 +193,7 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
 cdef struct GridWork:
     Py_ssize_t stretch  # number of adjacent rows that are merged as one
     Py_ssize_t period  # pieces after which the row below repeats
-    uint16_t* row  # one row of a table, repeated: period pieces, and a cache line more
+    uint16_t* row  # one row of a table, repeated to period pieces, and a cache line more
 
 
 cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const Output* output, GridWork* to,

@@ -1,1 +1,1 @@
-"""The computation: exact numbers, positions, engines, and the classes Encoding and Rotary."""
+"""The modules that compute: exact numbers, positions, engines, and the classes Encoding and Rotary."""

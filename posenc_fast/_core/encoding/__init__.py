@@ -1,1 +1,1 @@
-"""Encodings: the value and its builders, plans for an engine, rows, grids, and angle addition."""
+"""The class Encoding, functions that build encodings, plans for an engine, rows, grids, and angle addition."""

@@ -1,6 +1,7 @@
 """Shift, compare and locate encoded positions, by the angle addition theorem.
 
-partners: for each column, the column a quarter turn ahead or behind, and the direction, as in `Sinusoids.partners`.
+The argument `partners` has, for each column, the column a quarter turn ahead or behind, and the direction +1 or -1. See
+`Sinusoids.partners`.
 """
 
 from __future__ import annotations
@@ -19,17 +20,18 @@ from .plans import Plans
 from .rows import encode
 from .sinusoids import Partners
 
-# largest number of values in a block of rows, and in the grid that locate searches
+# _BLOCK_VALUES is the maximum number of values in a block of rows. _GRID_VALUES is the maximum number of values in the
+# grid that `locate` searches.
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
-# largest squared distance that rounding to float16 explains
+# maximum squared distance between a row and its encoding that rounding the row to float16 can cause
 _NEAR = 1e-7
-# twice the work space of OpenBLAS, in bytes
+# number of bytes to test for; OpenBLAS allocates half of them as its buffer
 _WORK_SPACE = 1 << 26
 
 
 def _offset(plans: Plans, offset: Any) -> Converted:
-    """Return a converted offset, or raise an error unless it is one finite position."""
+    """Return the converted offset. Raise an error unless it is one finite position."""
     converted = _finite(plans, offset, "offset")
     if converted.shape != ():
         wanted = "one number" if plans.sinusoids.axes == 1 else f"{plans.sinusoids.axes} numbers, one for each axis"
@@ -45,7 +47,7 @@ def _finite(plans: Plans, offsets: Any, name: str) -> Converted:
 
 
 def _cosines_and_sines(plans: Plans, offsets: Converted) -> tuple[Floats, Floats]:
-    """Return the cosines and sines, each (..., d), of the offsets' angles in each column."""
+    """Return (cosines, sines) of the angles of the offsets in each column, two arrays of shape (..., d)."""
     values = encode(plans.derived("quadratures", plans.sinusoids.quadratures), offsets, FLOAT64.stored)
     return values[..., : plans.width], values[..., plans.width :]
 
@@ -64,7 +66,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     in_place = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
     if not in_place and np.may_share_memory(result, encoded):
         source = encoded.copy()
-    # each block of rows is read before it is written, so out can be encoded
+    # each block of rows is read before it is written, so `out` can be the array `encoded`
     flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)
     step = max(1, _BLOCK_VALUES // plans.width)
     for first in range(0, len(flat_source), step):
@@ -90,7 +92,8 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
     _, ahead = partners
     distances, sinusoids = _finite(plans, offsets, "offsets"), plans.sinusoids
     squares = sinusoids.amplitudes**2
-    # a pair adds amplitude**2 * cosine, half of it for each column; a constant column adds the square of its value
+    # A pair adds amplitude**2 * cosine to the dot product, and each of its columns half of this. A constant column adds
+    # the square of its value.
     anywhere = encode(plans, Converted(np.zeros((1, sinusoids.axes))), FLOAT64.stored)[0]
     constant = float((anywhere[ahead == 0] ** 2).sum())
     weights = np.where(ahead == 0, 0.0, squares / 2)
@@ -155,12 +158,12 @@ def _whole_waves(
     size = _size(rows)[:, np.newaxis]
 
     def distance(candidates: Floats, indices: Any) -> Floats:
-        """Return squared distances of the encodings of the candidates, one for each of these rows."""
+        """Return the squared distance between each row in indices and the encoding of its candidate."""
         squares: Floats = (((rows[indices] - _rows(plans, candidates)) / size[indices]) ** 2).sum(axis=1)
         return squares
 
     least = distance(positions, slice(None))
-    # indices of the rows that are not found yet
+    # indices of the rows whose positions are not found yet
     active = np.flatnonzero(least > _NEAR)
     while len(active):
         before = least[active]
@@ -178,15 +181,18 @@ def _whole_waves(
 
 
 def _size(rows: Floats) -> Floats:
-    """Return the largest magnitude of each row, at least 1. A row divided by it can be squared without overflow."""
+    """Return the largest magnitude of each row, but at least 1.
+
+    A row can be squared without overflow after it is divided by this number.
+    """
     sizes: Floats = np.maximum(np.abs(rows).max(axis=1), 1.0)
     return sizes
 
 
 def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) -> Floats:
-    """Return for each row the position of a regular grid whose encoding is nearest."""
+    """Return for each row the grid position with the nearest encoding, among `count` positions from begin to end."""
     step = (end - begin) / (count - 1)
-    # for each row the smallest distance so far, and its position
+    # the smallest distance of each row so far, and the position with this distance
     best, positions = np.full(len(rows), np.inf), np.zeros(len(rows))
     size = _size(rows)
     scaled = (rows / size[:, np.newaxis]).astype(np.float32)
@@ -194,7 +200,8 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
         table = _rows(plans, grid, FLOAT32.stored)
-        # (rows, positions): (|row - table|^2 - |row|^2) / size, as |row|^2 does not change the minimum
+        # This is (|row - table|^2 - |row|^2) / size, of shape (rows, positions). Leaving out |row|^2 does not change
+        # which position is nearest.
         distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(scaled, table.T)
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
@@ -204,7 +211,7 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
 
 
 def _product(a: Array, b: Array) -> Array:
-    """Return the matrix product, or raise MemoryError, because OpenBLAS aborts if it cannot allocate its buffer."""
+    """Return the matrix product. Raise MemoryError if OpenBLAS would abort because it cannot allocate its buffer."""
     np.empty(_WORK_SPACE, np.uint8)
     product: Array = a @ b
     return product

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LAYOUTS: tuple[Layout, ...] = get_args(Layout)
 ODD: tuple[Odd, ...] = get_args(Odd)
-# phase in turns, and sign of the amplitude
+# (phase in turns, sign of the amplitude) of each function
 FUNCTIONS: dict[Function, tuple[float, float]] = {
     "sin": (0.0, 1.0),
     "cos": (0.25, 1.0),
@@ -33,7 +33,7 @@ FUNCTIONS: dict[Function, tuple[float, float]] = {
     "-cos": (0.25, -1.0),
 }
 
-# defaults, which a recipe leaves out
+# default values; a recipe leaves out arguments with these values
 _DEFAULTS = {
     "base": 10000.0,
     "freq_shift": 0.0,
@@ -62,7 +62,10 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
 
 
 def columns_of(counts: Sequence[int], layout: Layout) -> npt.NDArray[np.intp]:
-    """Return the function and the frequency of each column, as indices (2, d). counts: frequencies per function."""
+    """Return an array (2, d) with the index of the function and the index of the frequency of each column.
+
+    counts has the number of frequencies of each function.
+    """
     columns = np.stack([np.repeat(np.arange(len(counts)), counts), np.concatenate([np.arange(n) for n in counts])])
     return columns if layout == "concatenated" else columns[:, np.argsort(columns[1], kind="stable")]
 
@@ -276,7 +279,7 @@ def _build(
     factor: float,
     formula: dict[str, Any],
 ) -> Encoding:
-    # columns before the column of zeros, if there is one, and the number of columns of each function
+    # `used` is the number of columns without the column of zeros. `counts` has the number of columns of each function.
     used = d // 2 * 2 if odd == "zero" else d
     counts = [-(-used // 2), used // 2]
     if isinstance(frequencies, Mapping):
@@ -295,12 +298,12 @@ def _build(
             raise ValueError(f"frequencies has {len(schedule)} values, but d_model={d} with odd={odd!r} needs {count}")
     if schedules and not formula:
         formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(lengths) == 2 else schedules[0]}
-    # at width 1 the second function has no column
+    # an encoding of width 1 has no column for the second function
     if len(schedules) == 2 and counts[1] == 0:
         schedules.pop()
     function, index = columns_of(counts, layout)
     if len(schedules) == 2:
-        # frequencies are numbered over both schedules
+        # the index counts the frequencies of the first schedule and then those of the second
         index = index + function * len(schedules[0])
     phases, amplitudes = _phases_and_amplitudes(function, names, factor)
     if used < d:
@@ -432,7 +435,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         raise ValueError(f"axes={axes!r} leaves out axis {min(missing)}; number the axes from 0 without gaps")
     schedules: list[Schedule] = []
     indices = []
-    # number of frequencies of the parts so far
+    # number of frequencies of the parts before this part
     offset = 0
     for part, part_axes in zip(parts, axes_of_parts, strict=True):
         index = np.full((part.d_model, count), -1)

@@ -28,10 +28,10 @@ def get_include() -> str:
 
 
 def encoding_capsule(plans: Plans) -> Any:
-    """Return the capsule of an encoding. The plans keep it, so repeated calls return the same capsule."""
+    """Return the capsule of an encoding. The plans cache it, so repeated calls return the same capsule."""
     engine = plans.engine()
     if engine.backend != "cython":
-        # C cannot call the engine in NumPy. The compiled engine computes the same bits
+        # C programs cannot call the NumPy engine. The compiled engine computes the same bits.
         engine = backend.select("cython", origin="__posenc_encoding__")
     sinusoids = plans.sinusoids
     if sinusoids.periods():
@@ -59,7 +59,7 @@ def encoding_capsule(plans: Plans) -> Any:
 
 
 def rotary_capsule(plans: Plans, head_dim: int, layout: int) -> Any:
-    """Return the capsule of a rotation. plans: the Plans of its cosines and sines. They cache the capsule."""
+    """Return the capsule of a rotation. `plans` are the Plans of the cosines and sines. They cache the capsule."""
     if plans.axes != 1:
         raise ValueError(f"a Rotary of {plans.axes} axes has no C interface, because C supports one axis of positions")
     angles = encoding_capsule(plans)

@@ -13,7 +13,7 @@ from ..numbers.names import one_of
 from ..numbers.signatures import Scalar
 from ..positions.foreign import as_array
 
-# (interleaved, cosines first)
+# (whether columns are interleaved, whether cosines come first) of each order
 ORDERS: dict[ColumnOrder, tuple[bool, bool]] = {
     "interleaved": (True, False),
     "concatenated": (False, False),
@@ -98,7 +98,7 @@ def reorder_columns(
 
 
 def _columns(d: int, interleaved: bool, cos_first: bool) -> list[tuple[bool, int]]:
-    """Return for each column whether it is a cosine, and the index of its frequency."""
+    """Return for each column (whether the column is a cosine, index of the frequency)."""
     first, second = [(cos_first, i) for i in range(-(-d // 2))], [(not cos_first, i) for i in range(d // 2)]
     if not interleaved:
         return first + second

@@ -27,9 +27,10 @@ from .sinusoids import Period
 
 
 class Cycles:
-    """Periods, each a fixed length or a cycle of the calendar, with methods that encode columns of times.
+    """Encodes columns of times with periods. A period is a fixed length or a cycle of the calendar.
 
-    encoding: encodes positions if all periods are lengths, else turns of one period. labels: a name for each period.
+    If all periods are lengths, the attribute `encoding` encodes positions. Otherwise it encodes turns, with a single
+    period of 1. The attribute `labels` has a name for each period.
     """
 
     def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:
@@ -50,12 +51,12 @@ class Cycles:
         if lengths or not self.calendar:
             schedule = periodic(lengths if self.calendar else periods)
         self.encoding = fourier_features(periodic([1]) if self.calendar else schedule, layout=layout)
-        # for each period, its index in the list of calendar cycles followed by lengths
+        # index of each period in the list of all calendar cycles and then all lengths
         self._order = np.argsort(np.argsort(np.logical_not(is_cycle), kind="stable"))
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns of `encode`."""
+        """Names of the columns that `encode` returns."""
         functions, cycles = columns_of([len(self.labels)] * 2, self.layout)
         return [f"{self.labels[c]}_{('sin', 'cos')[f]}" for f, c in zip(functions, cycles, strict=True)]
 
@@ -65,7 +66,10 @@ class Cycles:
             Calendar(column, self.calendar, self.timezone, name)
 
     def check_lengths(self, letter: str, name: str) -> None:
-        """Raise an error for lengths without a unit if the column has timestamps ("M"): 24 would mean 24 seconds."""
+        """Raise an error if a length has no unit and the column has timestamps (dtype letter "M").
+
+        Otherwise a length of 24 would mean 24 seconds.
+        """
         if letter == "M" and self._without_unit:
             raise ValueError(
                 f"periods has {self._without_unit[0]!r} without a unit, but {name} has timestamps; give a cycle such as "
@@ -82,9 +86,9 @@ class Cycles:
         zone: datetime.tzinfo | None = None,
         **settings: Any,
     ) -> Array:
-        """Return the sines and cosines of a column, (..., 2 k).
+        """Return the sines and cosines of a column, of shape (..., 2 k) for k periods.
 
-        zone: time zone that replaces the time zone of the column. settings: options of `rows.encode`.
+        zone is a time zone that replaces the time zone of the column. settings are options of `rows.encode`.
         """
         plans = self.encoding._plans
         if not self.calendar:
@@ -110,7 +114,7 @@ class Cycles:
 
 
 class _Lengths:
-    """Positions in turns of periods of fixed length."""
+    """Converts positions to turns of periods of fixed length."""
 
     def __init__(self, lengths: Sequence[Fraction], positions: Converted) -> None:
         self.positions = positions

@@ -1,7 +1,7 @@
 """Compute rows in exact arithmetic, thousands of times slower than in doubles.
 
-Two kinds of rows need it: more than 2**49 turns at a position that is not a 64-bit integer, and angles so small that
-the error of a product underflows.
+Two kinds of rows need it: rows with more than 2**49 turns at a position that is not a 64-bit integer, and rows with
+angles so small that the error of a product underflows.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .sinusoids import Sinusoids
 
 
 def _bits_of(number: Fraction) -> int:
-    """Return the number of bits before the binary point, at least 0."""
+    """Return the number of bits of a number before the binary point (0 for fractions)."""
     return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
 
 
 def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
-    """Return the high and low parts of a row: (2, d)."""
+    """Return the exact row of a position as an array (2, d): high parts and low parts of the values."""
     waves = sinusoids.waves()
-    # enough bits for all whole turns of a large position, a large frequency, or both
+    # number of bits that holds all whole turns, even if position and frequency are large
     largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])
     bits = _exact.PAIR_BITS + max(_bits_of(p) for p in position) + largest + 64
     frequencies: list[Fraction] = []
@@ -35,7 +35,7 @@ def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> n
     angles: list[Real] = []
     infinite = np.zeros(len(waves.residual), np.bool_)
     if single:
-        # one float32 operation after another, as a framework would round them
+        # each operation rounds to float32, as in a framework
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             for j in range(len(waves.residual)):
                 angle = np.float32(0)

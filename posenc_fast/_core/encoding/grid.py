@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
-# number of points in a block, for columns that depend on several axes
+# number of points in a block; blocks are used for columns that depend on several axes
 POINTS = 1 << 16
 
 
 class _Part(NamedTuple):
-    """Some columns of an encoding, and an encoding with only these columns."""
+    """Some columns of an encoding: their indices, and an Encoding with only these columns."""
 
     columns: npt.NDArray[np.intp] | slice
     encoding: Encoding
@@ -148,7 +148,7 @@ def filled(
     result: Array | None = None,
     threads: int = 1,
 ) -> Array:
-    """Return the encodings of all points of checked coordinates."""
+    """Return the encodings of all points of a grid with these coordinates, which `coordinates_of` has checked."""
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     if len(order) == 1:
         return _rows(encoding, coordinates[0], result_type, threads, result)
@@ -168,11 +168,12 @@ def filled(
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # each column has zero bits in all tables except one, so OR keeps the bits of that table, also the sign of -0.0
+        # The bits of a column are zero in all tables except one. So OR returns the bits of this table, with the sign of
+        # -0.0.
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table
-        # merge needs an aligned array (points of the outer axes, points of the last axis, width)
+        # merge needs an aligned array of shape (points of the outer axes, points of the last axis, width)
         view = collapse(target, 3) if result.flags.aligned else None
         merged = np.empty((math.prod(target.shape[:-2]), *target.shape[-2:]), np.uint16) if view is None else view
         engine.module.merge(engine.level, outer.reshape(-1, outer.shape[-1]), tables[-1], merged, stores)
@@ -196,7 +197,7 @@ def filled(
 def _table(
     encoding: Encoding, part: _Part | None, axis: range | Converted, result_type: np.dtype[Any], threads: int
 ) -> Array:
-    """Return a row for each coordinate, viewed as 16-bit integers. Columns that do not depend on the axis are zero."""
+    """Return a row for each coordinate, viewed as 16-bit integers. Columns that are not in the part are zero."""
     table = np.zeros((length_of(axis), encoding.d_model), result_type)
     if part is not None:
         table[:, part.columns] = _rows(part.encoding, axis, result_type, threads)
@@ -204,7 +205,7 @@ def _table(
 
 
 class _Points:
-    """Coordinates of all axes in a common type, from which points are computed."""
+    """Coordinates of all axes, converted to a common type. Computes blocks of points from them."""
 
     def __init__(self, coordinates: list[range | Converted]) -> None:
         axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
@@ -221,12 +222,12 @@ class _Points:
 
 
 def part_of(axis: range | Converted, rows: slice) -> range | Converted:
-    """Return some of the coordinates of an axis."""
+    """Return the coordinates of an axis in the slice rows."""
     return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
 
 def order_of(indexing: Indexing, count: int) -> list[int]:
-    """Return the axis of each dimension of the result. The permutation is its own inverse."""
+    """Return the axis of each dimension of the result. As a permutation, the list is its own inverse."""
     one_of(indexing, "indexing", INDEXINGS)
     order = list(range(count))
     if indexing == "xy":
@@ -235,7 +236,7 @@ def order_of(indexing: Indexing, count: int) -> list[int]:
 
 
 def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
-    """Return the coordinates of each axis, checked."""
+    """Check the coordinates of each axis, and return them."""
     items = list(axes) if isinstance(axes, Iterable) and not isinstance(axes, (str, bytes)) else None
     if items is None or len(items) != count:
         needs_join = count == 1 and items is not None and len(items) > 1
@@ -279,11 +280,15 @@ def _rows(
 
 
 def _parts(encoding: Encoding) -> tuple[list[_Part | None], _Part | None]:
-    """Return the columns that depend on each axis only (constants: on the first), and those that depend on several."""
+    """Return (parts, mixed), which contain all columns.
+
+    parts has for each axis the columns that depend only on this axis. mixed has the columns that depend on several
+    axes. A part is None if it has no column. Constant columns belong to the first axis.
+    """
     parts = encoding._derived.get("parts")
     if parts is None:
         sinusoids = encoding._sinusoids
-        # (d_model, axes): whether a column depends on an axis
+        # array (d_model, axes): whether each column depends on each axis
         depends = sinusoids.radians()[sinusoids.index] != 0
         axis_of_column = np.where(depends.sum(axis=1) > 1, -1, depends.argmax(axis=1))
 

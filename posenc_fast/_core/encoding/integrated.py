@@ -22,9 +22,10 @@ from ..positions.positions import Converted
 from .plans import Plans
 from .rows import encode
 
-# largest frequency in turns, and largest variance: a variance times the square of turns does not overflow float64
+# Maximum frequency in turns, and maximum variance. Then a variance times the square of a frequency does not overflow
+# float64.
 _LARGEST = 2.0**300
-# tolerance for rounding, as a factor: a squared covariance may exceed the product of the variances by it
+# A squared covariance may exceed the product of the variances by this factor, because of rounding.
 _TOLERANCE = 1 + 2.0**-20
 # number of weights in a block, so that temporary arrays stay in the cache
 _VALUES = 1 << 15
@@ -32,7 +33,7 @@ _VALUES = 1 << 15
 
 @functools.cache
 def _exponent_factor() -> tuple[float, float]:
-    """Return c = 2 pi^2 / ln(2) as the sum of two doubles: exp(-(2 pi t)^2 v / 2) is 2 to the power of -c t^2 v."""
+    """Return c = 2 pi^2 / ln(2) as the sum of two doubles. exp(-(2 pi t)^2 v / 2) is 2 to the power of -c t^2 v."""
     with exact.working():
         value = exact.decimal_two_pi() ** 2 / (2 * Decimal(2).ln())
         high = float(value)
@@ -40,14 +41,18 @@ def _exponent_factor() -> tuple[float, float]:
 
 
 class Variance:
-    """Variances of positions. form: "one" number, "axes" (a number for each axis of a row), or "matrix" for each row."""
+    """Variances of positions.
+
+    form is "one" (one number for all rows and axes), "axes" (a number for each axis of each row) or "matrix" (a
+    covariance matrix for each row).
+    """
 
     def __init__(self, variance: npt.ArrayLike, positions: Converted, axes: int) -> None:
         if np.ma.is_masked(variance):
             raise ValueError("variance has masked values; give variance.filled(..), or leave out these positions")
         values = real_array(as_array(variance, "variance"), "variance")
         shape = positions.shape if axes == 1 else (*positions.shape, axes)
-        # the axes are always the last dimension, also for one axis
+        # in `wanted`, the axes are always the last dimension, even for one axis
         wanted = (*positions.shape, axes)
         matrices = (*wanted, axes)
         if axes == 1 and values.ndim == len(shape) > 0:
@@ -72,7 +77,10 @@ class Variance:
         self.values = values if self.form == "one" else values.reshape(-1, *values.shape[len(positions.shape) :])
 
     def exponents(self, turns: Floats, part: slice) -> Pair:
-        """Return the binary logarithms of the weights, (rows, waves). turns: (2, waves, axes), of the waves."""
+        """Return the binary logarithms of the weights as high and low parts, each of shape (rows, waves).
+
+        turns has the frequencies of the waves in turns, as high and low parts, of shape (2, waves, axes).
+        """
         axes = turns.shape[2]
         if self.form == "one":
             pairs = [(a, a, self.values) for a in range(axes)]
@@ -95,7 +103,7 @@ class Variance:
 
 
 def _check_covariances(matrices: Floats) -> None:
-    """Raise a ValueError if a matrix (.., A, A) has a covariance larger than its variances allow."""
+    """Raise a ValueError if a covariance in the matrices, of shape (.., A, A), is larger than the variances allow."""
     for a, b in itertools.combinations(range(matrices.shape[-1]), 2):
         mixed = (matrices[..., a, b] + matrices[..., b, a]) / 2
         wrong = mixed**2 > matrices[..., a, a] * matrices[..., b, b] * _TOLERANCE
@@ -116,7 +124,7 @@ def integrate(
     single: bool = False,
     threads: int = 1,
 ) -> Array:
-    """Return the rows of positions, (..., d), each column times exp(-frequency^2 variance / 2)."""
+    """Return the rows of positions, of shape (..., d). Each column is multiplied by exp(-frequency^2 variance / 2)."""
     sinusoids = plans.sinusoids
     spread = Variance(variance, positions, sinusoids.axes)
     waves = sinusoids.waves()
@@ -139,7 +147,8 @@ def integrate(
         for begin in range(part.start, part.stop, step):
             chunk = slice(begin, min(begin + step, part.stop))
             values = encode(plans, positions.rows(chunk), FLOAT64.stored, single=single)
-            # the product may underflow in float64, but the weight must not, so its power of two is applied last
+            # The product may underflow in float64. The weight must not, so the power of two in the weight is
+            # multiplied last.
             weights, powers = (array[:, waves.wave] for array in exp2_parts(*spread.exponents(turns, chunk)))
             with np.errstate(over="ignore", under="ignore"):
                 values = np.ldexp(values * weights, powers)

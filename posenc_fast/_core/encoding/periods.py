@@ -1,4 +1,4 @@
-"""Exact periods: a schedule of 1/period turns per unit, and an exact reduction of positions by the periods.
+"""Create schedules of exact periods (1/period turns per unit), and reduce positions exactly by the periods.
 
 With 1/86400 as a sum of two doubles, the sine of midnight would be about 2**-80 instead of 0. So whole turns and
 quarter turns are subtracted from the position, where this is exact. Only the rest is divided by the period.
@@ -27,13 +27,14 @@ from ..positions.positions import InTurns, Positions, Progression, pair
 from ..positions.times import SECONDS, time_of
 from .sinusoids import Period
 
-# limits of a period: products with positions neither overflow nor underflow in float64
+# shortest and longest period; within these limits, products with positions neither overflow nor underflow in float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
-# units for labels of periods, the largest first
+# units in the labels of periods, from the largest to the smallest
 _WRITTEN = ("D", "h", "min", "s", "ms", "us", "ns", "ps", "fs", "as")
 _TEXT = r"(\d+\.?\d*|\.\d+)?\s*([A-Za-zµ]+)"
-# largest number of turns whose quarters are counted without error, and largest denominator of a period in doubles
+# This is the maximum number of turns for which `_of_floats` counts quarter turns without error. It is also the maximum
+# denominator of a period that `_quotient` accepts.
 _EXACT_COUNT = 2.0**40
 # number of angles in a block, so that temporary arrays stay in the cache
 _VALUES = 8192
@@ -89,7 +90,7 @@ def periodic(periods: Any) -> Schedule:
 
 
 def exact_period(period: Any) -> Fraction:
-    """Return a period in units of position, or in seconds. Raise an error if it is invalid."""
+    """Return the length of a period in units of position, or of a time in seconds. Raise an error if it is invalid."""
     value = _exactly(period)
     if value <= 0:
         raise ValueError(f"periods must be positive, not {shown(period)}")
@@ -99,7 +100,7 @@ def exact_period(period: Any) -> Fraction:
 
 
 def length_of(period: Any) -> str:
-    """Return a period as text. Text is unchanged. A time is a whole number of the largest unit that divides it."""
+    """Return a period as text. Text is unchanged. A time becomes a whole number of the largest unit that divides it."""
     if isinstance(period, str):
         return period
     value = exact_period(period)
@@ -149,10 +150,11 @@ def _exactly(period: Any) -> Fraction:
 
 
 class Turns:
-    """Conversion of positions to turns of periods. Each period belongs to one axis of the positions.
+    """Converts positions to turns of periods. Each period belongs to one axis of the positions.
 
-    counted: lengths of the periods in units of the positions. quotients: results of `_quotient` for them, if all exist.
-    ratios: their numerators and denominators, if these are small enough for `_of_integers`. inverse: 1 / (4 numerator).
+    The attributes have one entry for each period. counted has the length in units of the positions. quotients has the
+    results of `_quotient` for the lengths, or is None if one result is None. ratios has the numerators and denominators
+    of the lengths, if these integers are small enough for `_of_integers`. inverse has 1 / (4 numerator).
     """
 
     def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:
@@ -167,7 +169,7 @@ class Turns:
         self.inverse = np.array([pair(Fraction(1, 4 * n)) for n, _ in ratios]).T
 
     def of(self, positions: Positions, part: slice) -> Floats:
-        """Return angles without whole turns, (rows, 2 * periods): the high parts, then the low parts.
+        """Return angles without whole turns as an array (rows, 2 * periods) of all high parts and then all low parts.
 
         A whole number of quarter turns is exact. The angle of a position that is not finite is arbitrary.
         """
@@ -202,9 +204,9 @@ class Turns:
 
 
 def _quotient(period: Fraction) -> tuple[float, ...] | None:
-    """Return doubles (n, d, high, low) with n / d equal to the period, and high + low about 1 / n. None if impossible.
+    """Return doubles (n, d, high, low), where n / d equals the period, and high + low is about 1 / n.
 
-    d is 1 if float64 represents the period.
+    d is 1 if float64 represents the period. Return None if no such doubles exist.
     """
     if Fraction(float(period)) == period:
         return float(period), 1.0, *pair(1 / period)
@@ -215,7 +217,7 @@ def _quotient(period: Fraction) -> tuple[float, ...] | None:
 
 
 def _of_floats(values: Floats, quotients: Floats) -> Pair:
-    """Return the angles of float64 positions. quotients: an array of the columns of `_quotient`."""
+    """Return the angles of float64 positions. The four rows of quotients are n, d, high and low of `_quotient`."""
     numerator, denominator, *inverse = quotients
     low = np.zeros_like(values)
     if (np.abs(values) > _EXACT_COUNT * (numerator / denominator)).any():
@@ -225,17 +227,17 @@ def _of_floats(values: Floats, quotients: Floats) -> Pair:
     # values are now in units of period / numerator, so a turn is numerator units
     quarter = numerator / 4
     quarters = np.rint(values / quarter)
-    # Up to _EXACT_COUNT turns, the number of quarters is exact. The remainder is exact, too: it is a small multiple of
-    # the last place of values or of quarter
+    # Up to _EXACT_COUNT turns, the number of quarters is exact. The remainder is a small multiple of the last place of
+    # values or of quarter. So the remainder is exact, too.
     in_quarters, error = two_product(quarters, quarter)
     remainder, low = two_sum((values - in_quarters) - error, low)
     return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(remainder, low, *inverse))
 
 
 def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint64], inverse: Floats) -> Pair:
-    """Return the angles of uint64 positions. inverse: 1 / (4 numerator) of each ratio, as high and low parts."""
+    """Return the angles of uint64 positions. `inverse` has high and low parts of 1 / (4 numerator) for each ratio."""
     numerator, denominator = ratios
-    # four times the part of a turn, in units of 1 / numerator
+    # four times the angle without whole turns, in units of 1 / numerator turn
     fourfold = magnitudes % numerator * denominator % numerator * np.uint64(4)
     quarters = (fourfold + numerator // np.uint64(2)) // numerator
     remainder = fourfold.astype(np.int64) - (quarters * numerator).astype(np.int64)
@@ -245,7 +247,7 @@ def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
-    """Return the angles of Python integers, a hundred times slower than `_of_integers`."""
+    """Return the angles of Python integers. This is a hundred times slower than `_of_integers`."""
     numerator, denominator = period.as_integer_ratio()
     sign, fourfold = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * denominator % numerator)
     quarters = (fourfold + numerator // 2) // numerator
@@ -262,7 +264,10 @@ def _sum(quarters: Floats, remainder: Floats, remainder_low: Floats) -> Pair:
 
 
 def _integers(positions: Positions, part: slice) -> tuple[npt.NDArray[Any], Fraction]:
-    """Return positions as Python integers, (rows, axes), and their unit. Rows that are not finite are 0."""
+    """Return (positions as an array of Python integers of shape (rows, axes), unit of these integers).
+
+    Rows that are not finite are 0.
+    """
     if isinstance(positions, Progression):
         unit = Fraction(1, math.lcm(positions.first.denominator, positions.step.denominator))
         i = np.arange(part.start, part.stop).astype(object)[:, np.newaxis]

@@ -16,12 +16,13 @@ from .rows import encode
 from .sinusoids import Sinusoids
 
 ROWS, COLUMNS, LEVELS = 48, 96, 63
-# red above zero and blue below, as in `posenc_fast.plot`. The pale middle is visible on light and dark pages
+# Colours of negative values, zero and positive values, as in `posenc_fast.plot`. The pale colour of zero is visible on
+# light and dark pages.
 _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0, 43.0)
 
 
 def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
-    """Return HTML with the title, and a picture with a row for each of 48 positions (the same on all axes).
+    """Return HTML with the title and a picture. The picture has a row for each of 48 positions, equal on all axes.
 
     The positions are 0 to 47, or 48 steps of the longest exact period.
     """
@@ -47,8 +48,9 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
 
 
 def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], str]:
-    """Return at most ``most`` columns, all columns of every n-th frequency, and a description ("" if none is left out).
+    """Return (indices of at most ``most`` columns, description of the choice, or "" for all columns).
 
+    The result has all columns of every n-th frequency.
     A choice of every n-th column could show only sines in one part of the picture, and only cosines in the next.
     """
     width = sinusoids.width
@@ -57,7 +59,7 @@ def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], 
     index = sinusoids.index[:, 0] if sinusoids.axes == 1 else sinusoids.index
     _, first, frequency = np.unique(index, axis=0, return_index=True, return_inverse=True)
     if len(first) == width:
-        # no two columns share a frequency, so neighbours count as a pair
+        # no two columns share a frequency, so two adjacent columns are treated as a pair
         group, description = np.arange(width) // 2, "two of every {columns} columns"
     else:
         # number the frequencies in the order of their first columns

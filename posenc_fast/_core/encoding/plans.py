@@ -1,4 +1,4 @@
-"""Create and cache the engines' Plans of an encoding, one for each form of positions, and its Lattices for integers."""
+"""Create and cache the engines' Plans (one for each form of positions) and Lattices (for integers) of an encoding."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ from .sinusoids import Sinusoids
 _ONE = np.ones(1)
 # number of values in the offset rows of a lattice, so that they stay in the second-level cache
 _OFFSET_VALUES = 1 << 16
-# if two frequencies differ by this factor or more, products with the smaller one may underflow unnoticed by the engine
+# If two frequencies differ by this factor or more, products with the smaller frequency may underflow, and the engine
+# does not notice it.
 _FAR_APART = 2.0**70
 
 
 class _Columns(NamedTuple):
-    """Indices into a row of waves for each column: value, derivative by angle, and cosine and sine of the wave."""
+    """Indices and factors that the engines use to compute columns from a row of waves.
+
+    source and amplitude are for the values, quadrature_source and quadrature_amplitude for the derivatives by angle.
+    cosine and sine are the indices of the cosine and the sine of each column's wave.
+    """
 
     planar: bool
     runs: npt.NDArray[np.int32]
@@ -40,9 +45,10 @@ class _Columns(NamedTuple):
 
 
 class Plans:
-    """The engines' Plans and Lattices of some sinusoids, each created once and then cached.
+    """The engines' Plans and Lattices of some sinusoids. Each is created on first use, and cached.
 
-    Threads may use the cache without a lock: if two create the same entry, the entries are equal, and one stays.
+    Threads may use the cache without a lock. If two threads create the same entry, the two entries are equal, and one
+    of them stays in the cache.
     """
 
     __slots__ = (
@@ -63,7 +69,7 @@ class Plans:
     def __init__(self, sinusoids: Sinusoids) -> None:
         self.sinusoids = sinusoids
         self.width, self.axes = sinusoids.width, sinusoids.axes
-        # the engine for which the compiled calls were created, and these calls
+        # (engine for which the compiled calls were created, compiled calls)
         self._calls: tuple[Engine | None, Any] = (None, None)
         self._cache: dict[tuple[Any, ...], Any] = {}
         self._derived: dict[str, Plans] = {}
@@ -74,7 +80,7 @@ class Plans:
         self._lattice_impossible: bool | None = None
 
     def derived(self, name: str, make: Callable[[], Sinusoids]) -> Plans:
-        """Return the plans of sinusoids that are derived from these, cached by name."""
+        """Return the plans of the sinusoids that `make` derives from these sinusoids. They are cached by name."""
         plans = self._derived.get(name)
         if plans is None:
             plans = self._derived[name] = Plans(make())
@@ -111,7 +117,7 @@ class Plans:
         return columns
 
     def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
-        """Return the Plan for positions of a form, and whether positions need a component of ones for the phases."""
+        """Return (Plan for positions of this form, whether positions need a component of ones for the phases)."""
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
         )
@@ -120,22 +126,24 @@ class Plans:
             sinusoids, columns = self.sinusoids, self._columns()
             waves = sinusoids.waves()
             has_phase = bool(waves.residual.any())
-            # factors of each component of a position: high and low parts of shape (2, waves), in the order of `components`
+            # for each component of a position, in the order of `components`, an array (2, waves) of high and low parts
+            # of factors
             factors = []
             for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
                 per_frequency = sinusoids.single() if single else sinusoids.turns(unit, multiple)
                 factors += [per_frequency[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
             if not single:
                 has_period = [waves.frequency[:, period.axis] == period.frequency for period in sinusoids.periods()]
-                # the high parts of all periods, then their low parts
+                # the components are the high parts of all periods, then the low parts of all periods
                 factors += [np.stack([mask, np.zeros(len(mask))]) for mask in 2 * has_period]
             if has_phase:
                 phases = np.stack([waves.residual, np.zeros_like(waves.residual)])
                 factors.append((2 * np.pi * phases).astype(np.float32).astype(np.float64) if single else phases)
-            # shape (2, components, waves)
+            # `frequencies` has the shape (2, components, waves)
             frequencies = np.ascontiguousarray(np.stack(factors, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
-            # larger frequencies cannot be split into halves, so the engine leaves all their rows to exact arithmetic
+            # Larger frequencies cannot be split into two halves. With inf, the engine leaves all rows to exact
+            # arithmetic.
             largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
@@ -145,7 +153,10 @@ class Plans:
         return cached
 
     def calls(self) -> Any:
-        """Return the compiled small calls of the active engine. None without a kernel, or before any Plan exists."""
+        """Return the active engine's compiled calls for few rows.
+
+        Return None if there is no kernel, or no Plan yet.
+        """
         engine = self.engine()
         calls_engine, calls = self._calls
         if calls_engine is not engine:
@@ -156,7 +167,7 @@ class Plans:
         return calls
 
     def _calls_of(self, engine: Engine) -> Any:
-        """Return calls that use the existing plans and lattices. To create others here would delay the first call."""
+        """Return calls that use the existing plans and lattices. Creating new ones here would delay the first call."""
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
         real, phase = self._cache.get((name, "real"), (None, False))
         integer, phase = self._cache.get((name, "integer"), (None, phase))
@@ -167,15 +178,16 @@ class Plans:
         return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
-        """Return the smallest nonzero frequency of each axis in turns, if products with it may underflow unnoticed.
+        """Return the smallest nonzero frequency of each axis in turns, if the engine does not notice underflow.
 
-        0 if it is too small for a sum of two doubles. None if the engine only needs to check the largest frequency.
+        A frequency is 0 if it is too small for a sum of two doubles. Return None if the engine notices every underflow
+        by checking only the largest frequency.
         """
         key = 1 if unit == 1 else unit
         if key not in self._least:
             sinusoids, index = self.sinusoids, self.sinusoids.waves().frequency
             turns = np.abs(sinusoids.turns(unit, 1)[0])[index]
-            # (waves, axes): whether a product with the position on the axis contributes to the wave
+            # array (waves, axes): whether a product with the position on the axis contributes to the wave
             is_factor = sinusoids.nonzero()[index]
             for period in sinusoids.periods():
                 is_factor[index[:, period.axis] == period.frequency, period.axis] = False
@@ -186,9 +198,10 @@ class Plans:
         return self._least[key]
 
     def lattice_impossible(self) -> bool:
-        """Return whether a lattice is impossible.
+        """Return whether the encoding cannot have a lattice.
 
-        The reasons: several axes, frequencies that are too large or too small, exact periods, or products in float32.
+        The reasons are several axes, frequencies that are too large or too small, exact periods, or products in
+        float32.
         """
         if self._lattice_impossible is None:
             sinusoids = self.sinusoids
@@ -202,7 +215,10 @@ class Plans:
         return self._lattice_impossible
 
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
-        """Return the factors of a Plan's frequencies for the rows ``part``: positions, and turns of the periods."""
+        """Return the components of the positions in ``part``, which a Plan multiplies by its frequencies.
+
+        The components are positions, turns of exact periods, and ones if `phase` is true.
+        """
         periods = self.sinusoids.periods()
         if single:
             return positions.components(part, phase)
@@ -212,7 +228,7 @@ class Plans:
         if turns is None:
             turns = self._turns[positions.unit] = Turns(periods, positions.unit)
         angles = turns.of(positions, part)
-        # if an angle is tiny, a value above the limit makes the engine leave the row to exact arithmetic
+        # rows with a tiny angle get a value above the limit, so that the engine leaves them to exact arithmetic
         high = angles[:, : len(periods)]
         high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * SPLIT_LIMIT
         result = np.concatenate(
@@ -236,12 +252,14 @@ class Plans:
         """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
         The engines do not see the sign of the position. The sign of a sine's zero depends on it, so that ``encode(-p)``
-        mirrors ``encode(p)``. The sign of a cosine's zero does not. added: the rows are sums, whose zeros are +0.
+        mirrors ``encode(p)``. The sign of a cosine's zero does not. If `added` is true, the rows are sums. Zeros of
+        sums are +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
             return
-        # components (rows, first + 2 * count, or one more): positions, high and low parts of the turns, ones for phases
+        # The columns of `components` are `first` positions, `count` high and `count` low parts of the turns, and ones
+        # if there are phases.
         count, first = len(periods), components.shape[1] - 2 * len(periods) - bool(waves.residual.any())
         one_term = ((sinusoids.index >= 0).sum(axis=1) == 1) & (waves.residual[waves.wave] == 0)
         for i, (axis, frequency, _) in enumerate(periods):
@@ -251,7 +269,7 @@ class Plans:
                 in_rows, quadrant, amplitude = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
                 quarters, low = 4 * in_rows[:, first + i], in_rows[:, first + count + i]
                 side = np.sign(in_rows[:, axis : first : sinusoids.axes].sum(axis=1))
-                # the angle is exactly a multiple of a half turn. Other zeros are sines that underflow
+                # true where the value is exactly 0 at a quarter turn; other zeros are sines that underflow
                 exact = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
                 sides = side[exact] if quadrant % 2 == 0 and not added else np.ones(int(exact.sum()))
                 signs = sides if added else (-amplitude if quadrant >= 2 else amplitude) * sides
@@ -260,13 +278,13 @@ class Plans:
                 out[zero_cells] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
 
     def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the cached capsule for the key. These plans keep the memory to which it points."""
+        """Return the cached capsule for the key. The capsule points to memory that these plans keep."""
         cached = self._cache.get(("capsule", key))
-        # if two threads create it at the same time, both return the first
+        # if two threads create a capsule at the same time, both return the first capsule
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """Return the Lattice, or None if it is impossible, and the binary logarithm of its span."""
+        """Return (Lattice, binary logarithm of the span), or (None, 0) if the encoding cannot have a lattice."""
         key = (engine.backend, engine.level, double_double)
         cached: tuple[Any, int] | None = self._cache.get(key)
         if cached is None:

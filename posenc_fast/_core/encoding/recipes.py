@@ -1,6 +1,6 @@
-"""Recipes: the calls that rebuild an encoding, converted to text only when needed.
+"""Recipes, which are calls that rebuild an encoding. They are converted to text only when needed.
 
-A recipe is a tuple of a function's name, positional arguments and options. Arguments are numbers, text, arrays,
+A recipe is a tuple (name of a function, positional arguments, options by name). Arguments are numbers, text, arrays,
 schedules and recipes. A recipe can also be text, which is empty if no recipe exists.
 """
 
@@ -15,12 +15,12 @@ from ..numbers.schedule import Explicit, Single
 
 Recipe = str | tuple[str, tuple[Any, ...], dict[str, Any]]
 
-# largest number of values that are shown in full
+# maximum number of values in an array that `shown` writes in full
 SHOWN = 64
 
 
 def recipe_of(name: str, *arguments: Any, defaults: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
-    """Return a call without the options that have their default values."""
+    """Return the recipe of a call, without options that have their default values."""
     kept = {
         key: value
         for key, value in options.items()
@@ -30,17 +30,17 @@ def recipe_of(name: str, *arguments: Any, defaults: Mapping[str, Any] | None = N
 
 
 def option(recipe: Recipe, function: str, name: str, default: Any) -> Any:
-    """Return an option of a call of that function; None for other calls."""
+    """Return an option of the recipe if the recipe is a call of this function, else None."""
     return recipe[2].get(name, default) if isinstance(recipe, tuple) and recipe[0] == function else None
 
 
 def written(recipe: Recipe) -> str:
-    """Return the whole recipe as Python."""
+    """Return the whole recipe as a Python expression."""
     return recipe if isinstance(recipe, str) else _text(recipe, None)
 
 
 def shown(recipe: Recipe) -> str:
-    """Return the recipe as text. Long arrays are shortened, which angle brackets around the text show."""
+    """Return the recipe as text. If long arrays are shortened, the text is in angle brackets."""
     whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
     return f"<{whole}, shortened; its recipe is whole>" if ", .., " in whole else whole
 

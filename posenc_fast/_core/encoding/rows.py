@@ -1,4 +1,4 @@
-"""Fill rows: a lattice computes the rows of integer progressions, and a plan computes rows of any positions."""
+"""Compute rows. A lattice computes the rows of integer progressions, and a plan the rows of any positions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def encode(
     single: bool = False,
     threads: int = 1,
 ) -> Array:
-    """Return the rows of converted positions, (..., d)."""
+    """Return the rows of converted positions, an array of shape (..., d)."""
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if len(positions.values):
@@ -52,15 +52,19 @@ def add(
     single: bool,
     threads: int,
 ) -> None:
-    """Write scale * x + encoding to result, which may be x. rows: the positions, or the first position and the step."""
-    # batched: each row of x has its own position, so all rows form one batch. Else all batches share the positions
+    """Write scale * x + encoding to result, which may be x.
+
+    The argument rows has the positions, or the pair (first position, step).
+    """
+    # If batched, each row of x has its own position, and all rows form one batch. Otherwise all batches share
+    # positions.
     batched = isinstance(rows, Converted) and rows.shape != x.shape[-2:-1]
     dims = 2 if batched else 3
     view_x, view = collapse(x, dims), collapse(result, dims)
     if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
         view_x = collapse(np.ascontiguousarray(x), dims)
     assert view_x is not None
-    # in a progression of fractions, rows at integer positions are written a second time, so x must stay unchanged
+    # In a progression of fractions, rows at integer positions are written twice. So x must not change in between.
     written_twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
     copied = view is None or (written_twice and same_memory(x, result))
     if view is None or copied:
@@ -102,7 +106,7 @@ def fill_progression(
     too_large = max(abs(first), abs(first + step * (target.rows - 1))) > MOST_POSITION
     if single or too_large or plans.lattice_impossible():
         return
-    # the rows at integer positions again, with the bits that tables of integers have
+    # write the rows at integer positions again, with the same bits as in tables of integer positions
     i, period = _integers_of(first, step)
     if i < target.rows:
         integers = target.part(slice(i, None, period))
@@ -112,7 +116,7 @@ def fill_progression(
 def _fill_integers(
     lattice: Any, span_bits: int, level: int, target: Target, first: int, step: int, threads: int
 ) -> None:
-    """Write the rows of first + i * step, integers of 64 bits."""
+    """Write the rows of the positions first + i * step, which are 64-bit integers."""
     kind, x, scale = target.kind, target.x, target.scale
     consecutive = step == 1 and (x is None or kind != FLOAT64.kind)
     stores = target.stores(each=not consecutive)
@@ -135,7 +139,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     form, unit = positions.form, positions.unit
     single = single or plans.sinusoids.single_products
     if single:
-        # frameworks use numbers in the base unit. The engine rounds them from float64 to float32
+        # Frameworks compute with positions in the base unit. The engine rounds the float64 positions to float32.
         positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
     stores = target.stores(each=True)
@@ -155,7 +159,10 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
 def _fill_exactly(
     plans: Plans, block: Target, positions: Positions, single: bool, begin: int, rows: Array, components: Floats
 ) -> None:
-    """Write rows that the engine left out: real 64-bit integers as integers, other positions in exact arithmetic."""
+    """Write the rows that the engine left out.
+
+    Whole real positions that fit into 64 bits are encoded as integers. Other rows are computed in exact arithmetic.
+    """
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]
         # real numbers from 2**52 on are whole
@@ -174,7 +181,10 @@ def _fill_exactly(
 
 
 def _integers_of(first: Fraction, step: Fraction) -> tuple[int, int]:
-    """Return the first i >= 0 with an integer first + i * step, and the distance to the next (none: sys.maxsize, 1)."""
+    """Return (smallest i >= 0 for which first + i * step is an integer, distance to the next such i).
+
+    Return (sys.maxsize, 1) if no such i exists.
+    """
     # solve numerator + i * step_numerator = 0 modulo the denominator
     denominator = math.lcm(first.denominator, step.denominator)
     numerator, step_numerator = int(first * denominator), int(step * denominator)
@@ -188,8 +198,8 @@ def _integers_of(first: Fraction, step: Fraction) -> tuple[int, int]:
 def _lattice_points(
     begin: int, step: int, rows: int, span_bits: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the 64-bit integers begin + i * step as numbers of spans and offsets in a span of 2**span_bits."""
-    # numbers of spans fit in int64 for all positions, also for uint64 positions that do not
+    """Return (spans, offsets): the 64-bit integers begin + i * step divided by 2**span_bits, and the remainders."""
+    # numbers of spans fit in int64 for all positions, even for uint64 positions that do not fit
     i = np.arange(rows, dtype=np.uint64)
     span, offset = divmod(begin, 1 << span_bits)
     step_span, step_offset = divmod(step, 1 << span_bits)

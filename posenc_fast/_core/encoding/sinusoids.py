@@ -19,8 +19,9 @@ from ..positions.positions import pair
 class Waves(NamedTuple):
     """The distinct waves of an encoding, and the wave of each column.
 
-    frequency: (waves, axes), indices into all frequencies, -1 for frequency 0. residual: (waves,), phase minus the
-    nearest quarter turn. wave: (d,), wave of each column. quadrant: (d,), quarter turns in the phase of each column.
+    frequency, of shape (waves, axes), has indices of frequencies, or -1 for frequency 0. residual, of shape (waves,),
+    is the phase minus the nearest quarter turn. wave, of shape (d,), is the index of the wave of each column. quadrant,
+    of shape (d,), is the number of quarter turns in the phase of each column.
     """
 
     frequency: npt.NDArray[np.intp]
@@ -32,7 +33,8 @@ class Waves(NamedTuple):
 class Period(NamedTuple):
     """An exact period.
 
-    axis: axis of the positions. frequency: index among all frequencies. length: length in units of position.
+    axis is the axis of the positions. frequency is the index of the frequency among all frequencies. length is in units
+    of position.
     """
 
     axis: int
@@ -40,12 +42,13 @@ class Period(NamedTuple):
     length: Fraction
 
 
-# for each column the index of its partner, and the direction: 1 ahead, -1 behind, 0 the column itself
+# (index of the partner of each column, direction of each column); the direction is 1 for a partner a quarter turn
+# ahead, -1 for a partner behind, and 0 if the column is its own partner
 Partners = tuple[npt.NDArray[np.intp], Floats]
 
 
 class Sinusoids:
-    """One sinusoid for each column. Immutable; equal if all numbers are equal.
+    """One sinusoid for each column. Sinusoids are immutable, and equal if all their numbers are equal.
 
     Parameters
     ----------
@@ -74,7 +77,7 @@ class Sinusoids:
         if len(distinct) < len(schedules):
             begins = np.cumsum([0, *map(len, distinct)])
             numbers = [begins[distinct.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
-            # the last entry maps -1 to -1
+            # the last entry keeps -1, which means frequency 0, as -1
             index = np.concatenate([*numbers, [-1]])[index]
         kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:
@@ -122,7 +125,7 @@ class Sinusoids:
     # ---- derived sinusoids --------------------------------------------------------------------------------------
 
     def take(self, columns: npt.ArrayLike) -> Sinusoids:
-        """Return the given columns, in this order. -1 means a column of zeros."""
+        """Return the sinusoids of the given columns, in the given order. -1 means a column of zeros."""
         chosen = np.asarray(columns)
         zero = chosen < 0
         return Sinusoids(
@@ -133,7 +136,7 @@ class Sinusoids:
         )
 
     def with_(self, *, phases: Array | None = None, amplitudes: Array | None = None) -> Sinusoids:
-        """Return the same frequencies with other phases or amplitudes."""
+        """Return sinusoids with the same frequencies, and other phases or amplitudes."""
         return Sinusoids(
             self.schedules,
             self.index,
@@ -142,11 +145,11 @@ class Sinusoids:
         )
 
     def along(self, axis: int) -> Sinusoids:
-        """Return the same columns over one of their axes."""
+        """Return the columns as sinusoids over one axis only."""
         return Sinusoids(self.schedules, self.index[:, [axis]], self.phases, self.amplitudes)
 
     def quadratures(self) -> Sinusoids:
-        """Return the cosines and then the sines of the angles of all columns, without phases."""
+        """Return sinusoids that compute the cosines and then the sines of all columns' angles, without phases."""
         index = np.concatenate([self.index, self.index])
         return Sinusoids(self.schedules, index, np.repeat([0.25, 0.0], self.width), np.ones(2 * self.width))
 
@@ -193,7 +196,7 @@ class Sinusoids:
         return nonzero if nonzero[:-1].all() else self.radians() != 0
 
     def periods(self) -> list[Period]:
-        """Return the exact periods with the axes that use them."""
+        """Return a Period for each exact period and each axis that uses it."""
         periods: list[Period] | None = self._cache.get("periods")
         if periods is None:
             periods, first = [], 0
@@ -213,7 +216,10 @@ class Sinusoids:
         return np.stack([rounded, np.zeros_like(rounded)])
 
     def waves(self) -> Waves:
-        """Return the distinct pairs of frequency and residual phase, and the wave and quadrant of each column."""
+        """Return the Waves of the encoding (see `Waves`).
+
+        Columns share a wave if they have the same frequencies and residual phase.
+        """
         waves: Waves | None = self._cache.get("waves")
         if waves is None:
             quarters = np.rint(4 * self.phases)
@@ -233,9 +239,10 @@ class Sinusoids:
         return waves
 
     def partners(self) -> Partners | int:
-        """Return for each column its partner, a quarter turn ahead or behind, and the direction, +1 or -1.
+        """Return for each column the partner, a quarter turn ahead or behind, and the direction, +1 or -1.
 
-        A constant column is its own partner, with direction 0. If columns have no partner, return the first of these.
+        A constant column is its own partner, with direction 0. If columns have no partner, return the index of the
+        first such column.
         """
         partners: Partners | int | None = self._cache.get("partners")
         if partners is None:
@@ -245,7 +252,7 @@ class Sinusoids:
     def _partners(self) -> Partners | int:
         waves = self.waves()
         constant = (self.radians()[self.index] == 0).all(axis=1) | (self.amplitudes == 0)
-        # columns without a partner so far, by wave and magnitude of the amplitude: sines, cosines
+        # columns without a partner so far: (wave, magnitude of the amplitude) -> (sines, cosines)
         signs = np.where(waves.quadrant >= 2, -1.0, 1.0) * np.sign(self.amplitudes)
         unpaired: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
         partner = np.arange(self.width)
@@ -256,7 +263,7 @@ class Sinusoids:
             if lists[1 - odd]:
                 other = lists[1 - odd].pop(0)
                 partner[c], partner[other] = other, c
-                # the derivative of s sin is s cos, the derivative of s cos is -s sin; the partner has its own sign
+                # The derivative of s sin is s cos, and the derivative of s cos is -s sin. The partner has its own sign.
                 for column, is_cosine in ((c, odd), (other, 1 - odd)):
                     ahead[column] = signs[c] * signs[other] * (-1.0 if is_cosine else 1.0)
             else:

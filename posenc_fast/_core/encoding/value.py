@@ -1,4 +1,4 @@
-"""The Encoding: a frozen value of frequencies, phases and amplitudes, and everything computed from it."""
+"""The class Encoding: an immutable value with frequencies, phases and amplitudes, and methods that compute rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .windows import coarse_to_fine
 if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
-# defaults of the arguments after frequencies
+# default values of phases and amplitudes
 _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 
 
@@ -110,13 +110,13 @@ class Encoding:
 
     @classmethod
     def _of(cls, sinusoids: Sinusoids, recipe: Recipe = "") -> Self:
-        """Return an encoding of these columns. recipe: the call that creates it."""
+        """Return an encoding with these columns. recipe is the call that creates the encoding (see `recipes`)."""
         self = cls.__new__(cls)
         self._set(sinusoids, recipe)
         return self
 
     def _set(self, sinusoids: Sinusoids, recipe: Recipe) -> None:
-        # derived: cache of values computed from this one, by purpose
+        # _derived is a cache of values computed from this encoding; the keys are names
         values: dict[str, Any] = {
             "_sinusoids": sinusoids,
             "_recipe": recipe,
@@ -488,7 +488,7 @@ class Encoding:
     def _rows_of(
         self, shape: tuple[int, ...], start: float, step: float, positions: npt.ArrayLike | None
     ) -> Converted | tuple[Fraction | int, Fraction | int]:
-        """Return the positions of the rows of x, or their first and step; or raise an error."""
+        """Return the positions of the rows of x, or (first position, step). Raise an error for invalid arguments."""
         if positions is None:
             self._one_axis("add_to without positions")
             return progression(start, step, shape[-2])
@@ -674,7 +674,7 @@ class Encoding:
     def _partners(self, call: str) -> Partners:
         partners = self._sinusoids.partners()
         if isinstance(partners, int):
-            # the first column without a partner
+            # `partners` is the index of the first column without a partner
             column = partners
             raise ValueError(  # noqa: TRY004
                 f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
@@ -688,11 +688,11 @@ class Encoding:
 
 
 def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
-    """Return the Encoding of a pickled state."""
+    """Return the Encoding with this state. Pickles call this function."""
     return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
 
-# pickles refer to this name, so that the file can move
+# Pickles contain this name, not the module path, so that the file can move.
 encoding_of.__module__ = "posenc_fast"
 encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
 

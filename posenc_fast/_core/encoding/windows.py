@@ -11,12 +11,16 @@ from ..numbers import exact
 from ..numbers.arrays import Floats
 from .sinusoids import Sinusoids
 
-# largest ratio of two frequencies of one band: vectors of equal length can differ in their last bits
+# Maximum ratio of two frequencies of one band. It is more than 1, because computed lengths of equally long vectors can
+# differ in their last bits.
 _ALIKE = 1 + 1e-9
 
 
 def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
-    """Return the amplitudes of columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2 for band k, from the slowest."""
+    """Return the amplitudes of the columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2, where k is the band.
+
+    Bands are counted from the lowest frequency.
+    """
     bands = _bands(sinusoids)
     weights = np.where(bands < alpha, 1.0, 0.0)
     # at most one band has a weight between 0 and 1
@@ -28,21 +32,21 @@ def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
 
 
 def _weight(part: Fraction) -> float:
-    """Return the square of the sine of a part of a quarter turn, rounded once."""
+    """Return the square of sin(part * pi / 2), rounded once."""
     turns = exact.divide(part.numerator, 4 * part.denominator, 200)
     (mantissa, exponent), _ = exact.sincos_turns(turns)
     return float(Fraction(mantissa**2, 1 << (-2 * exponent)))
 
 
 def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
-    """Return the band of each column, counted from the lowest frequency. Constant columns have -1."""
+    """Return the band of each column, counted from the lowest frequency. The band of constant columns is -1."""
     rates = sinusoids.radians()[sinusoids.index]
     largest = np.abs(rates).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", under="ignore"):
         lengths = largest[:, 0] * np.sqrt(((rates / largest) ** 2).sum(axis=1))
     distinct = np.unique(lengths[largest[:, 0] > 0])
     begins = np.append(True, distinct[1:] > _ALIKE * distinct[:-1])[: len(distinct)]
-    # the last entry is for constant columns, if no column has a frequency
+    # The last entry is for constant columns. If all columns are constant, index points to this entry.
     band = np.append(np.cumsum(begins) - 1, -1)
     index = np.searchsorted(distinct, np.nan_to_num(lengths))
     return np.where(largest[:, 0] > 0, band[index], -1)

@@ -1,1 +1,1 @@
-"""Engines: choice of the backend, the NumPy engine, blocks of an output array, and threads."""
+"""Choice of the backend, the NumPy engine, blocks of an output array, and threads."""

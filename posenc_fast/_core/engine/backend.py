@@ -1,4 +1,4 @@
-"""Choice of the engine: the compiled kernel at one instruction-set level, or the pure-Python reference."""
+"""Choose the engine: the compiled kernel at one instruction-set level, or the NumPy engine."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ try:
     kernel = importlib.import_module("posenc_fast._kernel")
 except ImportError as error:
     reason = str(error)
-# bytes of the last-level cache; 0 if unknown
+# number of bytes of the last-level cache, or 0 if it is unknown
 CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
 
 
 class Engine(NamedTuple):
-    """The module that computes, its name, and the index and name of the instruction-set level."""
+    """A module that computes, and the instruction-set level that it uses.
+
+    backend is the name of the engine. level is the index of the level, and isa is the name of the level.
+    """
 
     module: ModuleType
     backend: Backend
@@ -109,7 +112,7 @@ def _from_environment() -> Engine:
 
 
 def current() -> Engine:
-    """Return the engine of this context."""
+    """Return the engine that is active in this context."""
     global _default
     engine = _chosen.get()
     if engine is None:

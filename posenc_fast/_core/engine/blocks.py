@@ -1,4 +1,4 @@
-"""Output arrays of the engines: filled block by block, or with another array added in the same pass."""
+"""Output arrays of the engines. Engines write rows block by block, and can add another array in the same pass."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .backend import CACHE_SIZE, kernel
 
 # directory in which Linux describes the caches of a core
 CACHES = "/sys/devices/system/cpu/cpu0/cache"
-# output values that make a second thread worth its cost
+# minimum number of output values for a second thread
 WORTH_A_THREAD = 1 << 20
-# output values in a block, few enough that an interrupt takes effect soon
+# maximum number of output values in a block, so that an interrupt takes effect soon
 BLOCK = 1 << 22
 
 
@@ -28,21 +28,21 @@ def cache_size() -> int:
     """Return the size in bytes of the last-level cache of a core, or 0 if it is unknown."""
     sizes = []
     for name in os.listdir(CACHES) if os.path.isdir(CACHES) else ():
-        # in containers and on other kernels, files may be missing or contain other text
+        # files may be missing or contain other text, in containers and on kernels other than Linux
         with contextlib.suppress(OSError, ValueError), open(f"{CACHES}/{name}/size", "rb", buffering=0) as file:
-            # binary mode: a text decoder takes longer to start than the file to read
+            # The mode is binary, because creating a text decoder takes longer than reading the file.
             text = file.read().strip()
             sizes.append(int(text.rstrip(b"KM")) << {b"K": 10, b"M": 20}.get(text[-1:], 0))
     return max(sizes, default=CACHE_SIZE)
 
 
 def one_thread(workers: Any, size: int) -> bool:
-    """Return True if a call for `size` values certainly uses one thread. If False, check workers in full."""
+    """Return True if a call for `size` values certainly uses one thread. Otherwise use `check_workers`."""
     return workers is None or (type(workers) is int and workers > 0 and size < WORTH_A_THREAD)
 
 
 def collapse(array: Array, dims: int) -> Array | None:
-    """Return a view of ``dims`` dimensions in which leading dimensions are merged. Return None if that needs a copy."""
+    """Return a view with ``dims`` dimensions, the leading ones merged. Return None if this needs a copy."""
     if array.ndim == dims:
         return array
     if array.ndim < dims:
@@ -55,9 +55,10 @@ def collapse(array: Array, dims: int) -> Array | None:
 
 
 class Target:
-    """An array (rows, d) to fill, or (batch, rows, d) for scale * x + encoding. warm: whether out is existing memory.
+    """The array `out` to which engines write an encoding (rows, d), or scale * x + encoding (batch, rows, d).
 
-    The engines need aligned arrays, so blocks of unaligned arrays are copied.
+    If warm, the memory of `out` existed before the call. The engines need aligned arrays, so blocks of unaligned arrays
+    are copied.
     """
 
     __slots__ = ("kind", "out", "rows", "scale", "warm", "x")
@@ -71,16 +72,16 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return how the kernel writes rows, or their sum with x (see src/tuning.h).
+        """Return the number of the way in which the kernel writes rows, or sums of rows and x (see src/tuning.h).
 
-        each: whether rows are computed one by one.
+        If `each` is true, rows are computed one by one.
         """
         if kernel is None:
             return 0
         return int(kernel.stores(self.out, self.x, self.kind, cache_size(), self.warm, each))
 
     def part(self, rows: Any) -> Target:
-        """Return the target of some rows: views for a slice, copies for indices."""
+        """Return a Target for some rows. A slice selects views of the arrays, and indices select copies."""
         block = Target.__new__(Target)
         block.kind, block.scale, block.warm = self.kind, self.scale, self.warm
         block.out = self.out[..., rows, :]
@@ -89,13 +90,13 @@ class Target:
         return block
 
     def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
-        """Call task(rows, block) for blocks of rows, in threads if they are worth their cost."""
+        """Call task(rows, block) for each block of rows, in threads if the array is large enough for them."""
         if self.out.size < WORTH_A_THREAD and self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
             task(slice(0, self.rows), self)
             return
         workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
-        # round down to whole spans of a lattice, if a block is that large
+        # round large blocks down to a multiple of 4096, so that they have whole spans of a lattice
         rows = rows // 4096 * 4096 or rows
 
         def aligned(part: slice) -> None:

@@ -1,8 +1,8 @@
-"""The NumPy engine, with the accuracy and the classes `Plan` and `Lattice` of the compiled kernel.
+"""The NumPy engine. It has the classes `Plan` and `Lattice` and the accuracy of the compiled kernel.
 
 A *wave* is one frequency with one residual phase, in turns. Its sine and cosine serve all columns whose phases differ
-by quarter turns. Where one double is too imprecise, numbers are double-double: pairs (high, low) that stand for their
-sum. So position * turns is known to 106 bits. The argument reduction, which subtracts whole turns, loses nothing at any
+by quarter turns. Where one double is too imprecise, a number is double-double, the sum of a pair of doubles (high,
+low). So position * turns is known to 106 bits. The argument reduction subtracts whole turns, without error at any
 position.
 """
 
@@ -24,13 +24,14 @@ Bits = npt.NDArray[np.uint64]
 
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
-# adding ROUNDER rounds to integers, adding QUARTERS to quarters; the low bits of the sum then count them
+# Adding ROUNDER to a number rounds the sum to an integer, and adding QUARTERS rounds it to a multiple of 1/4. The low
+# bits of the sum then count these integers or quarters.
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
-# in turns: up to MOST_DIRECT, the low part of a product is so small that one reduction by quarter turns suffices
+# maximum product in turns for which one reduction by quarter turns suffices, because the low part is so small
 MOST_DIRECT = 2.0**40
-# bound of the relative difference between `sincos` with and without FMA, which is at most 2^-50.8
+# bound of the relative difference between `sincos` with FMA and without FMA; the difference is at most 2^-50.8
 REACH = 2.0**-49
-# coefficients of sin(2 pi x) / x and cos(2 pi x) for powers of x**2
+# coefficients of polynomials in x**2 for sin(2 pi x) / x (SINE) and cos(2 pi x) (COSINE)
 SINE = [
     float.fromhex("0x1.921fb54442d18p+2"),
     float.fromhex("-0x1.4abbce625be40p+5"),
@@ -56,7 +57,7 @@ def _taylor(n: int) -> tuple[float, float]:
     return float(exact), float(exact - Fraction(float(exact)))
 
 
-# high and low parts of the coefficients of sine (odd) and cosine (even) in radians
+# n -> (high part, low part) of the Taylor coefficient of the sine (odd n) or cosine (even n) in radians
 TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 
 
@@ -66,7 +67,7 @@ TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 def angles(positions: Floats, turns: Floats) -> Pair:
     """Return double-double angles (rows, waves) in turns, with whole turns subtracted.
 
-    positions: (rows, axes); turns: (2, axes, waves).
+    positions has the shape (rows, axes). turns has the frequencies in turns, of shape (2, axes, waves).
     """
     angle = low = np.zeros((len(positions), turns.shape[2]))
     for a in range(turns.shape[1]):
@@ -78,7 +79,7 @@ def angles(positions: Floats, turns: Floats) -> Pair:
 
 
 def angles_single(positions: Floats, radians: Floats) -> Pair:
-    """Return these angles for float32 frequencies in radians and float32 products, as in float32 frameworks."""
+    """Return double-double angles in turns, from float32 frequencies in radians and products rounded to float32."""
     single = radians[0].astype(np.float32)
     angle = np.zeros((len(positions), single.shape[1]), np.float32)
     for a in range(len(single)):
@@ -89,13 +90,16 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
-    """Return the distance to the nearest quarter turn, and the number of that quarter in the last two bits."""
+    """Return (distance to the nearest quarter turn, integer whose last two bits are the number of this quarter)."""
     q = turns + QUARTERS
     return turns - (q - QUARTERS), q.view(np.uint64)
 
 
 def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
-    """Return sine and cosine after adding quarter turns: swap them if the number is odd, then set the signs."""
+    """Return the sine and cosine after adding quarter turns to the angle.
+
+    For an odd number of quarter turns, sine and cosine are swapped. Then the signs are set.
+    """
     one, top, sign = np.uint64(1), np.uint64(62), np.uint64(1 << 63)
     odd = (quadrant & one) == one
     s, c = np.where(odd, cosine, sine).view(np.uint64), np.where(odd, sine, cosine).view(np.uint64)
@@ -105,9 +109,9 @@ def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
 
 
 def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
-    """Return sine and cosine of x turns from a quarter turn, to 2^-51.
+    """Return sine and cosine of an angle of `quadrant` quarter turns plus x turns, with errors up to 2^-51.
 
-    fused: whether to round once for each product and sum, as FMA does, rather than after the product and after the sum.
+    If `fused`, a product and a sum together are rounded once, as FMA does. Otherwise each of them is rounded.
     """
     z = x * x
     values = []
@@ -125,21 +129,21 @@ def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
 
 
 def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
-    """Return sine and cosine of an angle in turns, each a sum of two doubles, to 2^-65, by Taylor series."""
+    """Return sine and cosine of an angle in turns, by Taylor series. Each is a sum of two doubles, to 2^-65."""
     high, x_low = two_sum(angle, angle_low)
     x, quadrant = nearest_quarter(high)
-    # to radians
+    # r is x in radians, and z is the square of r
     r, r_low = product(x, x_low, TWO_PI, TWO_PI_LOW)
     z, z_low = product(r, r_low, r, r_low)
 
     def horner(c: float, c_low: float, value: Floats, low: Floats) -> Pair:
-        """Return c + z * (value + low), where c is the larger term."""
+        """Return (c + c_low) + (z + z_low) * (value + low), where c is the largest term."""
         p, e = product(z, z_low, value, low)
         s = c + p
         return s, (p - (s - c)) + (e + c_low)
 
     def series(last: int, first: int) -> Pair:
-        """Return a Taylor series, with the small terms computed in one double and the large terms in two."""
+        """Return a Taylor series. Small terms are computed in doubles, and large terms in sums of two doubles."""
         value = np.full_like(z, TAYLOR[last][0])
         for n in range(last - 4, 6, -4):
             value = (TAYLOR[n][0] + z * TAYLOR[n + 2][0]) + z * z * value
@@ -188,10 +192,10 @@ class Plan:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> bytes | None:
-        """Fill out (rows, width), or write scale * x + encoding to out (batch, rows, width).
+        """Write the encoding to `out`, of shape (rows, width), or scale * x + encoding to `out`, (batch, rows, width).
 
-        positions: float64 (rows, axes). Return None if all rows are written. Otherwise return a byte for each row: 1
-        for rows that need exact arithmetic and are unchanged.
+        positions are float64 of shape (rows, axes). Return None if all rows are written. Otherwise return a byte for
+        each row. It is 1 if the row needs exact arithmetic and is unchanged, else 0.
         """
         left = rows_left_out(positions, self.largest)
         self._encode_chosen(~left, positions, out, kind, single, x, scale)
@@ -207,9 +211,9 @@ class Plan:
         x: npt.NDArray[Any] | None,
         scale: float,
     ) -> None:
-        """Encode the chosen rows."""
+        """Write the chosen rows. chosen is a mask of the rows."""
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            # a few rows at a time, so that the temporaries stay in the cache
+            # compute a few rows at a time, so that temporary arrays stay in the cache
             rows = max(1, 32768 // max(len(self.source), 1))
             for first in range(0, len(positions), rows):
                 part = slice(first, first + rows)
@@ -251,7 +255,8 @@ class Plan:
         if x is not None:
             out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
-        # the value with FMA lies between these two: if they round differently, compute the row again with FMA
+        # The value with FMA lies between `smaller` and `larger`. If they round differently, the row is computed with
+        # FMA.
         larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
@@ -261,7 +266,7 @@ class Plan:
         out[...] = larger
 
     def _sincos_rows(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
-        """Return rows of waves, for dtypes of at most 32 bits."""
+        """Return rows of the waves' sines and cosines (see `_row`), for output dtypes of at most 32 bits."""
         direct = np.zeros(len(positions), np.bool_)
         if len(self.largest) == 1 and not single:
             p = np.abs(positions[:, 0])
@@ -281,7 +286,7 @@ class Plan:
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
-        """Return a row with sines before cosines, or with sine and cosine of each wave next to each other."""
+        """Return rows of all sines and then all cosines, or of the sine and cosine of each wave side by side."""
         return (
             np.concatenate([sine, cosine], axis=1)
             if self.planar
@@ -291,7 +296,7 @@ class Plan:
     def _exact(
         self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
     ) -> Pair:
-        """Return rows as sums of two doubles, for any choice of columns."""
+        """Return rows as sums of two doubles. source and amplitude define the columns."""
         sine, cosine = sincos_dd(*(angles_single if single else angles)(positions, self.frequencies))
         high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
         p, e = two_product(amplitude, high)
@@ -299,7 +304,7 @@ class Plan:
 
 
 class _Offsets:
-    """Cosines and sines, with low parts, of offsets 0, step, 2 * step, .. Each row is computed on first use."""
+    """Computes and caches cosines and sines of the angles at offsets 0, step, 2 * step and so on, with low parts."""
 
     def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
         self.plan, self.sources, self.step = plan, sources, step
@@ -349,9 +354,9 @@ class Lattice:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:
-        """Fill out (rows, width) for consecutive integers from span * 2**span_bits + offset.
+        """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
 
-        With x, write scale * x + encoding to out (batch, rows, width).
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width).
         """
         offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
@@ -368,7 +373,10 @@ class Lattice:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:
-        """Fill out (rows, width) for any integers. With x, write scale * x + encoding to out (batch, rows, width)."""
+        """Write the rows of the integers spans * 2**span_bits + offsets to `out`, of shape (rows, width).
+
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width).
+        """
         rows = max(1, 32768 // max(len(self.plan.source), 1))
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             for first in range(0, len(spans), rows):
@@ -381,12 +389,13 @@ class Lattice:
                     target[...] = add_rounded(kind, high, addend, scale)
 
     def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
-        """Rotate the exact rows of spans to the anchors of blocks, and the anchors to the rows."""
-        # the anchor of a block is its middle; the anchor for the last half block of a span lies in the next span
+        """Return rows, rotated from the anchors of blocks. The anchors are rotated from exact rows at whole spans."""
+        # An anchor is the middle row of a block. The anchor for the last half block of a span lies in the next span.
         block = (offsets + (1 << self.block_bits >> 1)) >> self.block_bits
         offset = offsets - (block << self.block_bits)
         bits = self.span_bits - self.block_bits
-        # compute each span once and each anchor once. An anchor is numbered span_of_row << bits + block in the span
+        # Each span and each anchor is computed once. The number of an anchor is (span_of_row << bits) + block in the
+        # span.
         distinct_spans, span_of_row = np.unique(spans + (block >> bits), return_inverse=True)
         anchors, anchor_of_row = np.unique((span_of_row << bits) + (block & ((1 << bits) - 1)), return_inverse=True)
         value, quadrature = self._exact(distinct_spans)
@@ -399,9 +408,9 @@ class Lattice:
         return self._rotate(value, quadrature, self.fine(np.abs(offset)), sign)
 
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
-        """Return values and quadratures at multiples of the span."""
+        """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
-        # split off the nearest multiple of 2**32, so that the remainder is small for small positions of either sign
+        # a position is the nearest multiple of 2**32 and a remainder, which is small for small positions of either sign
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]
@@ -429,9 +438,9 @@ def merge(
     out: npt.NDArray[np.uint16],
     stores: int = 0,
 ) -> None:
-    """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
+    """Write outer | inner to `out`, with shapes (batch, width), (rows, width) and (batch, rows, width).
 
-    The arrays contain 16-bit pieces of values of any type. stores: as in `Lattice.table`.
+    The arrays contain 16-bit pieces of values of any type. The argument stores is as in `Lattice.table`.
     """
     np.bitwise_or(outer[:, np.newaxis], inner, out=out)
 
@@ -445,12 +454,12 @@ def rotate(
     layout: int,
     stores: int = 0,
 ) -> None:
-    """Rotate the pairs of x (groups, batches, heads, rows, width) and write them to out, which may be x.
+    """Rotate the pairs of x, of shape (groups, batches, heads, rows, width), and write them to `out`, which may be x.
 
-    angles: C-contiguous (groups, rows, 2 * pairs): cosines, then sines. float64, or float32 if x is of a 16-bit type.
-    layout: 0 if the two values of a pair are half a row apart, 1 if they are adjacent, 2 if they are adjacent in x and
-    half a row apart in out. Values behind the pairs are copied. stores: result of `stores` for the whole array that out
-    is a part of.
+    angles is a C-contiguous array (groups, rows, 2 * pairs) of cosines and then sines. It is float64, or float32 if x
+    has a 16-bit type. layout is 0 if the two values of a pair are half a row apart, and 1 if they are adjacent. It is 2
+    if they are adjacent in x and half a row apart in `out`. Values behind the pairs are copied. stores is the result of
+    `stores` for the whole array of which `out` is a part.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
@@ -483,11 +492,14 @@ def _products(
 
 
 def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Return the bits of the nearest bfloat16. Ties round away from zero: x was rounded, so neither is nearer."""
+    """Return the bits of the nearest bfloat16.
+
+    Ties round away from zero. x itself was rounded, so neither neighbour is nearer to the exact value.
+    """
     return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 
 
 def _may_leave_float32(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return which bfloat16 values may have products with cosines and sines outside the range of float32."""
+    """Return a mask of the bfloat16 values whose products with cosines and sines may exceed the range of float32."""
     size = x & np.uint16(0x7FFF)
     return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))

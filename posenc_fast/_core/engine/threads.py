@@ -1,4 +1,4 @@
-"""Distribution of blocks of rows over threads, only on request, as with ``workers`` in scipy.fft. Safe after a fork."""
+"""Run blocks of rows in threads if the caller asks for them, as with ``workers`` in scipy.fft. Safe after a fork."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _pools: dict[int, ThreadPoolExecutor] = {}
 
-# threads do not survive a fork
+# a child process has no threads after a fork, so it needs new pools
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _pools.clear())
 
@@ -23,15 +23,16 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
     pool = _pools.get(workers)
     if pool is None:
-        # if two calls create a pool at the same time, one pool is kept; the other has no threads yet
+        # If two calls create a pool at the same time, one pool is kept. The other pool has no threads yet.
         pool = _pools.setdefault(workers, ThreadPoolExecutor(workers, thread_name_prefix="posenc_fast"))
     return pool
 
 
 def useful(workers: int, size: int, worth: int) -> int:
-    """Return how many of the workers to use for a size. worth: smallest size for two threads; each gets half of it.
+    """Return the number of workers to use for an array of this size.
 
-    Handing a thread its part takes some 20 microseconds, so using all threads of a large machine would take longer.
+    worth is the minimum size for two threads. Each thread gets at least half of it. Starting a thread on its part takes
+    about 20 microseconds, so using all threads of a large machine would take longer.
     """
     return max(1, min(workers, 2 * size // worth))
 
@@ -44,7 +45,7 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         return
     import threading
 
-    # the caller enters the lock itself: an interrupt may come right after a Condition is acquired, and leave it locked
+    # The caller uses the lock directly. With a Condition, an interrupt right after acquiring it could leave it locked.
     remaining, lock = iter(blocks), threading.Lock()
     idle, stop, busy = threading.Condition(lock), False, 0
     errors: list[BaseException] = []
@@ -75,12 +76,13 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
     try:
         for _ in range(workers - 1):
             try:
-                # ignore the future: even if no thread can start, the task stays queued for the threads of other calls
+                # The future is not needed. If no thread can start, the task stays in the queue for threads of other
+                # calls.
                 _pool(workers - 1).submit(contextvars.copy_context().run, help_out)
             except RuntimeError:
-                # the system has no more threads, or the interpreter is ending: continue with fewer threads
+                # continue with fewer threads, because the system has no more threads or the interpreter is ending
                 break
-        # waking a thread takes as long as a block of a small array, so the caller computes as well
+        # the caller computes as well, because waking a thread takes as long as computing a block of a small array
         work()
         # The system may deliver an interrupt to any thread. CPython without the GIL loses an interrupt that comes while
         # it is about to sleep, which takes long while others compute. So the caller sleeps for at most 0.1 s at a time.

@@ -1,1 +1,1 @@
-"""Numbers: exact reals, schedules of frequencies, pairs of doubles, rounding, and checks of arguments."""
+"""Exact real numbers, schedules of frequencies, pairs of doubles, rounding, and checks of arguments."""

@@ -1,4 +1,7 @@
-"""The names of numpy.typing for annotations. numpy.typing is imported only if a program reads its larger types."""
+"""The names ArrayLike, DTypeLike and NDArray for annotations, without importing numpy.typing.
+
+numpy.typing is imported only if a program reads one of the larger types.
+"""
 
 from __future__ import annotations
 

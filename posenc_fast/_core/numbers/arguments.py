@@ -18,11 +18,11 @@ from . import annotations as npt
 from .names import one_of
 
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
-# smallest and largest integer position, the limits of int64 and uint64
+# smallest integer position (the limit of int64) and largest integer position (the limit of uint64)
 LEAST_POSITION, MOST_POSITION = -(2**63), 2**64 - 1
-# largest number of columns: the engines count two values for each wave in 32 bits
+# maximum number of columns, because the engines count two values for each wave in 32 bits
 MOST_COLUMNS = 2**30 - 1
-# exact products with larger amplitudes are impossible
+# maximum amplitude for which the engines can compute exact products
 MOST_AMPLITUDE = 2.0**960
 
 
@@ -36,7 +36,7 @@ def shown(value: Any) -> str:
 
 
 def real(value: Any, name: str, *, positive: bool = False) -> float:
-    """Return a finite float, or raise an error that names the argument."""
+    """Return a number as a finite float. Raise an error with the argument's name for other values."""
     if type(value) is float and math.isfinite(value) and (value > 0 or not positive):
         return value
     if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
@@ -65,7 +65,7 @@ def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
 
 
 def count_of(value: Any, name: str, least: int) -> int:
-    """Return an integer of at least ``least``, or raise an error that names the argument."""
+    """Return an integer of at least ``least``. Raise an error with the argument's name for other values."""
     if type(value) is int and value >= least:
         return value
     if isinstance(value, (bool, np.bool_)):
@@ -85,7 +85,7 @@ def is_exact(precision: Any) -> bool:
 
 
 def check_precision(precision: Any) -> bool:
-    """Return whether precision is "float32", or raise an error if it is unknown."""
+    """Return whether precision is "float32". Raise an error if precision is unknown."""
     return not is_exact(precision) and one_of(precision, "precision", PRECISIONS) == "float32"
 
 
@@ -96,7 +96,10 @@ def _cpus() -> int:
 
 
 def check_workers(workers: Any) -> int:
-    """Return the number of threads, as in scipy.fft: None is 1, negative numbers count back from the number of CPUs."""
+    """Return the number of threads, as in scipy.fft.
+
+    None means 1. Negative numbers count back from the number of CPUs: -1 means all CPUs.
+    """
     if workers is None:
         return 1
     if isinstance(workers, bool):
@@ -124,13 +127,13 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
 
 
 def check_width(width: int, name: str = "d_model") -> None:
-    """Raise a ValueError for more columns than the engines can count in 32 bits."""
+    """Raise a ValueError if there are more columns than the engines can count in 32 bits."""
     if width > MOST_COLUMNS:
         raise ValueError(f"{name}={shown(width)} is too large, the most is {MOST_COLUMNS}; use several encodings")
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:
-    """Return an integer or a finite real number exactly."""
+    """Return an integer or finite real number as an int or Fraction, without rounding."""
     if isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be a real number, not {value!r}")
     if isinstance(value, (int, np.integer)):
@@ -141,7 +144,10 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 
 
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
-    """Return start and step as exact numbers, integers if all of start + i * step are 64-bit integers; or raise an error."""
+    """Return (start, step) as exact numbers, or raise an error.
+
+    Both are int if all positions start + i * step are 64-bit integers.
+    """
     # number of steps from the first to the last position
     steps = max(length - 1, 0)
     if (
@@ -152,7 +158,7 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
         return start, step if steps else 1
     first, exact_step = exact_number(start, "start"), exact_number(step, "step")
     if steps == 0:
-        # at most one row, so the step is unused
+        # the step is unused, because there is at most one row
         exact_step = 1
     last: Fraction | int = first + exact_step * steps
     if first.denominator == exact_step.denominator == 1:
@@ -169,7 +175,10 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON. Raise an error for a repeated key, because parsers disagree which value counts."""
+    """Return the pairs of a JSON object as a dict.
+
+    Raise an error for a repeated key, because parsers disagree which value counts.
+    """
     result = dict(pairs)
     if len(result) < len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)

@@ -14,9 +14,9 @@ from .arguments import check_size
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
-# bytes of a cache line
+# number of bytes of a cache line
 _LINE = 64
-# bytes of the smallest array that is aligned to a cache line, which takes two microseconds
+# minimum number of bytes of an array that `empty` aligns to a cache line; aligning takes two microseconds
 _LARGE = 1 << 20
 
 
@@ -28,7 +28,7 @@ def is_tensor(value: Any) -> bool:
 
 def is_masked_array(value: Any) -> bool:
     """Return whether value is a masked array of NumPy, without importing numpy.ma."""
-    # the import takes longer than many calls, and no masked array exists before it
+    # Importing numpy.ma takes longer than many calls. Before the import, no masked array exists.
     masked_array = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
     return masked_array is not None and isinstance(value, masked_array)
 
@@ -36,7 +36,7 @@ def is_masked_array(value: Any) -> bool:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
     """Return a new array. A large array, or any array if at_line is true, begins at a cache line.
 
-    No vector then lies across two lines, and jax takes the array by DLPack without a copy.
+    Then no vector register spans two lines, and jax imports the array by DLPack without a copy.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE and not at_line:
@@ -44,7 +44,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False
     try:
         memory = np.empty(size + _LINE, np.uint8)
     except MemoryError:
-        # raise the MemoryError of the requested shape and dtype instead
+        # this raises a MemoryError that names the requested shape and dtype
         return np.empty(shape, dtype)
     return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
 
@@ -58,15 +58,15 @@ def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 def _fix(array: Any, name: str, twin: str) -> str:
     if is_tensor(array):
         return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
-    # a copy of out would not receive the result
+    # for `out`, numpy.asarray could make a copy, and the caller would not get the result
     return "" if name == "out" or array is None else f"; give numpy.asarray({name})"
 
 
 def base_array(array: Any, name: str, twin: str = "") -> Array:
-    """Return a view of the array as an ndarray of our own, whose shape and type stay as they were checked.
+    """Return a new view of the array as a plain ndarray. The shape and type of the view cannot change after checks.
 
-    A subclass may show another shape than its memory has, and another thread may set the shape of an array. ``twin`` is
-    the function of posenc_fast.torch that does the same for tensors.
+    A subclass may report another shape than its memory has, and another thread may set the shape of an array. ``twin``
+    is the function of posenc_fast.torch that does the same for tensors.
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}{_fix(array, name, twin)}")
@@ -74,7 +74,7 @@ def base_array(array: Any, name: str, twin: str = "") -> Array:
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> Array:
-    """Return the array to write rows to as a plain ndarray, or raise an error."""
+    """Return the caller's output array as a plain ndarray. Raise an error if the array is unsuitable."""
     array = base_array(out, "out", twin)
     if array.dtype != dtype:
         raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")

@@ -17,14 +17,14 @@ Pair = tuple[Floats, Floats]
 
 
 def two_sum(a: Any, b: Any) -> Pair:
-    """Return a + b, rounded, and the rounding error (Knuth)."""
+    """Return (a + b rounded, rounding error), by Knuth's algorithm."""
     s = a + b
     t = s - a
     return s, (a - (s - t)) + (b - t)
 
 
 def two_product(a: Any, b: Any) -> Pair:
-    """Return a * b, rounded, and the rounding error. Products of halves of 26 bits are exact (Dekker 1971)."""
+    """Return (a * b rounded, rounding error). Products of halves of 26 bits are exact (Dekker 1971)."""
     p = a * b
     t, u = 134217729.0 * a, 134217729.0 * b
     a_high, b_high = t - (t - a), u - (u - b)
@@ -33,11 +33,14 @@ def two_product(a: Any, b: Any) -> Pair:
 
 
 def fma(a: Any, b: Any, c: Any) -> Floats:
-    """Return a * b + c, rounded once: the smaller of four parts are first rounded to odd (Boldo, Melquiond 2008)."""
+    """Return a * b + c, rounded once.
+
+    The sum has four parts. The smaller parts are first rounded to odd (Boldo, Melquiond 2008).
+    """
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)
     v, v_low = two_sum(p, t)
-    # v is the largest part. The sum of the others is small + error, of which error must decide ties
+    # v is the largest part. The sum of the other parts is small + error. error must decide ties.
     small, error = two_sum(t_low, v_low)
     bits = small.view(np.int64)
     toward_error = np.where((error > 0) == (small > 0), 1, -1)
@@ -46,13 +49,13 @@ def fma(a: Any, b: Any, c: Any) -> Floats:
 
 
 def product(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
-    """Return the product of two pairs."""
+    """Return the product of two numbers, each a pair (high, low), as a pair."""
     p, e = two_product(a, b)
     return p, e + (a * b_low + a_low * b)
 
 
 def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
-    """Return the sum of two pairs."""
+    """Return the sum of two numbers, each a pair (high, low), as a pair."""
     s, e = two_sum(a, b)
     e = e + (a_low + b_low)
     r = s + e
@@ -61,21 +64,24 @@ def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
 
 @functools.cache
 def _powers_of_ln2() -> list[float]:
-    """Return ln(2)^n / n!, the power series of 2^x; for |x| up to 1/2 the terms after the last sum to less than 2^-64."""
+    """Return ln(2)^n / n!, the coefficients of the power series of 2^x.
+
+    For |x| up to 1/2, the missing terms sum to less than 2^-64.
+    """
     with working():
         ln2 = Decimal(2).ln()
         return [float(ln2**n / math.factorial(n)) for n in range(15)]
 
 
 def exp2(high: Any, low: Any) -> Floats:
-    """Return 2^(high + low), to two units in the last place."""
+    """Return 2^(high + low), with an error of at most two units in the last place."""
     with np.errstate(over="ignore", under="ignore"):
         result: Floats = np.ldexp(*exp2_parts(high, low))
     return result
 
 
 def exp2_parts(high: Any, low: Any) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return 2^(high + low) as a factor near 1 and an exponent of two, to two units in the last place.
+    """Return 2^(high + low) as (factor near 1, exponent of two), with an error of at most two units in the last place.
 
     Only sums and products are used, so that all machines return the same bits.
     """

@@ -1,4 +1,4 @@
-"""Real numbers to any precision: pi, powers, logarithms, and the sine and cosine of a fraction of a turn.
+"""Compute real numbers to any precision: pi, powers, logarithms, and sines and cosines of a fraction of a turn.
 
 A number is a pair (mantissa, exponent) of integers, with the value mantissa * 2**exponent. Longer formulas use a
 `decimal.Decimal` in the context of `working`. Both use integer arithmetic, so results are the same on every machine.
@@ -20,10 +20,10 @@ from . import annotations as npt
 Real = tuple[int, int]
 
 _FAR = 20000
-# bits of a number that is then rounded once to a double. They suffice, like the 30 digits of `_context`: no exponential,
-# power or logarithm of doubles lies closer to the middle of two doubles
+# Number of bits of a number that is then rounded once to a double. These bits and the 30 additional digits of
+# `_context` suffice, because no exponential, power or logarithm of doubles lies closer to the middle of two doubles.
 _DOUBLE_BITS = 64
-# bits of a number that becomes a sum of two doubles
+# number of bits of a number that is then rounded to a sum of two doubles
 PAIR_BITS = 160
 
 
@@ -67,7 +67,7 @@ def _context(bits: int) -> Context:
 
 
 def working(bits: int = _DOUBLE_BITS) -> AbstractContextManager[Context]:
-    """Return a context in which operations of Decimals keep ``bits`` bits, and 30 digits for their errors."""
+    """Return a context in which Decimals keep ``bits`` bits, and 30 more digits to absorb the rounding errors."""
     return localcontext(_context(bits))
 
 
@@ -99,9 +99,9 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
 
 
 def real_of(value: Decimal, bits: int) -> Real:
-    """Return a Decimal, cut to ``bits`` bits."""
+    """Return a Decimal as (mantissa, exponent), cut to ``bits`` bits."""
     if abs(value.adjusted()) * 3 > _FAR:
-        # float64 is zero or infinite here, and an exact integer would have too many digits
+        # float64 cannot represent such a number, and an exact integer would have too many digits
         return (0, 0) if value.adjusted() < 0 or not value else (-1 if value < 0 else 1, 2 * _FAR)
     numerator, denominator = value.as_integer_ratio()
     mantissa, exponent = divide(abs(numerator), denominator, bits)
@@ -124,7 +124,7 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
 
 
 def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
-    """Return real numbers as sums of two doubles, (2, n), high and low parts. Numbers out of range are infinite."""
+    """Return real numbers as sums of two doubles, an array (2, n) of high and low parts. Large numbers are infinite."""
     short = [number if number[0].bit_length() <= 400 else _trim(*number, 400) for number in numbers]
     highs = [float(mantissa) for mantissa, _ in short]
     lows = [float(mantissa - int(high)) for (mantissa, _), high in zip(short, highs, strict=True)]
@@ -136,7 +136,10 @@ def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
 
 
 def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
-    """Return the sine and cosine of an angle in turns, to a relative precision of about ``bits`` bits where it is small."""
+    """Return the sine and cosine of an angle in turns.
+
+    The relative precision of a small sine or cosine is about ``bits`` bits.
+    """
     mantissa, exponent = turns
     if exponent >= 0:
         return (0, 0), (1, 0)
@@ -144,7 +147,8 @@ def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
     mantissa %= whole
     quadrant, remainder = divmod(4 * mantissa + whole // 2, whole)
     remainder -= whole // 2
-    # remainder / whole quarter turns, in [-1/2, 1/2), becomes radians with `bits` significant bits
+    # The angle is remainder / whole quarter turns, in [-1/2, 1/2). x is the angle in radians, with `bits` significant
+    # bits.
     x = multiply((remainder, exponent - 2), two_pi(bits + 32), bits + 32)
     scale = bits + 32 + max(0, -(x[0].bit_length() + x[1]))
     fixed = x[0] << (x[1] + scale) if x[1] + scale >= 0 else x[0] >> -(x[1] + scale)

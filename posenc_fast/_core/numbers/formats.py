@@ -1,4 +1,4 @@
-"""The four floating-point formats of results, and their numbers in the engines."""
+"""The four floating-point formats of results, and the numbers that identify them in the engines."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from .names import meant
 class Format(NamedTuple):
     """A floating-point format of results.
 
-    name: name of the dtype. kind: number in the engines and in src/entry.h. bits: number of significant bits. least:
-    exponent of the least subnormal number. stored: dtype passed to the engines; 16-bit floats are passed as integers.
+    name is the name of the dtype. kind is the number of the format in the engines and in src/entry.h. bits is the
+    number of significant bits. least is the exponent of the least subnormal number. stored is the dtype that is passed
+    to the engines. Floats of 16 bits are passed as integers.
     """
 
     name: str
@@ -26,7 +27,7 @@ class Format(NamedTuple):
 
     @property
     def rounding(self) -> float:
-        """Largest relative error of a rounded normal number."""
+        """Maximum relative error of a rounded normal number."""
         return float(2.0**-self.bits)
 
 
@@ -34,39 +35,39 @@ FLOAT64 = Format("float64", 0, 53, -1074, np.dtype(np.float64))
 FLOAT32 = Format("float32", 1, 24, -149, np.dtype(np.float32))
 FLOAT16 = Format("float16", 2, 11, -24, np.dtype(np.uint16))
 BFLOAT16 = Format("bfloat16", 3, 8, -133, np.dtype(np.uint16))
-# by kind
+# the index of a format is its kind
 FORMATS = (FLOAT64, FLOAT32, FLOAT16, BFLOAT16)
 TYPES = tuple(form.name for form in FORMATS)
-# without bfloat16, which NumPy lacks
+# scalar type -> dtype of the formats that NumPy has, which are all except bfloat16
 _DTYPES = {np.dtype(form.name).type: np.dtype(form.name) for form in FORMATS[:3]}
-# kinds by dtype and by scalar type. bfloat16 is added at its first use
+# kind of each dtype and each scalar type; bfloat16 is added on first use
 KINDS: dict[Any, int] = {
     key: form.kind for form in FORMATS[:3] for key in (np.dtype(form.name), getattr(np, form.name))
 }
 
 
 def format_of(dtype: np.dtype[Any]) -> Format | None:
-    """Return the format of a dtype in native byte order; None for all others."""
+    """Return the format of a dtype in native byte order, or None for other dtypes."""
     kind = kind_of(dtype)
     return None if kind is None else FORMATS[kind]
 
 
 def kind_of(dtype: np.dtype[Any]) -> int | None:
-    """Return the engines' number of a dtype. None if it is unsupported."""
+    """Return the kind of a dtype, its number in the engines. Return None for an unsupported dtype."""
     kind = KINDS.get(dtype)
     if kind is None and _is_bfloat16(dtype):
         kind = KINDS[dtype] = KINDS[dtype.type] = BFLOAT16.kind
     return kind
 
 
-# cached, because the name of a dtype takes microseconds
+# cached, because reading the name of a dtype takes microseconds
 @functools.lru_cache(maxsize=64)
 def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
 def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
-    """Return the dtype of a result: the argument, else the dtype of out, else float32."""
+    """Return the dtype of a result: the argument `dtype`, else the dtype of `out`, else float32."""
     if dtype is not None:
         return float_type(dtype)
     if out is None:
@@ -78,14 +79,14 @@ def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
 
 
 def types_here() -> list[str]:
-    """Return the names of the available types: bfloat16 needs ml_dtypes."""
+    """Return the names of the available types. bfloat16 is available if ml_dtypes is installed."""
     from importlib.util import find_spec
 
     return [name for name in TYPES if name != "bfloat16" or find_spec("ml_dtypes")]
 
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
-    """Return one of the four types, in native byte order, or raise an error."""
+    """Return the dtype of one of the four formats, in native byte order. Raise an error for other dtypes."""
     if isinstance(dtype, np.dtype) and format_of(dtype) is not None:
         return dtype
     if isinstance(dtype, type) and dtype in _DTYPES:

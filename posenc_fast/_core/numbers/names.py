@@ -1,4 +1,4 @@
-"""Checks of arguments that are names: an error suggests the name that was probably meant."""
+"""Check arguments that are names. Errors suggest the name that was probably meant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 Choice = TypeVar("Choice", bound=str)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-# names of arguments in other libraries. If several parameters of a function match, the first is suggested
+# parameter -> names of the same argument in other libraries. If several parameters match, the first is suggested.
 _SYNONYMS = {
     "count": "k n num num_bands num_freqs",
     "base": "max_period max_timescale max_wavelength n rope_base rope_theta rotary_base temperature theta wavelength",
@@ -25,7 +25,7 @@ _SYNONYMS = {
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
-    """Return the suggestion behind an error about an unknown name: ``; is 'sinusoidal' meant?``, or nothing."""
+    """Return a suggestion for an unknown name, such as ``; is 'sinusoidal' meant?``, or an empty text."""
     import difflib
 
     by_lower_case = {known_name.lower(): known_name for known_name in known}
@@ -34,7 +34,7 @@ def meant(name: Any, known: Iterable[str]) -> str:
 
 
 def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
-    """Return the value if it is one of the choices, or raise an error."""
+    """Return the value if it is one of the choices. Raise an error otherwise."""
     if not isinstance(value, str) or value not in choices:
         known = tuple(choices)
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, not {value!r}{meant(value, known)}")
@@ -42,7 +42,7 @@ def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
 
 
 def hinted(function: Function) -> Function:
-    """Decorate a function so that errors about unknown arguments suggest the one that was probably meant."""
+    """Decorate a function so that errors about unknown arguments suggest the argument that was probably meant."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ def hinted(function: Function) -> Function:
 
 
 def _hint(arguments: Iterable[str], known: Iterable[str]) -> str:
-    """Return the suggestion for the first unknown argument."""
+    """Return a suggestion for the first unknown argument, or an empty text."""
     parameters = tuple(known)
     for name in arguments:
         if name in parameters:

@@ -11,27 +11,29 @@ from .arrays import Floats
 from .doubles import two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-# turns: beyond EXACT_LIMIT a product no longer rounds to quarter turns; below TINY its error may be subnormal
+# Both limits are in turns. Above EXACT_LIMIT, a product cannot be rounded to quarter turns. Below TINY, the error of a
+# product may be subnormal.
 EXACT_LIMIT, TINY = 2.0**49, 1e-270
-# larger numbers cannot be split into halves, as exact products without FMA need
+# maximum number that can be split into two halves; exact products without FMA need this
 SPLIT_LIMIT = 2.0**990
 
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
-    """Return the sum of two doubles, rounded once; 16-bit floats as uint16."""
+    """Return the sum of two doubles, rounded once to the format. Floats of 16 bits are returned as uint16."""
     return round_once(kind, high + low)
 
 
 def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
-    """Return doubles, rounded once; 16-bit floats as uint16."""
+    """Return doubles, rounded once to the format of this kind. Floats of 16 bits are returned as uint16."""
     if kind == FLOAT64.kind:
         return value
     if kind == FLOAT32.kind:
         return value.astype(np.float32)
     if kind == FLOAT16.kind:
         return value.astype(np.float16).view(np.uint16)
-    # adding 1.5 * 2^45 times the value's power of two rounds to the last place of a bfloat16. For subnormals, the least
-    # normal power gives their last place. Rounding to float32 first would round twice: its subnormals lack deciding bits
+    # Adding 1.5 * 2^45 times the value's power of two rounds to the last place of a bfloat16. Subnormals have the same
+    # last place as the least normal power. Rounding to float32 first would round twice, and subnormals of float32 have
+    # lost bits that decide the rounding.
     power = (value.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64)
     large = 1.5 * 2.0**45 * np.clip(power, 2.0**-126, 2.0**200)
     rounded = np.copysign((value + large) - large, value)
@@ -39,14 +41,17 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
 
 
 def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return doubles as one of the four dtypes, rounded once. NumPy would round twice to bfloat16, through float32."""
+    """Return doubles as one of the four dtypes, rounded once.
+
+    NumPy would round to float32 first, and then to bfloat16.
+    """
     # values beyond the largest number become infinite, as in the engines
     with np.errstate(over="ignore", under="ignore"):
         return values.astype(dtype) if dtype.name != "bfloat16" else round_once(BFLOAT16.kind, values).view(dtype)
 
 
 def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
-    """Return an array of the output's type as float64."""
+    """Return the values of an array of this kind as float64."""
     if kind == FLOAT16.kind:
         x = x.view(np.float16)
     elif kind == BFLOAT16.kind:
@@ -57,26 +62,29 @@ def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
 def round_into(
     kind: int, high: Floats, low: Floats, out: npt.NDArray[Any], x: npt.NDArray[Any] | None, scale: float
 ) -> None:
-    """Write the encoding, or scale * x + encoding, rounded once."""
+    """Write high + low to `out`, or scale * x + high + low, rounded once."""
     if x is None:
         out[...] = round_to(kind, high, low)
         return
     values = values_of(kind, x)
     product, product_error = two_product(values, scale)
     total, error = two_sum(product, high)
-    # the last term is 0, or NaN for enormous values. The error is NaN, and left out, if factors cannot be split, or the
-    # sum is infinite or enormous
+    # The last term is 0, or NaN for enormous values. The error is NaN if factors cannot be split, or the sum is
+    # infinite or enormous. Then the error is left out.
     error += (product_error + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
     out[...] = round_once(kind, total + np.where(np.isnan(error), 0.0, error))
 
 
 def add_rounded(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: float) -> npt.NDArray[Any]:
-    """Return an encoding in doubles, or scale * x + encoding, rounded to a type of at most 32 bits."""
+    """Return value, or scale * x + value, computed in doubles and rounded to a type of at most 32 bits."""
     return round_once(kind, value if x is None else scale * values_of(kind, x) + value)
 
 
 def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that the engine leaves out: too many turns, or the error of a product underflows."""
+    """Return a mask of the rows that the engine leaves out.
+
+    These rows have too many turns, or the error of a product underflows.
+    """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest
         left_out = (

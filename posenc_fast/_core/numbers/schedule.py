@@ -1,4 +1,4 @@
-"""Schedules: frequencies as exact real numbers, and as turns in two doubles."""
+"""Schedules of frequencies. Frequencies are exact real numbers, and sums of two doubles in turns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .arguments import MOST_COLUMNS, count_of, real, real_array, shown
 from .exact import Real
 from .names import hinted
 
-# bits of a frequency: 106 for two doubles, 32 for whole turns to omit, the rest for errors of a few thousand products
+# Number of bits of a frequency. Two doubles need 106, and whole turns that are omitted need 32. The other bits absorb
+# the errors of a few thousand products.
 _FREQUENCY_BITS = 256
-# binary logarithm of the largest ratio of first to last frequency in fixed point; numbers get as many additional bits
+# Maximum binary logarithm of the ratio of first to last frequency for which fixed point is used. Fixed-point numbers
+# get as many additional bits.
 _FIXED = 1024
 
-# attributes of an Encoding, for the hint in error messages
+# attributes of an Encoding for which the error of a Schedule has a hint
 _OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
 
 
@@ -77,7 +79,7 @@ class Schedule:
 
 
 class Geometric(Schedule):
-    """``first * base ** (-i / denominator)``."""
+    """Frequencies ``first * base ** (-i / denominator)``, for i from 0 to count - 1."""
 
     __slots__ = ()
 
@@ -102,7 +104,7 @@ class Geometric(Schedule):
         numerator, divisor = first.as_integer_ratio()
         value = _exact.multiply(_exact.divide(numerator, divisor, bits), factor, bits)
         ratio, shift = _exact.power_ratio(base, -1 / denominator, bits + 16) if count > 1 else (1, 0)
-        # upper bound of |log2(first / last)|
+        # range_bits is an upper bound of |log2(first / last)|
         range_bits = abs((count - 1) / denominator) * (abs(math.frexp(base)[1]) + 1)
         values = []
         if range_bits > _FIXED or shift > 0:
@@ -110,7 +112,7 @@ class Geometric(Schedule):
                 values.append(value)
                 value = _exact.multiply(value, (ratio, shift), bits)
             return values
-        # fixed point: one exponent for all, with extra bits for the smallest frequency
+        # in fixed point, all frequencies have one exponent, and extra bits keep the smallest frequency precise
         extra_bits = max(0, bits + 16 + math.ceil(range_bits) - value[0].bit_length())
         mantissa, exponent = value[0] << extra_bits, value[1] - extra_bits
         for _ in range(count):
@@ -127,7 +129,7 @@ class Geometric(Schedule):
     def _is_finite(self) -> bool:
         count, base, denominator, first = self._key
         logarithm = -(count - 1) / denominator * math.log(base)
-        # All frequencies lie between the first and the last. The last is computed exactly only if it may be too large
+        # All frequencies lie between the first and the last. The last is computed exactly only if it may be too large.
         surely_finite = logarithm < 690 and abs(first * math.exp(logarithm)) < 1e300
         return surely_finite or bool(np.isfinite(_exact.split([self._last(_FREQUENCY_BITS)])[0]).all())
 
@@ -160,7 +162,7 @@ class Linear(Schedule):
 
 
 class Explicit(Schedule):
-    """Float64 numbers, used without change."""
+    """Frequencies that are float64 numbers, used without change."""
 
     __slots__ = ()
 
@@ -187,7 +189,7 @@ class Explicit(Schedule):
 
 
 class Single(Explicit):
-    """Float32 numbers, whose products with positions are also rounded to float32."""
+    """Frequencies that are float32 numbers. Products with positions are also rounded to float32."""
 
     __slots__ = ()
 
@@ -196,7 +198,7 @@ class Single(Explicit):
 
 
 class Part(Schedule):
-    """A slice of a schedule, with start, stop and step from `slice.indices`."""
+    """A slice of a schedule. start, stop and step are the results of `slice.indices`."""
 
     __slots__ = ()
 
@@ -205,7 +207,7 @@ class Part(Schedule):
 
     def _chosen(self) -> slice:
         _, start, stop, step = self._key
-        # with a negative step, a stop of -1 means before the first, not the last
+        # with a negative step, a stop of -1 means the place before the first frequency, not the last frequency
         return slice(start, None if stop < 0 else stop, step)
 
     def __len__(self) -> int:
@@ -222,7 +224,10 @@ class Part(Schedule):
 
 
 def parts_of(schedule: Schedule) -> list[Any]:
-    """Return the class name and the parameters. Fractions become text with a slash, bytes hexadecimal digits."""
+    """Return a list of the class name and the parameters of a schedule.
+
+    Fractions become text with a slash, and bytes become hexadecimal digits.
+    """
     return [
         type(schedule).__name__,
         *(
@@ -239,7 +244,7 @@ def parts_of(schedule: Schedule) -> list[Any]:
 
 
 def schedule_of(name: str, *parts: Any) -> Schedule:
-    """Return the schedule from the result of `parts_of`."""
+    """Return the schedule for which `parts_of` returned this name and these parts."""
     known: list[type[Schedule]] = [*Schedule.__subclasses__(), Single]
     (cls,) = (known_class for known_class in known if known_class.__name__ == name)
     schedule = cls.__new__(cls)
@@ -256,7 +261,7 @@ def _part_of(part: Any) -> Any:
 
 
 class Periodic(Schedule):
-    """2 pi / period: exactly 1 / period turns per unit."""
+    """Frequencies 2 pi / period, which are exactly 1 / period turns per unit."""
 
     __slots__ = ()
 
@@ -283,20 +288,20 @@ class Periodic(Schedule):
         return f"periodic([{', '.join(map(repr, numbers))}])"
 
 
-# pickles refer to this name, so that the file can move
+# Pickles contain this name, not the module path, so that the file can move.
 schedule_of.__module__ = "posenc_fast"
 schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
-    """Return the distinct values of an array, and for each value of the array, (k, axes), its index among them."""
+    """Return (distinct values of an array (k, axes), array (k, axes) of the index of each value among them)."""
     unique, index = np.unique(values, return_inverse=True)
     return Explicit(unique), index.reshape(len(values), -1)
 
 
 @functools.lru_cache(maxsize=64)
 def _evaluated(schedule: Schedule, bits: int) -> list[Real]:
-    """Return the frequencies in radians. They are cached, because logarithms take milliseconds."""
+    """Return the frequencies in radians. The result is cached, because logarithms take milliseconds."""
     return schedule._radians(bits)
 
 
@@ -309,7 +314,7 @@ def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _FREQUEN
 
 
 def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
-    """Return the frequencies in turns per unit: exact for periods, to ``bits`` bits for other schedules."""
+    """Return the frequencies in turns per unit. Periods are exact, and other schedules have ``bits`` bits."""
     if isinstance(schedule, Periodic):
         return [1 / period for period in schedule.periods]
     return [mantissa * Fraction(2) ** exponent for mantissa, exponent in turns(schedule, bits=bits)]
@@ -317,7 +322,10 @@ def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
 
 @functools.lru_cache(maxsize=64)
 def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int = 1) -> npt.NDArray[np.float64]:
-    """Return high and low parts, (2, count), of turns per unit. With a multiple, multiply and omit whole turns."""
+    """Return the frequencies in turns per unit, an array (2, count) of high and low parts.
+
+    A multiple other than 1 multiplies the frequencies. Then whole turns are omitted.
+    """
     values = turns(schedule, unit)
     if multiple != 1:
         values = [_fraction(mantissa * multiple, exponent) for mantissa, exponent in values]
@@ -456,7 +464,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
 
 
 def checked(schedule: Geometric) -> Geometric:
-    """Return the schedule if its frequencies are float64 numbers, or raise an error."""
+    """Return the schedule. Raise an error if a frequency exceeds the range of float64."""
     if not schedule._is_finite():
         raise ValueError(f"a frequency of {schedule!r} is too large for float64")
     return schedule

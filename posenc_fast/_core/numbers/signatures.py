@@ -1,7 +1,7 @@
-"""Types for signatures: of results, and of options that are the same in each overload of a function.
+"""Types of results, and types of options that are the same in each overload of a function.
 
-A result has the type of dtype or out (default: float32). It has any type if dtype is a string, a type of another
-package, or known only at run time.
+The type of a result is that of the argument dtype or out (default: float32). For type checkers, it is Any if dtype is a
+string, a type of another package, or known only at run time.
 """
 
 from __future__ import annotations

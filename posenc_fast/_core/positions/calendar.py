@@ -30,16 +30,16 @@ CYCLES: tuple[Cycle, ...] = get_args(Cycle)
 Integers = npt.NDArray[Any]
 
 _DAY = 86400
-# cycles that begin with a month, and their number of months
+# number of months of each cycle that begins with a month
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 # 1970 began on a Thursday
 _DAYS_SINCE_MONDAY = 3
-# seconds since 1970 of the first time in Python's calendar, and of the first time after its end
+# seconds since 1970 of the first time in Python's calendar, and of the first time after the end of the calendar
 _FIRST, _BEYOND = -62135596800, 253402300800
-# largest number of units in a second for arithmetic in int64 and float64; finer units use Python's integers
+# maximum number of units in a second for arithmetic in int64 and float64; finer units use Python's integers
 _FINEST = 10**9
-# binary logarithm of the seconds whose changes are cached together (about two years), and seconds between two lookups:
-# in no zone does an offset end and return within three days
+# Changes of an offset are cached in blocks of 2**_BLOCK_BITS seconds, about two years. Offsets are looked up every
+# _SAMPLE_SECONDS seconds. In no zone does an offset end and return within three days.
 _BLOCK_BITS, _SAMPLE_SECONDS = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14
@@ -88,13 +88,13 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     result = np.empty((len(local), len(local.cycles)))
     for part in local.parts():
         result[part] = local.turns(part)[0]
-    # the part at the last nanosecond of a year rounds to 1
+    # the elapsed part at the last nanosecond of a year rounds to 1, but must be less
     np.minimum(result, np.nextafter(1.0, 0.0), out=result)
     return result.reshape(*local.shape, len(local.cycles))
 
 
 def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
-    """Return names of cycles, or raise an error."""
+    """Return the names of cycles as a tuple. Raise an error for an unknown name."""
     if isinstance(cycles, str) or not isinstance(cycles, Iterable):
         raise TypeError(f"cycles must be a sequence of names, such as ['day', 'week'], not {cycles!r}")
     names = tuple(cycles)
@@ -107,10 +107,10 @@ def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
 
 
 class Calendar:
-    """Times of shape ``shape``, flattened, with a method for the elapsed parts of calendar cycles in turns.
+    """Flattened times, with a method that computes the elapsed parts of calendar cycles in turns.
 
-    Times finer than nanoseconds, or whose counts exceed 64 bits, are Python's integers. zone: replaces the zone of the
-    times if timezone is None.
+    ``shape`` is the shape of the times before flattening. Times finer than nanoseconds, or with counts of more than 64
+    bits, are Python's integers. The argument zone replaces the zone of the times if timezone is None.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Calendar:
         self.changes, self.offsets = _NO_CHANGES, np.zeros(1, np.int64)
         if zone is not None:
             self.changes, self.offsets = _changes_of(zone, self.ticks // self.frequency)
-        # local days differ from UTC days by at most one
+        # the range is a day longer at both ends, because local days differ from UTC days by at most one
         first_day, last_day = seconds[0] // _DAY - 1, seconds[1] // _DAY + 1
         if first_day <= _FIRST // _DAY or last_day >= _BEYOND // _DAY:
             local = self._local(slice(0, len(self)))[0]
@@ -155,17 +155,17 @@ class Calendar:
         return math.prod(self.shape)
 
     def parts(self) -> Iterator[slice]:
-        """Yield slices of the times, so small that temporary arrays stay in the cache."""
+        """Yield slices that cover all times. They are so small that temporary arrays stay in the cache."""
         for first in range(0, len(self), _ROWS):
             yield slice(first, min(first + _ROWS, len(self)))
 
     def turns(self, part: slice) -> Pair:
-        """Return the elapsed turns at some times, (rows, cycles), as sums of two doubles. NaN for missing times."""
+        """Return the elapsed turns at some times as high and low parts (rows, cycles). Missing times become NaN."""
         high, low = np.empty((2, part.stop - part.start, len(self.cycles)))
         days, ticks = self._local(part)
         day = _DAY * self.frequency
         for axis, (elapsed, length) in enumerate(self._cycles(days)):
-            # int64, or objects for Python's integers
+            # the arrays are int64, or objects for Python's integers
             elapsed, length = (array.astype(ticks.dtype, copy=False) for array in (elapsed, np.asarray(length)))
             high[:, axis], low[:, axis] = _quotient(elapsed * day + ticks, length * day)
         if self.missing is not None:
@@ -173,7 +173,7 @@ class Calendar:
         return high, low
 
     def _local(self, part: slice) -> tuple[npt.NDArray[np.int64], Integers]:
-        """Return the local days since 1970, and the ticks since local midnight."""
+        """Return (local days since 1970, ticks since local midnight)."""
         ticks, day = self.ticks[part], _DAY * self.frequency
         days = ticks // day
         within = ticks - days * day
@@ -187,7 +187,7 @@ class Calendar:
         return days.astype(np.int64), within
 
     def _cycles(self, days: npt.NDArray[np.int64]) -> Iterator[tuple[Integers, Any]]:
-        """Yield, for each cycle, the numbers of elapsed days and of all days."""
+        """Yield (number of elapsed days, number of all days) for each cycle."""
         for cycle in self.cycles:
             if cycle == "day":
                 yield np.zeros_like(days), 1
@@ -202,7 +202,7 @@ class Calendar:
 
 
 def _begins(days: npt.NDArray[np.int64], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the first day of the cycle of ``count`` months that contains each day, and of the next cycle."""
+    """Return (first day of the cycle of ``count`` months that contains each day, first day of the next cycle)."""
     months = days.view("M8[D]").astype("M8[M]").view(np.int64)
     first = months - months % count
     begin, end = ((first + months_later).view("M8[M]").astype("M8[D]").view(np.int64) for months_later in (0, count))
@@ -217,7 +217,8 @@ def _quotient(numerators: Integers, denominators: Any) -> Pair:
         ]
         high, low = np.array(quotients).reshape(-1, 2).T
         return high, low
-    # one step of long division: the quotient of the rounded numerator, then the quotient of the exact remainder
+    # This is a step of long division. The first quotient is of the rounded numerator, the second of the exact
+    # remainder.
     d = np.asarray(denominators).astype(np.float64)
     n = numerators.astype(np.float64)
     quotient = n / d
@@ -242,7 +243,10 @@ _FROM_NUMBERS = (
 
 
 def _ticks(times: Converted) -> tuple[Integers, int]:
-    """Return times as integers, and the number of units in a second. The integers are objects if 64 bits are too few."""
+    """Return (times as integers, number of units in a second).
+
+    The integers are objects if they need more than 64 bits.
+    """
     values, unit = times.values[:, 0], times.unit
     if times.form == "pair" or values.dtype == object:
         seconds = [Fraction(value) * unit for value in values.tolist()]
@@ -276,11 +280,11 @@ def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzin
 
 
 def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
-    """Return whether a column of times has a zone, and the zone (None: several zones, or fixed offsets)."""
+    """Return (whether times have a zone, the zone). The zone is None for several zones or fixed offsets."""
     common_zone = _zone_of_times(column, None, name)
     if common_zone is not None or getattr(column, "dtype", None) != object:
         return common_zone is not None, common_zone
-    # pandas' NaT is a subclass of datetime, so it is left out by name
+    # pandas' NaT is an instance of datetime, so the name of the type is checked
     times = (
         value for value in column.tolist() if isinstance(value, datetime.datetime) and type(value).__name__ != "NaTType"
     )
@@ -293,7 +297,7 @@ def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
 
 
 def _on_wall_clocks(times: Any, name: str) -> Any:
-    """Return lists and arrays of local times: the time zones of datetimes are removed without conversion."""
+    """Return times with the time zones of datetimes removed. The local times stay the same."""
     if isinstance(times, (list, tuple)):
         return [_on_wall_clocks(item, name) for item in times]
     if isinstance(times, datetime.datetime):
@@ -312,7 +316,7 @@ def _on_wall_clocks(times: Any, name: str) -> Any:
 
 
 def zone_of(key: Any, label: str) -> datetime.tzinfo:
-    """Return the zone of a key, or raise an error that begins with the label. Only columns may have fixed offsets."""
+    """Return the zone for a key. Errors begin with the label. Only columns may have fixed offsets."""
     if not isinstance(key, str):
         raise TypeError(f"timezone must be a key of the zone database, such as 'Europe/Berlin', not {key!r}")
     fixed = _FIXED.fullmatch(key)
@@ -332,13 +336,16 @@ _NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the seconds at which the offset of a zone changes, and the offsets: before the first change, after each."""
+    """Return (seconds at which the offset of a zone changes, offsets).
+
+    The first offset is valid before the first change. The others are valid after each change.
+    """
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):
         return _NO_CHANGES, np.array([fixed // _SECOND if fixed else 0], np.int64)
-    # other classes of zones may be unhashable, so their changes are not cached
+    # changes are cached only for ZoneInfo, because other classes of zones may be unhashable
     changes_in = _changes_in_block if isinstance(zone, zoneinfo.ZoneInfo) else _changes_in_block.__wrapped__
-    # use all blocks from first to last, or only blocks with times if there would be too many
+    # use all blocks from first to last; if these are too many, use only blocks that contain times
     first, last = (int(second) >> _BLOCK_BITS for second in (seconds.min(), seconds.max()))
     blocks: Sequence[int] = range(first, last + 1)
     if len(blocks) > len(seconds) >> 10:
@@ -352,7 +359,10 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
 
 @functools.lru_cache(4096)
 def _changes_in_block(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[int]]:
-    """Return the beginning of a block and the changes in it, in seconds, and the offset from each of these on."""
+    """Return (times, offsets) of a block. The times are the beginning of the block and the changes in it, in seconds.
+
+    An offset is valid from its time on.
+    """
 
     def offset_at(second: int) -> int:
         # Python cannot compute offsets on the first and last day of its calendar, where no zone changes
@@ -375,7 +385,7 @@ def _changes_in_block(zone: datetime.tzinfo, block: int) -> tuple[list[int], lis
 def _changes_between(
     offset_at: Callable[[int], int], low: int, before: int, high: int, after: int
 ) -> list[tuple[int, int]]:
-    """Return the changes after ``low`` up to ``high``, as pairs of the second and the new offset."""
+    """Return (second, new offset) for each change after ``low`` up to ``high``."""
     if before == after:
         return []
     if high - low == 1:

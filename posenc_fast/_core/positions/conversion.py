@@ -1,4 +1,4 @@
-"""Convert positions of any type, numbers or times, without rounding. Errors name the invalid value.
+"""Convert positions (numbers or times of any type) without rounding. Errors name the invalid value.
 
 Every public call with positions calls `convert` once, and passes on the Converted.
 """
@@ -24,12 +24,15 @@ from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Converted, form_of
 from .times import Time, common_unit, counts_of, time_of
 
-# largest number of dimensions in NumPy
+# maximum number of dimensions of an array in NumPy
 _MOST_DIMENSIONS = 64
 
 
 def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
-    """Return positions of shape (...), or (..., axes) for several axes, without rounding; or raise an error."""
+    """Convert positions without rounding. Raise an error if they are invalid.
+
+    The shape of the positions is (...), or (..., axes) for several axes.
+    """
     values: npt.NDArray[Any]
     if type(positions) is np.ndarray and positions.dtype.kind in "iuf":
         values, unit, missing, letter = positions, Fraction(1), None, ""
@@ -55,7 +58,7 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
 
 
 def counted(start: Any, count: int, axes: int) -> Converted:
-    """Return the positions start, start + 1, .., the same on every axis."""
+    """Return `count` positions start, start + 1 and so on, with the same value on every axis."""
     first, _ = progression(start, 1, count)
     if isinstance(first, int):
         values = of_range(range(first, first + count)).values
@@ -75,7 +78,7 @@ def of_range(numbers: range) -> Converted:
 
 
 def number(value: Any, name: str) -> Fraction:
-    """Return one position in the base unit, or raise an error if it is missing or infinite."""
+    """Return one position in the base unit. Raise an error if the position is missing or infinite."""
     converted = convert(value, 1, name)
     if converted.shape != ():
         raise TypeError(f"{name} must be one number or time, not {value!r}")
@@ -85,7 +88,7 @@ def number(value: Any, name: str) -> Fraction:
 
 
 def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
-    """Raise a TypeError if a dtype cannot contain positions. The values of objects are checked separately."""
+    """Raise a TypeError if a dtype cannot contain positions. Values in object arrays are checked separately."""
     if dtype.kind in "mM":
         times.check(dtype, name)
     elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
@@ -93,10 +96,10 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
 
 
 class _Values(NamedTuple):
-    """Values of positions.
+    """Values of positions, and what they mean.
 
-    unit: seconds in a count, 1 for numbers. missing: mask of missing values that are not NaN. letter: "M" for
-    timestamps, "m" for durations, else "".
+    unit is the number of seconds in a count, or 1 for numbers. missing is a mask of the missing values that are not
+    NaN. letter is "M" for timestamps, "m" for durations, else "".
     """
 
     values: npt.NDArray[Any]
@@ -120,7 +123,7 @@ def _values(positions: Any, name: str) -> _Values:
 
 
 def _array_and_mask(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """Return an array, column or frame of any package as an array, and a mask of missing values, or None."""
+    """Return (array, mask of missing values or None) for an array, column or frame of any package."""
     missing: npt.NDArray[np.bool_] | None = None
     if isinstance(array, np.ndarray):
         values: npt.NDArray[Any] = array
@@ -133,7 +136,7 @@ def _array_and_mask(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArra
 
 
 def _of_list(positions: Any, name: str) -> _Values:
-    """Return the values of lists. NumPy alone could convert them to a dtype that rounds them."""
+    """Return the values of nested lists. numpy.asarray could convert them to a dtype that rounds them."""
     types = _types_in(positions, name)
     if types == {float}:
         return _Values(np.array(positions))
@@ -141,14 +144,14 @@ def _of_list(positions: Any, name: str) -> _Values:
         raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
     arrays = {kind for kind in types if hasattr(kind, "__array__") and not issubclass(kind, np.generic)}
     values = None
-    # NumPy does not see missing values in arrays of other packages
+    # numpy.asarray would not recognise missing values in arrays of other packages
     if arrays <= {np.ndarray}:
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             values = np.asarray(positions)
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
         return _Values(values)
-    # NumPy's float64 could have rounded integers of 2**53 or more; all other choices are exact
+    # numpy.asarray rounds integers of 2**53 or more if it returns float64. Other dtypes are exact.
     if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):
@@ -161,7 +164,7 @@ def _of_list(positions: Any, name: str) -> _Values:
 
 
 def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
-    """Return the types of the values in nested lists, and in arrays in them."""
+    """Return the types of the values in nested lists, and in arrays in these lists."""
     if depth > _MOST_DIMENSIONS:
         raise ValueError(f"{name} must be an array, not lists that are nested more than {_MOST_DIMENSIONS} deep")
     types = set(map(type, numbers))
@@ -173,7 +176,7 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 
 
 def _opened(value: Any, name: str) -> Any:
-    """Return nested lists with arrays as objects, because NumPy would turn times in nanoseconds into integers."""
+    """Return nested lists with arrays of objects. Otherwise NumPy would convert times in nanoseconds to integers."""
     if isinstance(value, (list, tuple)):
         return [_opened(item, name) for item in value]
     if isinstance(value, np.generic) or not hasattr(value, "__array__"):
@@ -227,7 +230,10 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """Return numbers as int64, uint64, float64 or objects: the first dtype that represents all exactly. None is 0."""
+    """Return numbers as the first of int64, uint64, float64 and object that represents all of them exactly.
+
+    None becomes 0.
+    """
     filled = [0 if value is None else value for value in values]
     if all(type(value) is int for value in filled):
         least, most = min(filled), max(filled)
@@ -250,7 +256,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return None if math.isnan(value) else value
     if kind is int or (isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64))):
         return checked_integer(int(value), name)
-    # recognise missing values of pandas and numpy.ma by the names of their types, without importing these packages
+    # missing values of pandas and numpy.ma are recognised by the names of their types, without importing these packages
     if value is None or kind.__name__ in ("NAType", "NaTType", "MaskedConstant"):
         return None
     if isinstance(value, (float, np.floating)) or getattr(kind, "__name__", "") == "bfloat16":
@@ -279,7 +285,7 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
 
 
 def checked_integer(value: int, name: str) -> int:
-    """Return an integer of 64 bits, or raise an error."""
+    """Return the integer. Raise an error if it fits neither int64 nor uint64."""
     if not LEAST_POSITION <= value <= MOST_POSITION:
         raise ValueError(
             f"{name} has {shown(value)}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
@@ -295,7 +301,7 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
         return float(value)
     if abs(value) > sys.float_info.max:
         raise ValueError(f"{name} has {value}, outside the range of float64")
-    # a long double
+    # the value is a long double
     return Fraction(*value.as_integer_ratio())
 
 
@@ -322,7 +328,10 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 
 
 def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
-    """Return the positions of each axis as an array (rows,), all of one dtype, and the common unit and form."""
+    """Return (arrays, unit, form) that all axes have in common.
+
+    Each array has the positions of an axis, of shape (rows,). All arrays have the same dtype.
+    """
     if len({axis.unit for axis in axes}) > 1:
         axes = [_in_base_unit(axis) for axis in axes]
     types = [axis.values.dtype for axis in axes]

@@ -13,7 +13,7 @@ from ..numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
-    """Return the result of `numpy.asarray`, or a CPU tensor of any type as an array.
+    """Return numpy.asarray(value). CPU tensors of any type are converted, too.
 
     NumPy has no bfloat16, so tensors of bfloat16 become float32, or with ``keep_type`` bfloat16 of ml_dtypes.
     """
@@ -46,7 +46,7 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
 
 
 def unreadable(tensor: Any, name: str, error: Exception | str) -> Exception:
-    """Return the error for a CPU tensor that NumPy cannot read. error: the error that torch raised."""
+    """Return the exception to raise for a CPU tensor that NumPy cannot read. `error` is the error that torch raised."""
     if tensor.is_nested:
         return ValueError(f"{name} is a nested tensor, but must be dense: give {name}.to_padded_tensor(0)")
     if str(tensor.layout) != "torch.strided":
@@ -66,7 +66,7 @@ def package_of(value: Any) -> str:
 
 
 def check_eager(value: Any, name: str) -> None:
-    """Raise a TypeError for lazy values: of Dask, and of frames and expressions of polars."""
+    """Raise a TypeError for lazy values, which are values of Dask, and lazy frames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
         fix = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
@@ -81,7 +81,9 @@ def check_eager(value: Any, name: str) -> None:
 
 
 def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
-    """Return values that are only read, such as weights, as an array, and their format (of the parts if complex).
+    """Return (array, format of the values) of values that are only read, such as weights.
+
+    The format of complex values is that of the real and imaginary parts.
 
     Tensors are detached and moved to the CPU. bfloat16 becomes float32, so that ml_dtypes is not needed. If bfloat16
     represents all values of a float32 array, the format is bfloat16.
@@ -96,7 +98,7 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     form = BFLOAT16 if rounded else format_of(float_type(dtype, name))
     assert form is not None
     if form is FLOAT32 and array.dtype.kind == "f" and array.size:
-        # programs without bfloat16 store it as float32 whose lower half is zero
+        # programs without bfloat16 store such values as float32, whose lower 16 bits are then zero
         bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
         form = form if (bits & np.uint32(0xFFFF)).any() else BFLOAT16
     return array, form

@@ -11,12 +11,12 @@ from ..numbers import annotations as npt
 from ..numbers.arrays import Array
 from .foreign import check_eager
 
-# values, and a mask of missing values if the values themselves cannot be NaN or NaT
+# (values, mask of missing values); the mask is None if missing values are NaN or NaT
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
 
 
 def column_values(column: Any, name: str) -> Column | None:
-    """Return a column or frame as an array, and a mask of its missing integers. None for other objects.
+    """Return (array, mask of missing integers or None) for a column or frame. Return None for other objects.
 
     Times with a zone become UTC. Integers and times are never converted to float64.
     """
@@ -28,11 +28,14 @@ def column_values(column: Any, name: str) -> Column | None:
 
 
 def column_zone(column: Any) -> Any:
-    """Return the zone of a column of times, an object or a key. None without a zone, and for other objects."""
+    """Return the zone of a column of times, which is an object or a key.
+
+    Return None for columns without a zone, and for other objects.
+    """
     dtype = getattr(column, "dtype", None)
     arrow = getattr(dtype, "pyarrow_dtype", getattr(column, "type", None))
     arrow = getattr(arrow, "value_type", arrow)
-    # of pandas, polars and pyarrow
+    # pandas has tz, polars time_zone, and pyarrow tz
     zones = getattr(dtype, "tz", None), getattr(dtype, "time_zone", None), getattr(arrow, "tz", None)
     return next((zone for zone in zones if zone is not None), None)
 
@@ -52,7 +55,7 @@ def _pandas(column: Any, name: str) -> Column | None:
         return column.to_numpy(), None
     if hasattr(dtype, "pyarrow_dtype"):
         return _pyarrow(getattr(column, "array", column).__arrow_array__(), name)
-    # nullable types have a numpy_dtype; types of times with a zone have a unit instead
+    # Nullable types have a numpy_dtype. Types of times with a zone have a unit instead.
     numpy_type: Any = getattr(dtype, "numpy_dtype", None)
     if numpy_type is None and dtype.kind == "M":
         numpy_type = np.dtype(f"M8[{dtype.unit}]")
@@ -100,7 +103,10 @@ _READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "
 
 
 def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
-    """Return the values, from a list if missing values turned integers into floats (dictionaries, runs, lists)."""
+    """Return the values of a column with exact integers.
+
+    In dictionaries, runs and lists, missing values can turn integers into floats. Then the values come from a list.
+    """
     while hasattr(dtype, inner):
         dtype = getattr(dtype, inner)
     rounded = values.dtype.kind == "f" and str(dtype).lower().startswith(("int", "uint"))
@@ -113,7 +119,7 @@ def _mask_or_none(missing: Any) -> npt.NDArray[np.bool_] | None:
 
 
 def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
-    """Return columns as one array, of their common type, or of objects if the types differ."""
+    """Return columns as one array. It has the common type of the columns, or objects if the types differ."""
     parts = [column_values(column, name) or (np.asarray(column), None) for column in columns]
     masks = [missing for _, missing in parts if missing is not None]
     missing = None
@@ -126,6 +132,6 @@ def _side_by_side(columns: Sequence[Any], rows: int, name: str) -> Column:
         return np.stack([values for values, _ in parts], axis=1), missing
     objects = np.empty((rows, len(parts)), object)
     for i, (values, _) in enumerate(parts):
-        # a list keeps times: assigned as an array, times in nanoseconds would become integers
+        # an array of times in nanoseconds would be assigned as integers, but a list keeps the times
         objects[:, i] = list(values)
     return objects, missing

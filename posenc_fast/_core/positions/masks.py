@@ -9,7 +9,7 @@ from ..numbers.arguments import count_of, real
 
 
 def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
-    """Return a mask of at least ``least`` dimensions, or raise an error that names the argument."""
+    """Return a mask of at least ``least`` dimensions as bool. Raise an error with the argument's name if invalid."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
         raise TypeError(f"{name} must be of bool, or of the integers 0 and 1, not of {array.dtype}")
@@ -124,7 +124,7 @@ def mask_coordinates(
     coordinates = np.stack([np.cumsum(image, axis=axis, dtype=np.float64) for axis in (-2, -1)], axis=-1)
     if not normalize:
         return coordinates + offset
-    # the last y of each column and the last x of each row, for every cell: (..., H, W, 2)
+    # `last` has the last y of the column and the last x of the row for every cell, with shape (..., H, W, 2)
     last = np.stack(np.broadcast_arrays(coordinates[..., -1:, :, 0], coordinates[..., :, -1:, 1], subok=False), axis=-1)
     result: npt.NDArray[np.float64] = (coordinates + offset) / (last + eps) * scale
     return result

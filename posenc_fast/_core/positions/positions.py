@@ -1,4 +1,4 @@
-"""Positions of any type as float64 components, the input of the engines.
+"""Convert positions of any type to float64 components, the input of the engines.
 
 The form of positions defines the components of one axis, and so the frequencies by which they are multiplied:
 
@@ -26,7 +26,7 @@ EXACT_IN_FLOAT64 = 2**53
 
 
 class Positions(Protocol):
-    """Interface of rows of positions, which both classes below implement."""
+    """Interface of rows of positions. `Converted` and `Progression` implement it."""
 
     form: str
     unit: Fraction
@@ -34,19 +34,20 @@ class Positions(Protocol):
     def __len__(self) -> int: ...
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
-        """Return rows ``part`` in this form, contiguous. If ``phase``, a last component of ones is added."""
+        """Return the components of the rows ``part``, contiguous. If ``phase``, a last component of ones is added."""
         ...
 
     def exactly(self, row: int) -> list[Fraction]:
-        """Return the exact position of one row, for each axis."""
+        """Return the exact position of one row, a number for each axis."""
         ...
 
 
 class Converted:
-    """Positions of shape ``shape``, stored as an array of shape (rows, axes) in multiples of ``unit``.
+    """Positions of shape ``shape``. They are stored as an array of shape (rows, axes), in multiples of ``unit``.
 
-    values: integers, real numbers, or objects that are integers, floats or fractions. missing: mask of missing rows, or
-    None; NaN and infinite values also count as missing. letter: "M" for timestamps, "m" for durations, else "".
+    values are integers, real numbers, or objects that are integers, floats or fractions. missing is a mask of the
+    missing rows, or None. NaN and infinite values also count as missing. letter is "M" for timestamps, "m" for
+    durations, else "".
     """
 
     def __init__(
@@ -85,38 +86,41 @@ class Converted:
         return [_exact(p) * self.unit for p in self.values[row].tolist()]
 
     def invalid_rows(self) -> npt.NDArray[np.bool_] | None:
-        """Return a mask of the rows that are missing, NaN or infinite. None if there are none."""
+        """Return a mask of the rows that are missing, NaN or infinite, or None if all rows are valid."""
         rows: npt.NDArray[np.bool_] = np.zeros(len(self), np.bool_) if self.missing is None else self.missing
         if self.form != "integer" and self.values.dtype.kind in "fO":
             rows = rows | ~np.isfinite(self.values.astype(np.float64)).all(axis=1)
         return rows if rows.any() else None
 
     def select(self, index: Any) -> Converted:
-        """Return the positions at an index into an array of shape ``shape``."""
+        """Return the positions that an index selects from an array of shape ``shape``."""
         values = self.values.reshape(*self.shape, self.values.shape[1])[index]
         missing = None if self.missing is None else self.missing.reshape(self.shape)[index].reshape(-1)
         rows = values.reshape(math.prod(values.shape[:-1]), values.shape[-1])
-        # the form stays, so that the bits of a row do not depend on its neighbours
+        # the form stays the same, so that the bits of a row do not depend on other rows
         return Converted(rows, self.unit, missing, shape=values.shape[:-1], form=self.form)
 
     def rows(self, part: slice) -> Converted:
-        """Return some of the rows, one after another."""
+        """Return the rows ``part`` as positions of shape (rows,)."""
         missing = None if self.missing is None else self.missing[part]
         return Converted(self.values[part], self.unit, missing, form=self.form)
 
     def keep_from(self, memory: npt.NDArray[Any]) -> None:
-        """Copy the positions if they share memory that is about to be written."""
+        """Copy the positions if they share memory with an array that is written next."""
         if np.may_share_memory(self.values, memory):
             self.values = self.values.copy()
 
     def rounded(self) -> npt.NDArray[np.float64]:
-        """Return float64 numbers in the base unit, of shape (...), or (..., axes) for several axes."""
+        """Return the positions as float64 in the base unit, of shape (...), or (..., axes) for several axes."""
         axes = self.values.shape[1]
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
 
 class InTurns(Converted):
-    """Turns along one axis as sums of two doubles, for encodings with all periods 1. NaN means missing."""
+    """Positions in turns along one axis, as sums of two doubles. They are for encodings whose periods are all 1.
+
+    NaN means a missing position.
+    """
 
     def __init__(self, high: npt.NDArray[np.float64], low: npt.NDArray[np.float64]) -> None:
         super().__init__(high.reshape(-1, 1), shape=high.shape, form="real")
@@ -148,7 +152,7 @@ def _exact(value: Any) -> Fraction:
 
 
 def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return numbers of any type as high and low parts."""
+    """Return numbers of any type as (high parts, low parts)."""
     if values.dtype.kind in "iu":
         high, low = split_integers(values)
         return two_sum(high * 2.0**32, low)
@@ -158,14 +162,14 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
             return high, (values - high).astype(np.float64)
     low = np.zeros_like(high)
     for i, value in enumerate(values.flat):
-        # extended floats among the objects may be NaN, which has no exact value
+        # long doubles among the objects may be NaN, which has no exact value
         if not isinstance(value, float) and math.isfinite(high.flat[i]):
             low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
     return high, low
 
 
 class Progression:
-    """The exact real numbers first + i * step for i in range(rows)."""
+    """Positions first + i * step for i in range(rows), as exact real numbers."""
 
     unit = Fraction(1)
 
@@ -183,7 +187,7 @@ class Progression:
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
-        # enormous numbers cannot be split into halves, so both are scaled down before the sum, and it is scaled up
+        # Enormous numbers cannot be split into halves. So step and first are scaled down, and the sum is scaled up.
         down = 1 / Fraction(self.scale)
         sums = total(*product(i, 0.0, *pair(self.step * down)), *pair(self.first * down))
         if self.scale > 1:
@@ -209,7 +213,7 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return multiples of 2**32 and remainders, both with the sign of the value, so that -p mirrors p."""
+    """Return (multiples of 2**32, remainders). Both have the sign of the value, so that -p mirrors p."""
     sign = np.where(values < 0, -1.0, 1.0)
     if values.dtype.kind == "O":
         values = np.abs(values)

@@ -30,7 +30,10 @@ _MICROSECOND = Fraction(1, 10**6)
 
 
 class Time(NamedTuple):
-    """A timestamp (letter "M", counted from 1970) or a duration ("m"): ``number`` units of ``unit`` seconds."""
+    """A timestamp (letter "M", counted from 1970) or a duration (letter "m").
+
+    The time is ``number`` units, and a unit has ``unit`` seconds.
+    """
 
     letter: str
     number: int
@@ -51,7 +54,7 @@ def check(dtype: np.dtype[Any], name: str) -> None:
 def counts_of(
     values: npt.NDArray[Any], name: str
 ) -> tuple[npt.NDArray[np.int64], Fraction, npt.NDArray[np.bool_] | None]:
-    """Return datetime64 or timedelta64 values as counts, the seconds in a count, and which values are missing."""
+    """Return (counts, seconds in a count, mask of missing values or None) of datetime64 or timedelta64 values."""
     check(values.dtype, name)
     missing: npt.NDArray[np.bool_] = np.isnat(values)
     letters, number = np.datetime_data(values.dtype)
@@ -67,11 +70,11 @@ def counts_of(
 
 
 def time_of(value: Any, name: str) -> Time | None:
-    """Return a time of any type except NaT. None for values that are not times."""
+    """Return a time of any type as a Time, except NaT. Return None for values that are not times."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         counts, unit, _ = counts_of(np.asarray(value), name)
         return Time(value.dtype.kind, int(counts), unit)
-    # asm8 keeps the nanoseconds of pandas' Timestamp and Timedelta. A Period counts as its start_time
+    # asm8 keeps the nanoseconds of pandas' Timestamp and Timedelta. A Period is converted to its start_time.
     exact = getattr(getattr(value, "start_time", value), "asm8", None)
     if isinstance(exact, (np.datetime64, np.timedelta64)):
         return time_of(exact, name)
@@ -85,7 +88,7 @@ def time_of(value: Any, name: str) -> Time | None:
 
 
 def microseconds(time: datetime.datetime) -> int:
-    """Return the microseconds since 1970; a time without a zone is UTC."""
+    """Return the microseconds since 1970. A time without a zone counts as UTC."""
     elapsed = (time if time.tzinfo is not None else time.replace(tzinfo=datetime.UTC)) - _EPOCH
     return elapsed // datetime.timedelta(microseconds=1)
 

@@ -1,1 +1,1 @@
-"""Rotary encodings: rotation of queries and keys, and scaling of the frequencies."""
+"""The class Rotary, rotation of queries and keys, and scaling of frequencies."""

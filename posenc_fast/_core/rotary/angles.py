@@ -1,4 +1,4 @@
-"""The angles of a Rotary's pairs: their cosines and sines at positions."""
+"""Compute cosines and sines of the angles of a Rotary's pairs at positions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from .scaling import xpos_amplitudes
 
 
 class Angles:
-    """Cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.
+    """Computes cosines and sines of the pairs' angles, times the attention factor and the amplitudes of xPos.
 
-    schedules: one schedule for all pairs, or one for each axis.
+    The argument schedules has one schedule for all pairs, or one for each axis.
     """
 
     __slots__ = ("_encodings", "_schedules", "factor", "settings")
@@ -37,11 +37,15 @@ class Angles:
         self._encodings: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
 
     def with_factor(self, factor: float, settings: Settings) -> Angles:
-        """Return the same angles with another factor, for other settings."""
+        """Return an Angles with the same frequencies, another attention factor and other settings."""
         return Angles(settings, self._schedules, factor)
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes these functions of all pairs, side by side, without xPos's amplitudes."""
+        """Return the Encoding that computes functions of all pairs. All columns of the first function come first.
+
+        The amplitudes of xPos are not included. If inverse is true, the functions are divided by the attention factor
+        instead of multiplied by it.
+        """
         encoding = self._encodings.get((functions, inverse))
         if encoding is None:
             sinusoids = _sinusoids(self._schedules, self.settings.axes, functions, self.factor, inverse)
@@ -88,7 +92,10 @@ class Angles:
         dtype: np.dtype[Any],
         out: Array | None = None,
     ) -> Array:
-        """Return cosines and sines side by side. positions: an array, or the number of positions from start."""
+        """Return rows of the cosines of all pairs and then their sines.
+
+        positions is an array, or the number of consecutive positions from start.
+        """
         encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
         return self._rows(encoding, positions, start, dtype, single, out, inverse=inverse)
 
@@ -131,9 +138,9 @@ def _sinusoids(
     factor: float,
     inverse: bool,
 ) -> Sinusoids:
-    """Return the columns that compute these functions of the angles of all pairs, side by side."""
+    """Return the columns for the first function of the angles of all pairs, then those for the second function."""
     distinct: list[Schedule] = []
-    # for each schedule, the number of each of its frequencies, counted over all distinct frequencies
+    # for each schedule, an array with the index of each frequency in the list of all distinct frequencies
     numbers = []
     for schedule in schedules:
         begin = sum(map(len, distinct))

@@ -11,14 +11,15 @@ from ...typing import RotaryLayout, WeightLayout
 from ..numbers.arguments import count_of, real_array
 from ..numbers.schedule import Explicit, Schedule, geometric
 
-# in the order of the engines' numbers; interleaved_to_half: adjacent in x, rotary_dim/2 apart in the result
+# The engines number the layouts in this order. With interleaved_to_half, the values of a pair are adjacent in x and
+# rotary_dim/2 apart in the result.
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
-# maximum head_dim: larger than in any model, but its frequencies still fit into memory
+# maximum head_dim; it exceeds that of any model, and the frequencies still fit into memory
 MOST_VALUES = 2**20
 
 
 def source_and_target(layout: RotaryLayout, inverse: bool = False) -> tuple[WeightLayout, WeightLayout]:
-    """Return the layouts of pairs in x and in the result of a rotation, or of its inverse."""
+    """Return (layout of the pairs in x, layout of the pairs in the result) for a rotation or its inverse."""
     if layout != "interleaved_to_half":
         return layout, layout
     return ("half", "interleaved") if inverse else ("interleaved", "half")
@@ -27,8 +28,8 @@ def source_and_target(layout: RotaryLayout, inverse: bool = False) -> tuple[Weig
 class Settings(NamedTuple):
     """The checked arguments of a Rotary. They determine equality and hash.
 
-    parameters: parameters of the scaling, in the order of `SCALINGS`. axes: the axis that each pair reads; None if each
-    pair reads all axes.
+    parameters has (name, value) for each parameter of the scaling, in the order of `SCALINGS`. axes has the axis that
+    each pair reads, or is None if each pair reads all axes.
     """
 
     head_dim: int
@@ -43,7 +44,7 @@ class Settings(NamedTuple):
 
 
 def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
-    """Return one schedule for all pairs, or one for each axis.
+    """Check the argument frequencies. Return one schedule for all pairs, or one for each axis.
 
     The schedule of an axis contains the pairs that read the axis, or all pairs if axes is None.
     """
@@ -84,7 +85,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
     numbers = [count_of(number, "sections", 0) for number in sections]
-    # axis numbers include 0; counts are positive
+    # sections has the number of pairs of each axis; otherwise it has the axis of each pair, which can be 0
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
@@ -95,7 +96,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 
 
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair. Axes alternate until their counts are used up; other pairs read the first axis."""
+    """Return the axis of each pair. Axes alternate until their counts are used up. Other pairs read the first axis."""
     axes = [0] * pairs
     for a in range(1, len(counts)):
         for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):
@@ -109,7 +110,10 @@ def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
 
 
 def written(schedules: tuple[Schedule, ...]) -> Any:
-    """Return the argument frequencies for these schedules: lists of numbers if all are explicit, else the schedules."""
+    """Return the argument `frequencies` of the Rotary with these schedules.
+
+    If all schedules are explicit, return their numbers in lists, otherwise the schedules.
+    """
     if not all(type(schedule) is Explicit for schedule in schedules):
         return schedules[0] if len(schedules) == 1 else schedules
     values = np.stack([schedule.values for schedule in schedules if isinstance(schedule, Explicit)], axis=1)

@@ -1,4 +1,4 @@
-"""Rotation of queries and keys, by the angles of their positions or by given tables of cosines and sines."""
+"""Rotate queries and keys by the angles of their positions, or by given tables of cosines and sines."""
 
 from __future__ import annotations
 
@@ -21,25 +21,27 @@ from ..positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings, source_and_target
 
-# few tokens: up to this number of cosines and sines, all rows are computed at once
+# Maximum number of cosines and sines of tokens that count as few. The rows of few tokens are computed at once, and
+# cached on the first request.
 ANGLES = 1 << 15
-# MOST_CACHED: maximum number of cosines and sines to cache for the next layer, at most 4 MiB for each of a few dtypes.
-# AT_ONCE: number to compute at a time, so that they are still in the CPU cache when they are used:
-# python bench/targets.py --only rotary-multiply
+# maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB for each of a few dtypes
 MOST_CACHED = 1 << 19
+# number of cosines and sines in a block of tokens; they are still in the CPU cache when they are used
+# (measured by python bench/targets.py --only rotary-multiply)
 AT_ONCE = 1 << 17
-# bytes of x that make a second thread worth its cost: python bench/targets.py --only workers-rotary
+# minimum number of bytes of x for a second thread (measured by python bench/targets.py --only workers-rotary)
 WORTH_THREADS = 1 << 24
-# number of rows to compute and cache if fewer are requested
+# minimum number of rows to compute and cache, even if fewer are requested
 AHEAD = 32
-# dtype of cosines and sines, by kind of x: float64 and float32 rotate in float64, 16-bit types in float32
+# dtypes of cosines and sines; the index is the kind of x (see `kind_of`). Cosines and sines are float64 if x is float64
+# or float32, and float32 if x has 16-bit values.
 _TYPES = (FLOAT64.stored, FLOAT64.stored, FLOAT32.stored, FLOAT32.stored)
-# function that returns rows of cosines and sines for a slice of the tokens
+# type of a function that returns the rows of cosines and sines for a slice of the tokens
 _RowsOf = Callable[[slice], Array]
 
 
 def angles_type(kind: int) -> np.dtype[Any]:
-    """Return the dtype of cosines and sines that the engines need for x of a kind."""
+    """Return the dtype of the cosines and sines that the engines need for an x of this kind (see `kind_of`)."""
     return _TYPES[kind]
 
 
@@ -54,7 +56,7 @@ def with_plain_nans(rows: Array) -> Array:
 
 
 def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
-    """Return cosines and sines side by side, in the dtype that the engines need for x of a kind."""
+    """Return rows of all cosines and then all sines, in the dtype that the engines need for an x of this kind."""
     pairs = cos.shape[-1]
     rows = np.empty((*cos.shape[:-1], 2 * pairs), angles_type(kind))
     # cosines above the range of float32 become infinite
@@ -65,7 +67,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 
 
 class Rotator:
-    """Rotates arrays by the angles of a Rotary. Caches the rows of a few consecutive positions."""
+    """Rotates arrays by the angles of a Rotary, and caches the rows of a few consecutive positions."""
 
     __slots__ = ("_angles", "_cache", "_encoding", "_for_results", "_last_request", "_layout", "_settings")
 
@@ -80,12 +82,12 @@ class Rotator:
     # ---- rows of cosines and sines ----------------------------------------------------------------------------------
 
     def rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array:
-        """Return cosines and sines of consecutive positions, side by side, from the cache if possible."""
+        """Return rows of cosines and then sines for `count` positions from start, from the cache if possible."""
         cached = self._cached_rows(count, start, single, inverse, dtype)
         return self._angles.rows(count, start, single, inverse, dtype) if cached is None else cached
 
     def _cached_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
-        """Return rows from the cache, computed if they are missing. Return None if there are too many to cache.
+        """Return rows from the cache, after computing missing rows. Return None if there are too many rows to cache.
 
         Every layer of a model needs the same rows, and the next token needs the next row. So a few rows are computed
         ahead.
@@ -118,13 +120,13 @@ class Rotator:
     def _store(self, key: Any, start: int, rows: Array) -> None:
         if len(self._cache) >= len(_TYPES):
             self._cache.clear()
-        # one assignment, so that other threads never see a part of an entry
+        # one assignment stores the whole entry, so that other threads never see a part of it
         self._cache[key] = start, rows
 
     def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
-        """Return the function that computes the rows of a part of the tokens, or takes them from the cache.
+        """Return a function that computes the rows for a slice of the tokens, or takes them from the cache.
 
-        Many rows are cached only on the second request, so that positions used once allocate nothing.
+        Many rows are cached only on the second request, so that no memory is allocated for positions used once.
         """
         width = self._settings.rotary_dim
         to_cache = None
@@ -139,7 +141,8 @@ class Rotator:
             if self._last_request == request:
                 to_cache = empty((length, width), dtype, at_line=True)
             self._last_request = request
-        # numbers of tokens in the parts so far. Threads compute parts in any order; the last one stores all rows
+        # Numbers of tokens in the parts computed so far. Threads compute parts in any order. The last part stores all
+        # rows.
         computed: list[int] = []
 
         def compute(part: slice) -> Array:
@@ -154,8 +157,9 @@ class Rotator:
 
     # ---- a few tokens -----------------------------------------------------------------------------------------------
     #
-    # A model makes such a call for each layer. Checks in Python take longer than rotating one token, so the compiled
-    # calls check the arrays. They return None for arrays that need `by_positions` or `by_tables`.
+    # During generation, a model rotates a few tokens in each layer. Checks in Python take longer than rotating one
+    # token, so the compiled calls check the arrays. They return None for arrays that need `by_positions` or
+    # `by_tables`.
 
     def calls(self) -> Any:
         """Return the compiled calls for cosines and sines, or None (see `Plans.calls`)."""
@@ -169,7 +173,7 @@ class Rotator:
     def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
         """Return x rotated by one compiled call, if x is a plain array of few tokens.
 
-        Return None otherwise, with nothing written.
+        Otherwise return None, and write nothing.
         """
         calls = self.calls()
         if calls is None:
@@ -177,7 +181,7 @@ class Rotator:
         rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
         if rotated is not None or type(x) is not np.ndarray:
             return rotated  # type: ignore[no-any-return]
-        # too many tokens for calls.rotate: cache their rows, which the next layer needs again
+        # There are too many tokens for calls.rotate. Their rows are cached, because the next layer needs them again.
         shape, kind = x.shape, kind_of(x.dtype)
         if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None
@@ -267,7 +271,7 @@ class Rotator:
         offsets = convert(offset, axes, "offset")
         length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
         groups = max(len(offsets.shape) - 1, 0)
-        # whether each token has its own offset, rather than each sequence or block
+        # True if each token has its own offset, False if each sequence or block has one
         per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if per_token and offsets.shape != (*others[:groups], length):
             raise ValueError(
@@ -280,7 +284,7 @@ class Rotator:
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         target = result
         if not per_token:
-            # treat all tokens as heads of one token, so that cosines and sines are computed once
+            # pass all tokens to the engine as heads of one token, so that cosines and sines are computed once
             x, target = (np.moveaxis(array, axis, -2)[..., np.newaxis, :] for array in (x, target))
             axis = x.ndim - 2
 
@@ -293,7 +297,10 @@ class Rotator:
         return result if out is None else out
 
     def _for_rotated(self) -> Rotator:
-        """Return a Rotator for rotated values: attention factor 1, and pairs in the layout of the result."""
+        """Return a Rotator that rotates values that this Rotator has already rotated.
+
+        The new Rotator has attention factor 1, and reads pairs in the layout of this Rotator's results.
+        """
         settings, angles = self._settings, self._angles
         if settings.rope_type == "xpos":
             raise ValueError(
@@ -324,7 +331,7 @@ class Rotator:
                     f"{name} has shape {table.shape}, but must have {expected[-2:]}, or these two axes after leading axes of x"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
-                # out would overwrite the table block by block before it is read
+                # the table needs a copy, because writing to `out` would overwrite table rows that are still needed
                 tables[name] = table.copy()
 
         def of_tables(part: slice) -> Array:
@@ -333,7 +340,7 @@ class Rotator:
         return self._rotated(x, axis, groups, of_tables, out, threads)
 
     def _checked(self, x: Any, seq_axis: Any, twin: str) -> tuple[Array, int, int]:
-        """Return x as a plain array, the kind of its dtype, and the axis of the tokens, counted from the front."""
+        """Return (x as a plain array, kind of the dtype of x, axis of the tokens counted from the first axis)."""
         x = base_array(x, "x", twin)
         form = format_of(x.dtype) or format_of(float_type(x.dtype, "x"))
         assert form is not None
@@ -350,7 +357,10 @@ class Rotator:
     def _rotated(
         self, x: Array, axis: int, groups: int, rows_of: _RowsOf, out: Array | None, threads: int, inverse: bool = False
     ) -> Array:
-        """Return x rotated. groups: number of leading axes, not counting the token axis, along which rows differ."""
+        """Return x rotated by the rows that `rows_of` returns.
+
+        Rows differ along the first `groups` axes of x and along the token axis.
+        """
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
@@ -368,9 +378,9 @@ class Rotator:
         return result if out is None else out
 
     def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
-        """Rotate x (.., batches, heads, length, head_dim) into out, block by block.
+        """Rotate x, of shape (.., batches, heads, length, head_dim), and write the result to `out`, block by block.
 
-        back: whether x has its pairs in halves and out has them side by side.
+        If back is true, the values of a pair are rotary_dim/2 apart in x and adjacent in `out`.
         """
         form, engine, pairs = format_of(x.dtype), backend.current(), self._settings.rotary_dim // 2
         assert form is not None

@@ -16,34 +16,40 @@ from ..numbers.exact import Real, decimal_two_pi, real_of, split, working
 from ..numbers.names import meant
 from ..numbers.schedule import Schedule, geometric, radians
 
-# marks a parameter without a default
+# value that marks a parameter without a default
 REQUIRED = object()
 
 
 class Frequencies(NamedTuple):
     """Frequencies of the pairs, and the attention factor.
 
-    values: exact real numbers, in radians per unit of position. attention_factor: factor of cosines and sines, rounded
-    once to float64.
+    values has exact real numbers, in radians per unit of position. attention_factor multiplies cosines and sines, and
+    is rounded once to float64.
     """
 
     values: Schedule
     attention_factor: float
 
 
-# result of a formula: frequencies of the pairs, and the attention factor
+# result of a formula: (frequencies of the pairs, attention factor)
 Formula = tuple[Sequence[Decimal], Decimal]
 
 
 class Scaling(NamedTuple):
-    """A rope_type. parameters: names and defaults. compute: formula of rotary_dim, base and the parameters."""
+    """A rope_type.
+
+    parameters maps names to defaults. compute is the formula, a function of rotary_dim, base and the parameters.
+    """
 
     parameters: dict[str, Any]
     compute: Callable[..., Formula]
 
 
 class Scaled(Schedule):
-    """Frequencies by the formula of a rope_type. parameters: names and values, sorted by name."""
+    """Frequencies computed by the formula of a rope_type.
+
+    parameters has (name, value) for each parameter, sorted by name.
+    """
 
     __slots__ = ()
 
@@ -54,7 +60,7 @@ class Scaled(Schedule):
         return int(self._key[0]) // 2
 
     def _formula(self) -> Formula:
-        """Return frequencies and attention factor, computed in the current decimal context."""
+        """Return (frequencies, attention factor), computed in the current decimal context."""
         dim, base, rope_type, parameters = self._key
         numbers = {name: _decimals(value) for name, value in parameters}
         return SCALINGS[rope_type].compute(dim, Decimal(base), **numbers)
@@ -72,7 +78,7 @@ class Scaled(Schedule):
 
 
 def _decimals(value: Any) -> Any:
-    """Return a parameter's numbers as Decimals, exactly."""
+    """Return the exact Decimal of a parameter, a list of Decimals of a tuple, or None or a boolean unchanged."""
     if isinstance(value, tuple):
         return [Decimal(number) for number in value]
     return value if value is None or isinstance(value, bool) else Decimal(value)
@@ -121,7 +127,11 @@ def _dynamic(
 def _yarn_ramp(
     dim: int, base: Decimal, original: Decimal, fast: Decimal, slow: Decimal, truncate: bool
 ) -> list[Decimal]:
-    """Return a weight for each pair: 0 above ``fast`` turns in the original length, up to 1 below ``slow`` turns."""
+    """Return a weight from 0 to 1 for each pair.
+
+    The weight is 0 for pairs with ``fast`` turns or more in the original length. It rises up to 1 for pairs with
+    ``slow`` turns or fewer.
+    """
 
     def index(turns: Decimal) -> Decimal:
         """Return the real-valued index of the pair that makes this number of turns over the original length."""
@@ -210,21 +220,21 @@ def _llama3(
     per_radian, width = original_max_position_embeddings / decimal_two_pi(), high_freq_factor - low_freq_factor
     values = []
     for value in _unscaled(dim, base):
-        # value * per_radian: number of turns of the pair over the original length
+        # value * per_radian is the number of turns of the pair over the original length
         smooth = _clipped((value * per_radian - low_freq_factor) / width)
         values.append(value * ((1 - smooth) / factor + smooth))
     return values, Decimal(1)
 
 
 def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_factor: Decimal) -> Formula:
-    # the source computes this count in float64
+    # transformers computes this count in float64
     count = int(float(partial_rotary_factor) * dim // 2)
     values = [value / factor for value in _unscaled(dim, base)]
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
-# sources: transformers' modeling_rope_utils; vLLM for ntk, ntk_fixed, ntk_mixed; sglang's models/grok.py for yarn_log
-# and theta_scale
+# The formulas are from transformers' modeling_rope_utils. ntk, ntk_fixed and ntk_mixed are from vLLM. yarn_log and
+# theta_scale are from sglang's models/grok.py.
 SCALINGS = {
     "default": Scaling({}, _default),
     "linear": Scaling({"factor": REQUIRED}, _linear),
@@ -278,9 +288,9 @@ SCALINGS = {
         _llama3,
     ),
     "proportional": Scaling({"factor": 1.0, "partial_rotary_factor": 1.0}, _proportional),
-    # each section has its own frequencies
+    # axial computes separate default frequencies for each section
     "axial": Scaling({}, _default),
-    # default frequencies, with amplitudes that depend on the position
+    # xpos has default frequencies, and amplitudes that depend on the position
     "xpos": Scaling({"scale_base": 512.0, "center": 0.0, "smoothing": 0.4, "keys": False}, _default),
 }
 _BOOLEANS = {"truncate", "keys"}
@@ -289,7 +299,7 @@ _ANY_SIGN = {"center", "mscale", "mscale_all_dim"}
 
 
 def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[str, dict[str, Any]]:
-    """Return rope_type and its parameters with all defaults. Raise an error that names an invalid parameter."""
+    """Return (rope_type, all parameters by name, with defaults). Raise an error that names an invalid parameter."""
     if scaling is None:
         return "default", {}
     if not isinstance(scaling, Mapping):
@@ -324,7 +334,7 @@ def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[s
 
 
 def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
-    """Return a positive number for each pair, or raise an error that names the parameter."""
+    """Return one positive number for each pair. Raise an error with the parameter's name if value is anything else."""
     try:
         array = np.asarray(value)
     except ValueError:
@@ -340,7 +350,7 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
 
 
 def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Mapping[str, Any]) -> Frequencies:
-    """Return the frequencies of the pairs, and the attention factor."""
+    """Return the Frequencies for a rope_type and parameters. Raise an error if a frequency is not finite."""
     if SCALINGS[rope_type].compute is _default:
         return Frequencies(geometric(rotary_dim // 2, base=base), 1.0)
     schedule = Scaled(rotary_dim, base, rope_type, tuple(sorted(parameters.items())))
@@ -364,7 +374,7 @@ def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -
 
 @functools.lru_cache(maxsize=64)
 def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
-    """Return high and low parts of log2(zeta), of shape (2, pairs).
+    """Return an array (2, pairs) of high and low parts of log2(zeta).
 
     zeta[i] is (i / pairs + smoothing) / (1 + smoothing).
     """
@@ -375,7 +385,7 @@ def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
 
 
 def count_pairs(rotary_dim: Any, head_dim: int) -> int:
-    """Return rotary_dim, an even number up to head_dim, or raise an error."""
+    """Return rotary_dim. Raise an error unless it is an even number from 2 to head_dim."""
     dim = count_of(rotary_dim, "rotary_dim", 2)
     if dim % 2:
         raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; give {dim - 1}")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class OnnxCache(NamedTuple):
-    """The inputs cos_cache and sin_cache of an ONNX operator RotaryEmbedding, and its attributes."""
+    """Inputs cos_cache and sin_cache of an ONNX operator RotaryEmbedding, and the attributes of the operator."""
 
     cos: npt.NDArray[Any]
     sin: npt.NDArray[Any]
@@ -166,7 +166,7 @@ class Rotary:
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_angles", angles)
         object.__setattr__(self, "_rotator", Rotator(settings, angles))
-        # raise the error for amplitudes that are too large now, not on first use
+        # this raises the error for amplitudes that are too large; without it, the error would come on first use
         angles.of("cos")
 
     @overload
@@ -324,7 +324,7 @@ class Rotary:
         return hash(self._settings)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the arguments that rebuild the Rotary, without head_dim and defaults."""
+        """Return the arguments that rebuild the Rotary, by name. head_dim and defaults are left out."""
         settings = self._settings
         sections = settings.axes
         if sections is not None and list(sections) == sorted(sections):
@@ -428,7 +428,7 @@ class Rotary:
         return self._angles.of("cos").ndim
 
     def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes these functions of all pairs, side by side."""
+        """Return the Encoding that computes these functions of all pairs (see `Angles.of`)."""
         return self._angles.of(*functions, inverse=inverse)
 
     # ---- tables -----------------------------------------------------------------------------------------------------
@@ -756,11 +756,11 @@ class Rotary:
 
 
 def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]) -> Rotary:
-    """Return the Rotary of a pickle."""
+    """Return the Rotary with these arguments. Pickles call this function."""
     return (cls or Rotary)(head_dim, **arguments)
 
 
-# pickles refer to this name, so that the file can move
+# Pickles contain this name, not the module path, so that the file can move.
 rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 
@@ -770,5 +770,5 @@ def rotator_of(rotary: Rotary) -> Rotator:
     return rotary._rotator
 
 
-# recipes are for eval(recipe, vars(posenc_fast)), which does not import names on first use
+# Users call eval(recipe, vars(posenc_fast)). It does not import names on first use, so the name must be there.
 vars(sys.modules[__name__.partition(".")[0]])["Rotary"] = Rotary

@@ -1,4 +1,4 @@
-"""Permutation of query and key weights from one layout of pairs to another."""
+"""Permute query and key weights from one layout of pairs to another."""
 
 from __future__ import annotations
 
