@@ -96,7 +96,7 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON. A tuple becomes a list. A whole number from 1024 on, such as a length, becomes an int."""
+    """Return a value for JSON. A tuple becomes a list. A whole float from 1024 on, such as a length, becomes an int."""
     if isinstance(value, tuple):
         return list(value)
     return int(value) if isinstance(value, float) and value.is_integer() and value >= 1024 else value

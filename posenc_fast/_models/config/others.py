@@ -101,7 +101,7 @@ class _Config(NamedTuple):
         return self.values.get(key) is not None
 
     def head(self, width: str, heads: str, own: str) -> int:
-        """Return the head width: the value of the key ``own``, or else of ``width`` divided by the value of ``heads``."""
+        """Return the head width from the key ``own``, or else from the quotient of the keys ``width`` and ``heads``."""
         return self.count(own, 2) if self.has(own) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class Several(ValueError):
 
 
 def as_mapping(config: Any, accepted: str = ACCEPTED) -> Config:
-    """Return a mapping or a config object of transformers as a mapping. accepted: start of the error for other types."""
+    """Return a mapping or a transformers config as a mapping. accepted: start of the error for other types."""
     if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
         # transformers' to_dict omits model_type for some classes
         config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
