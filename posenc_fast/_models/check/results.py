@@ -320,7 +320,7 @@ _ROTATIONS = {
 
 
 def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_clause: str = "") -> Finding:
-    """Return the finding for rotated vectors. The layout of the pairs is determined first, then the angles are judged."""
+    """Return the finding for rotated vectors. Determine the layout of the pairs first, then judge the angles."""
     kind = COMPUTED_ROTATION
     if expected is None:
         return _unexpected_rotation(name, rotation, call_clause)

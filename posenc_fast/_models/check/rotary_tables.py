@@ -283,7 +283,10 @@ class _Order(NamedTuple):
 def _apart(
     name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
-    """Return the finding for cosines and sines that each match a config, but with different orders or factors, or None."""
+    """Return the finding for cosines and sines that match a config separately, with different orders or factors.
+
+    Return None if they do not match.
+    """
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
         layouts = (

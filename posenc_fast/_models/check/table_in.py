@@ -12,7 +12,7 @@ _MOST_NAMES = 20
 
 
 def table_in(path: str) -> Any:
-    """Return the values of the only tensor in a file or folder, or of the only one with the name of a position table."""
+    """Return the values of the only tensor in a file or folder, or of the only tensor named like a position table."""
     with open_files(path) as opened:
         inside: list[Any] = list(opened)
         tensors = [each for each in inside if isinstance(each, Tensor)]
