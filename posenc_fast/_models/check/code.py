@@ -171,7 +171,7 @@ def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
 
 
 def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call the user's code without warnings; turn any error into `Unusable` with its first line."""
+    """Call the user's code, and hide its warnings. Turn any error into `Unusable`, with the first line of the error."""
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return function(*arguments, **options)
@@ -255,7 +255,7 @@ class _Function:
         return None
 
     def _try(self, words: str, run: Callable[[], Any], count: int) -> Any:
-        """Return the result of a call; None if the call raises or its result cannot be judged."""
+        """Return the result of a call, or None if the call raises an error, or if its result cannot be judged."""
         try:
             value = run()
             self.results(value, count)

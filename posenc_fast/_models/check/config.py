@@ -67,7 +67,7 @@ class Expected(NamedTuple):
 
     @property
     def length(self) -> float | None:
-        """Longest position; None if no part has one."""
+        """Longest position of any part, or None if no part has one."""
         return max((part.length for part in self.parts if part.length is not None), default=None)
 
     def of(self, name: str) -> tuple[tuple[Rotary, ...], str]:
@@ -121,7 +121,7 @@ def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[
     for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
         if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
             model = _type_of(value, key, whole)
-            # a part without a type is skipped if the type of the whole is known: then all rotary parts have a type
+            # a part without a type is skipped if the type of the whole is known, because then all rotary parts have types
             if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
                 yield from _parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 

@@ -327,7 +327,9 @@ def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
 
 
 def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
-    """Call a module with x = 0, and return its n rows. Raise `Unusable` for other shapes, or rows that depend on x.
+    """Call a module with x = 0, and return its n rows.
+
+    Raise `Unusable` for other shapes, and for rows that depend on x or differ within a batch.
 
     shape: function of (n, d) that returns the shape of x. axis: axis of the rows in x.
     """

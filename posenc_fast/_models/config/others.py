@@ -40,7 +40,7 @@ NAMES = {
 }
 # factors of Meta's models with use_scaled_rope (Llama 3.1, 3.3 and 3.2), by dim and n_layers
 _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
-# vocab_size in the files of Llama 1 and 2, which lack the base: it is in their code. Files of later models contain it.
+# vocab_size in the files of Llama 1 and 2. These files lack the base, which is in the code; later files contain it.
 _FIRST_VOCABULARIES = (-1, 32000)
 # layout of each of torchtune's families of models
 _TORCHTUNE: dict[str, str] = {

@@ -26,7 +26,7 @@ class LayerGroup(NamedTuple):
     always: bool = False
     # default rope_type
     rope_type: str = "default"
-    # whether rotary parameters that all layers share are valid for this group
+    # whether rotary parameters that all layers share apply to this group
     flat: bool = False
     # default attention_factor for the rope_type yarn
     yarn_factor: float | None = None
@@ -245,7 +245,7 @@ def family(name: str) -> Row:
 
 @functools.lru_cache(maxsize=1024)
 def row(model: str) -> Row:
-    """Return the row of a model type; for an unlisted type, the row of the family UNKNOWN."""
+    """Return the row of a model type. An unlisted type has the row of the family UNKNOWN."""
     name, own = types().get(model, (UNKNOWN, ""))
     return family(name)._replace(model=model, **_settings(own))
 

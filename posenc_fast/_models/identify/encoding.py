@@ -297,7 +297,7 @@ def _candidates(
         # the last candidate has exactly the measured frequencies, if each column belongs to a measured pair
         progressions.append({"frequencies": angles.frequencies})
     order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
-    # index of the frequency of each column, counted from 1; 0 for a column of zeros
+    # Use the numbers 1, 2, .. as frequencies, so that the frequency of a column is the number of its pair.
     template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
     columns = template.frequencies.astype(np.intp) - 1
     for place, schedule in itertools.product(starts, progressions):

@@ -15,7 +15,7 @@ from ..._core.numbers.formats import FLOAT32, Format
 # (1.6e-6 for base 10000). The constant of `check` is smaller, so that fewer wrong values pass.
 IDENTIFIED_SINE, PER_ANGLE = 2e-6, 1e-6
 CHECKED_SINE = 1e-6
-# error of a float32 rotation, as a fraction of the pair's length: a product and a sum of rounded numbers
+# Error of a rotation in float32, divided by the length of the pair. Products and their sum are rounded.
 PRODUCT = 3e-7
 
 
