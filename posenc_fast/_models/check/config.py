@@ -121,7 +121,7 @@ def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[
     for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
         if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
             model = _type_of(value, key, whole)
-            # a part without a type is skipped if the type of the whole is known, because then all rotary parts have types
+            # if the type of the whole is known, all its rotary parts have types, so a part without a type is skipped
             if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
                 yield from _parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 

@@ -47,7 +47,6 @@ _WIDTH_NAMES = (
 _MOST_TOKENS, _MOST_BYTES = 20_000, 1 << 30
 # number of tokens of the first calls, which find out how a module can be called
 _FEW = 7
-# kind (`Finding.is_`) of the finding for a module that could not be called
 _COMPUTED = "a module"
 
 
@@ -389,7 +388,7 @@ def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
 
 
 def _differs_along_the_batch(array: Array, axis: int) -> bool:
-    """Return whether rows differ along the batch axis. Then this axis is the axis of positions."""
+    """Return whether rows differ along the other axis, which is then the axis of positions."""
     other = np.moveaxis(array, 1 - axis, 0) if axis in (0, 1) else array
     return bool((other[1:] != other[:1]).any())
 
