@@ -51,12 +51,12 @@ class Parser(argparse.ArgumentParser):
             self.error(f"--periods takes one word; separate the cycles by commas: --periods {joined}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        # report misspelt options first: a missing argument is often their consequence
+        # report misspelt options first, because they often cause an error about a missing argument
         self._check_periods(args or ())
         for word in args or ():
             name = word.partition("=")[0]
             if name == "--" or (self._subparsers is not None and not name.startswith("-")):
-                # the remaining words belong to a command
+                # the remaining words belong to a command, whose parser checks them
                 break
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(f"there is no option {name}{self._hint(name)}")

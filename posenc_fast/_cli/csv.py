@@ -100,7 +100,7 @@ def open_csv(
             if packed.peek(2)[:2] == b"\x1f\x8b":
                 packed = stack.enter_context(gzip.GzipFile(fileobj=packed))
         text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
-        # detach, because closing the wrapper would close standard input
+        # detach the wrapper at the end, because closing it would close standard input
         stack.callback(text.detach)
         reader = _Reader(text, separator, name)
         with _broken(reader):
@@ -226,7 +226,7 @@ class _Column:
         self.label = f"column {title!r}" if header else f"column {self.index}"
         self.titles = titles if header else [f"column{i}" for i in range(len(first))]
         self.pending = [] if header else [(reader.rows.line_num, first)]
-        # title to report if no line follows: a single line may be data with a typo, not a header
+        # If no line follows, an error shows this title, because a single line may be data with a typo.
         self.guessed_title = title if header and not _by_name(column) else None
 
     def described(self) -> str:

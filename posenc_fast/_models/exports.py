@@ -57,7 +57,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     rope |= {key: _plain(parameters[key]) for key in _WRITTEN[name] if parameters[key] is not None}
     if name == "yarn":
         if not (rope.get("mscale") and rope.get("mscale_all_dim")):
-            # mscale without mscale_all_dim, or the reverse, has no effect
+            # only one of mscale and mscale_all_dim has no effect
             rope.pop("mscale", None)
             rope.pop("mscale_all_dim", None)
         if rope["truncate"]:

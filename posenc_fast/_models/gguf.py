@@ -63,7 +63,7 @@ BETAS = ("mistral3", "grok", "laguna")
 # yarn_log_multiplier for an mscale_all_dim of 1, by architecture; other architectures do not read it
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
-# tensors of divisors of the frequencies
+# names of tensors that contain divisors of the frequencies
 FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
 # all keys that this module reads, without the architecture's prefix
 _READ = """

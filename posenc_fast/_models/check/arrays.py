@@ -56,7 +56,7 @@ _BITS = {
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
-# number of bytes to read at a time
+# largest number of bytes that are read at a time
 _PART = 1 << 24
 # The format safetensors limits the bytes of a header to _MOST_HEADER, and each number in a header to _MOST_NUMBER.
 _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
@@ -86,7 +86,7 @@ class Vector(NamedTuple):
 
 @contextlib.contextmanager
 def open_vector(path: str) -> Iterator[Vector]:
-    """Yield the one-dimensional array of a .npy file, to be read in parts."""
+    """Yield the one-dimensional array of a .npy file, whose values can be read in parts."""
     with open(path, "rb") as file:
         with _reading(path, "a .npy file of numbers"):
             shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)

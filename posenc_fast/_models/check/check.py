@@ -130,7 +130,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
 
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
-    """Return the report on a torch module: its buffers, and the values that it computes."""
+    """Return the report on a torch module. It has findings for buffers, and for values that the module computes."""
     wanted, longest = as_expected(expected, config)
     parts = parts_of_transformers(model)
     if wanted is None and parts:

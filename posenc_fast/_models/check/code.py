@@ -104,7 +104,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     if isinstance(value, (Encoding, Rotary)):
         return value, None
     if isinstance(value, str) and not os.path.exists(value) and not value.endswith(".json"):
-        # raise an error that suggests similar names if the name is unknown
+        # if the name is unknown, `get` raises an error that suggests similar names
         presets.get(value)
         return value, None
     if not isinstance(value, (str, os.PathLike, Mapping)) and not callable(getattr(value, "to_dict", None)):
@@ -217,7 +217,7 @@ class _Function:
         self.way = self._way_of(call)
 
     def results(self, value: Any, count: int) -> _Rows:
-        """Return the value of a call at ``count`` positions as rows or tables."""
+        """Return the value that a call at ``count`` positions returned, as rows or tables."""
         if not self.rotary:
             rows = rows_in(value, count, self.name)
             if rows is not None:
@@ -232,7 +232,7 @@ class _Function:
         raise Unusable(f"it returned {shape_of(value)} for {count} positions")
 
     def at(self, positions: Floats) -> _Rows:
-        """Return the results at positions."""
+        """Return the results of the function at positions (n, axes)."""
         assert self.way is not None
         return self.results(self.way.run(positions), len(positions))
 

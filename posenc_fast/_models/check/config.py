@@ -22,7 +22,7 @@ _TOWERS = re.compile(
 )
 # names of tensors and of parts of a config that encode text
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
-# parts of a config that do not describe models
+# keys of the parts of a config that do not describe a model
 _OTHERS = ("quantization_config", "compression_config", "generation_config")
 # a part without a model_type describes a model if it contains one of these keys
 _SIZES = {name for names in SPELLINGS.values() for name in names}
@@ -159,7 +159,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
     except Undecided as error:
         return Part(name, "unknown", str(error), tower=tower)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # the message of an unexpected error may be unclear without its type
+        # the message of an unexpected error may be unclear without the type of the error
         reason = str(error) if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"
         return Part(name, "wrong", reason, tower=tower)
     rotaries = tuple(dict.fromkeys(rotary for _, rotary in kinds if rotary is not None))
@@ -214,6 +214,6 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
 
 
 def _count(value: Any) -> float:
-    """Return a positive number, or 0 for other values."""
+    """Return a value of a config as a float if it is a positive number, else 0."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
     return float(value) if usable else 0.0

@@ -20,11 +20,11 @@ from .waves import Waves, judge_waves, radians_at_end
 
 # number of rows in the first comparison, which rejects most candidates
 _FEW = 10
-# number of rows for `identify`
+# largest number of rows that are passed to `identify`
 _CONSECUTIVE = 64
 # offsets of positions to try
 _OFFSETS = range(-4, 9)
-# number of candidates for the length of a repeating table to compare at a time
+# `_length` compares this number of possible table lengths at a time
 _CHUNK = 1 << 16
 # number of rows that are compared to find a permutation of columns
 _MATCHED = 128
@@ -103,7 +103,7 @@ def judge_rows(
 
 
 def _rows_of(positions: Floats) -> str:
-    """Return the beginning of a sentence about the rows of some positions: subject and verb."""
+    """Return the subject and the verb of a sentence about the rows of some positions."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
     shown = ", ".join(f"{value:.10g}" for value in np.sort(positions)[:4])
@@ -320,7 +320,7 @@ class _Ladder(NamedTuple):
     sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        # frequencies below 1e-60 become 0: their angles are 0 at all positions, and quotients stay finite
+        # Frequencies below 1e-60 become 0, so that quotients stay finite. Their angles are practically 0.
         powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
         return np.where(powers < 1e-60, 0.0, powers)
 

@@ -193,11 +193,11 @@ def _pickle(path: str) -> Iterator[Tensor]:
             try:
                 state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
             except RuntimeError:
-                # files from versions before torch 1.6 cannot be mapped
+                # torch cannot map files of versions before 1.6 into memory
                 state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # noqa: BLE001 - torch may raise any error for a damaged file
         if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
-            # leave out torch's advice to load the file without weights_only
+            # do not show torch's advice to load the file without weights_only
             raise ValueError(
                 f"{path} cannot be read as torch weights: it contains other objects, and loading these "
                 "could execute code from the file; save the state dictionary as safetensors"
@@ -205,7 +205,7 @@ def _pickle(path: str) -> Iterator[Tensor]:
         first = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be read as torch weights: {type(error).__name__}: {first}") from None
     for name, tensor in _flat(state, torch.Tensor):
-        # sparse tensors do not have nbytes
+        # compute the size, because sparse tensors do not have nbytes
         size = tensor.numel() * tensor.element_size()
         yield Tensor(name, tuple(tensor.shape), size, lambda tensor=tensor: tensor)  # type: ignore[misc]
 

@@ -31,7 +31,7 @@ from .report import Finding
 from .results import Expected, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
 from .values import array_of, narrowest
 
-# parts of class names, in snake case, that suggest a position encoding
+# words in class names, converted to snake case, that suggest a position encoding
 _POSITIONAL = re.compile(
     r"pos(ition(s|al)?)?(_|$|emb|enc)|sinus|sine_|rotary|rope|timestep|fourier|(^|_)pe(_|$)|time_?(step|enc|emb)"
 )

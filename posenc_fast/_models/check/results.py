@@ -34,7 +34,7 @@ _PLAIN = ("rounded", "length", "values", "padding")
 
 
 class Unusable(Exception):
-    """A call that failed, or whose result cannot be judged. The message is the reason."""
+    """A call failed, or its result cannot be judged. The message is the reason."""
 
 
 # ---- returned values ------------------------------------------------------------------------------------------------

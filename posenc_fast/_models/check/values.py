@@ -15,7 +15,7 @@ from ..identify.angles import BLOCK
 
 # the 16-bit types
 HALVES = (BFLOAT16, FLOAT16)
-# number of values that determine the narrowest type
+# approximate number of values in which `narrowest` and `widened` look for the narrowest type
 TYPE_SAMPLE = 1 << 16
 
 

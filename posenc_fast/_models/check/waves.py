@@ -52,7 +52,7 @@ class Waves(NamedTuple):
         """Return the largest difference of each value that float32 arithmetic and one rounding to the type explain."""
         angles = np.abs(positions) @ np.abs(self.frequencies).T
         slack = relative_slack(self.frequencies)
-        # an infinite value must not get an infinite tolerance
+        # without this line, an infinite value would have an infinite tolerance
         sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
         result: Floats = (
             2 * form.rounding * sizes + np.abs(self.amplitudes) * (CHECKED_SINE + slack * angles) + least_of(form)

@@ -44,7 +44,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
 
 
 def rotates(part: Part, layer_type: str | None, index: int | None) -> bool:
-    """Return whether layers have RoPE."""
+    """Return whether the layers with this type and index have RoPE. None means an unknown type or index."""
     rules = (WITHOUT[name] for name in part.row.without)
     return all(rule.rotates(part, layer_type, index) for rule in rules) and layer_type not in NO_ATTENTION
 

@@ -38,7 +38,7 @@ NAMES = {
     "torchtune": "config of torchtune",
     "litgpt": "config of litgpt",
 }
-# factors of Meta's models with use_scaled_rope (Llama 3.1, 3.3 and 3.2), by dim and n_layers
+# Factor of the scaling for each (dim, n_layers) of Meta's models with use_scaled_rope: Llama 3.1, 3.2 and 3.3.
 _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
 # vocab_size in the files of Llama 1 and 2. These files lack the base, which is in the code; later files contain it.
 _FIRST_VOCABULARIES = (-1, 32000)

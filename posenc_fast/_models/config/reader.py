@@ -312,7 +312,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
-        # vLLM's scaling, which has two formulas
+        # vLLM's scaling "ntk" has two formulas; mixed_b chooses the second
         name, rope = (
             ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
         )
@@ -451,7 +451,7 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
     low, high = (scaling.get(key, parameters[key]) for key in (least, most))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
-    # llama3 divides by the difference of the two
+    # llama3 divides by the difference of the two values, so they must differ
     if low > high or (low == high and scaling["rope_type"] == "llama3"):
         where = part.rope_where
         raise ValueError(f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; exchange them")

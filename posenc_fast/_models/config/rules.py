@@ -192,7 +192,7 @@ PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm
 
 # ---- layers without RoPE --------------------------------------------------------------------------------------------------
 
-# types of layers without attention
+# layer types of layers that have no attention, and so no RoPE
 NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
 
 

@@ -28,7 +28,7 @@ class LayerGroup(NamedTuple):
     rope_type: str = "default"
     # whether rotary parameters that all layers share apply to this group
     flat: bool = False
-    # default attention_factor for the rope_type yarn
+    # default attention_factor if the rope_type is yarn
     yarn_factor: float | None = None
     # whether `base` applies only if the config has no rotary parameters
     unscaled_base: bool = False
@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
 class Sections(NamedTuple):
     """Assignment of pairs to the axes of a position."""
 
-    # name of a function in rules.py that computes the axis of each pair
+    # name of a rule that computes the axis of each pair: a function in rules.py, or a case in reader.py
     rule: str
     # default numbers of pairs per axis
     default: tuple[int, ...] | None
@@ -124,7 +124,7 @@ class Row(NamedTuple):
     pattern: Pattern | None = None
     # names of functions in rules.WITHOUT that find layers without RoPE
     without: tuple[str, ...] = ()
-    # key of the layers that have the scaling; the other layers have none
+    # key of a list of the layers that have the scaling; the other layers are not scaled
     scaled_layers: str = ""
     # whether rotary parameters without a group are merged into a default with a rope_type, so that `type` is ignored
     preset: bool = False
@@ -138,9 +138,9 @@ class Row(NamedTuple):
     parameters: str = ""
     # axes of the pairs
     sections: Sections | None = None
-    # name of a function in rules.py for frequencies other than the geometric ones
+    # name of a function in rules.SPECTRA that computes the frequencies, or "geometric"
     spectrum: str = "geometric"
-    # keys of the rotary parameters that belong to no scaling
+    # more keys that the rotary parameters may contain, besides those of the scaling
     also: tuple[str, ...] = ()
     # rope_type for each other name of it
     aliases: Mapping[str, str] = {}

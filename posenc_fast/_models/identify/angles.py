@@ -20,7 +20,7 @@ from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 NEAR = 0.5
 # largest number of values that are compared at a time
 BLOCK = 1 << 20
-# orders of the functions in a pair of columns
+# possible orders of sine and cosine in a pair of columns
 ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
 # values of freq_shift to try
 _SHIFTS = (0.0, 1.0, 0.5)
@@ -152,7 +152,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
         fall = -(weights * (i - centre) * logs).sum() / (weights * (i - centre) ** 2).sum()
         measured = math.exp(level + fall * centre)
     else:
-        # a single frequency does not determine a base: assume the most common one
+        # a single frequency does not determine a base, so assume the most common base
         fall = math.log(BASES[0]) / half
         measured = float(w[0] * math.exp(fall * i[0]))
     seen = set()

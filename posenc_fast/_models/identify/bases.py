@@ -1,4 +1,4 @@
-"""Bases that sources use, and bases near an estimate."""
+"""List bases that sources use, and find possible bases near an estimate."""
 
 from __future__ import annotations
 

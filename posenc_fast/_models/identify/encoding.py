@@ -387,7 +387,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
             try:
                 encoding = build(d, **options)
             except ValueError:
-                # the source does not have this width
+                # the source of the preset does not support this width
                 continue
             if encoding.ndim == 1 and encoding.d_model == d:
                 found.append((name, encoding))

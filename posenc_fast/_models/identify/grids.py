@@ -81,7 +81,7 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
             try:
                 encoding = build(d // _WIDTHS.get(first, 1), **options)
             except ValueError:
-                # the source does not have this width
+                # the source of the preset does not support this width
                 continue
             if encoding.ndim in (2, 3) and encoding.d_model == d:
                 yield name, encoding

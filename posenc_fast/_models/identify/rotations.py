@@ -203,7 +203,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
     logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
     exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
     seen: set[float] = set()
-    # estimate from all pairs, then only from the fastest, which most scalings leave unchanged
+    # estimate the base from all pairs, and then only from the fastest pairs, which most scalings leave unchanged
     for share in (1.0, 0.25):
         most = max(1, int(share * len(logs)))
         weights = (exponents[:most] / doubt[:most]) ** 2
