@@ -250,7 +250,7 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     share = config.number("rotary_percentage")
     if share > 1:
         raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1")
-    # litgpt rounds in the same way. Wider heads raise an error later.
+    # litgpt rounds down in the same way. Heads wider than MOST_VALUES raise an error later.
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(

@@ -350,7 +350,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, least, most)
     if "seq_len" in parameters:
         if seq_len is None:
-            # the longest sequence whose frequencies are the frequencies of the training
+            # longest is the length of the longest sequence that keeps the frequencies of the training
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
@@ -391,7 +391,7 @@ def _rope_type(part: Part) -> str:
 
 
 def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
-    """Raise an error for a rotary parameter that rope_type ``name``, which has these parameters, does not use."""
+    """Raise an error for a rotary parameter that is not read. name: rope_type. parameters: parameters of rope_type."""
     row, rope = part.row, part.rope
     read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]

@@ -67,9 +67,10 @@ def keys_of(name: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=8192)
 def _corrected(key: str, name: str) -> str | None:
-    """Return the key that was meant by a key, or None. name: name of the family whose keys are compared.
+    """Return the key of a family that the author of a config probably meant by another key, or None.
 
-    Either the two keys differ by at most two letters, or another package uses the key for the same setting.
+    Either the two keys differ by at most two letters, or another package uses the key for the same setting. name: name
+    of the family.
     """
     foreign = table.pairs("foreign").get(key)
     if foreign in keys_of(name):

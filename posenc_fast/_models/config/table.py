@@ -63,7 +63,10 @@ class Sections(NamedTuple):
 
 
 class Row(NamedTuple):
-    """RoPE settings of a model type. The word "key" in a comment means a key of a config."""
+    """RoPE settings of a model type. The word "key" in a comment means a key of a config.
+
+    Configs contain most keys at their top level. The base and the fraction may also be in the rotary parameters.
+    """
 
     # model_type
     model: str
@@ -142,7 +145,7 @@ class Row(NamedTuple):
     spectrum: str = "geometric"
     # more keys that the rotary parameters may contain, besides those of the scaling
     also: tuple[str, ...] = ()
-    # rope_type for each other name of it
+    # rope_type that each alias in a config means
     aliases: Mapping[str, str] = {}
     # whether the class reads a scaling
     scalable: bool = True
