@@ -18,8 +18,9 @@ from .._core.numbers.formats import TYPES
 from .._core.numbers.names import meant, one_of
 from .._models.check.arrays import read_array, read_vector
 
-# arguments of `sinusoidal`; an option that is absent keeps its default
+# arguments of `sinusoidal` that are options of commands; an absent option keeps the default of `sinusoidal`
 _OPTIONS = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
+# values of --set that are written as words
 _WORDS = {"true": True, "false": False, "none": None}
 
 
@@ -30,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def _hint(self, name: str) -> str:
-        """Return a suggestion for an unknown option: a similar option or a positional argument."""
+        """Return a clause that suggests a similar option, or a positional argument, for an unknown option."""
         known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
         hint = meant(name[2:], known).replace("is '", "is '--")
         if hint:
@@ -40,7 +41,7 @@ class Parser(argparse.ArgumentParser):
         return f"{hint} Give it without a name" if hint else ""
 
     def _check_periods(self, words: Sequence[str]) -> None:
-        """Raise an error for cycles that are separated by spaces."""
+        """Raise an error if the cycles of --periods are separated by spaces instead of commas."""
         parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--periods=") else [word])]
         if "--periods" not in self._option_string_actions or "--periods" not in parts:
             return
@@ -50,12 +51,12 @@ class Parser(argparse.ArgumentParser):
             self.error(f"--periods takes one word; separate the cycles by commas: --periods {joined}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        # report misspelt options first: a missing argument is often their consequence
+        # report misspelt options first, because they often cause an error about a missing argument
         self._check_periods(args or ())
         for word in args or ():
             name = word.partition("=")[0]
             if name == "--" or (self._subparsers is not None and not name.startswith("-")):
-                # the remaining words belong to a command
+                # the remaining words belong to a command, whose parser checks them
                 break
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(f"there is no option {name}{self._hint(name)}")
@@ -72,12 +73,12 @@ class Parser(argparse.ArgumentParser):
         raise ValueError(f"{message} (see {self.prog} --help)")
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        # argparse ignores write errors such as a full disk
+        # use print, because argparse would ignore write errors such as a full disk
         print(message, end="", file=file)
 
 
 def _is_period(word: str) -> bool:
-    """Return True if a word lists cycles for --periods and is not an existing file."""
+    """Return whether a word is a list of cycles for --periods, and not the name of an existing file."""
     try:
         Cycles([_number_or_text(each.strip()) for each in word.split(",") if each.strip()])
     except (TypeError, ValueError):
@@ -94,7 +95,10 @@ def add_command(
     end: str = "",
     usage: str | None = None,
 ) -> argparse.ArgumentParser:
-    """Return the parser of a command that calls ``run``. usage: arguments in the usage line (default: all)."""
+    """Add a command that calls ``run``, and return its parser.
+
+    about, end: text before and after the arguments in the help. usage: arguments in the usage line (default: all).
+    """
     shown = f"posenc-fast {name} {usage}" if usage else None
     parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end, usage=shown)
     parser.set_defaults(run=run)
@@ -111,7 +115,7 @@ def shielded(argument: str) -> str:
 
 
 def number(text: str) -> int | float:
-    """Return an int if the text is an integer, else a float. Integers of any size are exact."""
+    """Return the number in a text: an int for an integer of any size, else a float."""
     try:
         return int(text)
     except ValueError:
@@ -174,7 +178,7 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
     add(
         "--functions",
         nargs=2,
-        # strip the space that shielded adds
+        # strip the space that `shielded` adds
         type=str.strip,
         choices=tuple(FUNCTIONS),
         default=absent,
@@ -191,7 +195,7 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
 
 
 def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
-    """Return the cycles of --periods, or None if it is absent."""
+    """Return the cycles of the option --periods, or None if the option is absent."""
     if arguments.periods is None:
         if arguments.timezone is not None:
             raise ValueError("--timezone is for the cycles of --periods: give these too, as in --periods day,week")
@@ -207,7 +211,7 @@ def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
 
 
 def encoding_of(arguments: argparse.Namespace, metavar: str, default_width: int | None = None) -> Encoding:
-    """Return the one-axis encoding that the options describe. Parameters are those of `value_of`."""
+    """Return the encoding of one axis that the options describe. The parameters are explained in `value_of`."""
     from ..presets._registry import encoding_preset
 
     encoding: Encoding = value_of(arguments, metavar, default_width, encoding_preset)
@@ -225,10 +229,10 @@ def value_of(
     default_width: int | None,
     find_preset: Callable[[str], Callable[..., Any]],
 ) -> Any:
-    """Return the encoding that the options describe, or the preset's Encoding or Rotary.
+    """Return the Encoding that the options describe, or the Encoding or Rotary of the preset.
 
-    metavar: name of d_model in the command. default_width: default of d_model. find_preset: function that returns a
-    preset by name.
+    metavar: name of the argument d_model in the command. default_width: default value of d_model. find_preset: function
+    that returns the preset with a name.
     """
     options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
     if arguments.preset is not None:
@@ -263,7 +267,7 @@ def _preset(
     build, by_width = find_preset(name), known.by_width
     parameters = inspect.signature(build).parameters
     settings = dict(_setting(text, name, list(parameters)) for text in arguments.set)
-    # the width is the first parameter
+    # presets that take a width have it as their first parameter
     if by_width:
         first = next(iter(parameters))
         if d_model is not None and settings.setdefault(first, d_model) != d_model:

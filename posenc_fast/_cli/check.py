@@ -51,7 +51,7 @@ def _check(arguments: argparse.Namespace) -> int:
         try:
             report = check(path, config=arguments.config)
         except OSError as error:
-            # continue with the other paths
+            # report the error, and continue with the other paths
             report_error(f"{error.filename or path}: {error.strerror or error}")
             status = 2
             continue

@@ -1,4 +1,4 @@
-"""Read positions from a column of CSV text. Each cell becomes a record: its form and its 64 bits."""
+"""Read positions from a column of CSV text. Each cell becomes a record: the form of its number, and 64 bits."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ from .._core.numbers.names import meant
 from .._core.positions.times import microseconds
 from .._models.check.arrays import named
 
-# how to read a date with a UTC offset: as UTC, as local time, or raise an error if the two differ
+# How a date with a UTC offset is read. "UTC": as UTC. "wall": as local time. "either": an error if the two differ.
 Clock = Literal["UTC", "wall", "either"]
 
-# cells that are parsed together
+# number of cells that are parsed together
 CELLS = 1 << 14
-# maximum number of characters in a row; the csv module limits only the length of a cell
+# largest number of characters in a row; the csv module limits only the length of a cell
 ROW = 1 << 24
-# known delimiters, and how to write them in a shell
+# how to write each known delimiter in a shell
 _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
-# possible forms of a record, and the dtype of the bits for each form
+# A record has one of five forms. FORMS has the dtype of the 64 bits for each form.
 REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
 RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
 
-# a function that takes a number of rows, and reads records and kept cells in blocks of this size
+# a function that takes a number of rows, and yields blocks of this number of rows: (records, cells that --keep copies)
 _Read = Callable[[int], Iterator[tuple[Array, Sequence[Any]]]]
 
+# digits after microseconds are in the group of _BEYOND_MICROSECONDS
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
@@ -48,7 +49,7 @@ _BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
 class Block(NamedTuple):
     """Some rows of INPUT.
 
-    parts: pairs of row indices and the positions of these rows. kept: cells of each column that --keep copies.
+    parts: pairs (row indices, positions of these rows). kept: for each column that --keep copies, its cells.
     """
 
     parts: list[tuple[Any, Any]]
@@ -56,10 +57,10 @@ class Block(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Positions, which need not fit in memory: ``blocks(n)`` reads them in blocks of n rows.
+    """Positions, which need not fit in memory. ``blocks(n)`` reads them in blocks of n rows.
 
-    length: number of positions, or None if it is unknown before all are read. label: function that describes the
-    positions read so far. kept: name of each column that --keep copies, with its Arrow field, or None for text.
+    length: number of positions, or None if it is unknown until all are read. label: function that describes the
+    positions that were read so far. kept: for each column that --keep copies, (name, Arrow field, or None for text).
     """
 
     length: int | None
@@ -77,10 +78,10 @@ def open_csv(
     spool: tuple[IO[bytes], str] | None,
     clock: Clock = "UTC",
 ) -> Iterator[Source]:
-    """Yield the positions in a column of a file, or of standard input for -.
+    """Yield the positions in a column of a CSV file. The path - is standard input.
 
-    keep: True if blocks contain the cells of all columns. spool: a file and its name in errors. If given, all positions
-    are written to this file first, so that their number is known.
+    keep: whether blocks also contain the cells of all columns. spool: (file, name of the file in errors), or None. With
+    a spool, all positions are written to this file first, so that their number is known.
     """
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
@@ -92,14 +93,14 @@ def open_csv(
         if path == "-":
             if sys.stdin is None:
                 raise ValueError("standard input is closed")
-            # wrapped below as UTF-8 instead of the terminal's encoding
+            # the bytes are decoded below, as UTF-8 instead of in the terminal's encoding
             packed = sys.stdin.buffer
         else:
             packed = stack.enter_context(open(path, "rb"))
             if packed.peek(2)[:2] == b"\x1f\x8b":
                 packed = stack.enter_context(gzip.GzipFile(fileobj=packed))
         text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
-        # detach, because closing the wrapper would close standard input
+        # detach the wrapper at the end, because closing it would close standard input
         stack.callback(text.detach)
         reader = _Reader(text, separator, name)
         with _broken(reader):
@@ -113,7 +114,7 @@ def open_csv(
         def parsed(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
             blocks = chosen.blocks(rows)
             while True:
-                # only errors of the reader get the file name, not errors of the caller
+                # add the file name only to errors of the reader, not to errors of the caller between two blocks
                 with _broken(reader, hint):
                     block = next(blocks, None)
                 if block is None:
@@ -131,7 +132,7 @@ def open_csv(
 
 
 def _spooled(read: _Read, file: IO[bytes], name: str) -> _Read:
-    """Write all records to a file, and return a function that reads them from the file."""
+    """Write all records to a file, and return a function that reads the records from this file."""
     for records, _ in read(CELLS):
         with named(name):
             file.write(records.tobytes())
@@ -146,7 +147,7 @@ def _spooled(read: _Read, file: IO[bytes], name: str) -> _Read:
 
 
 def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
-    """Yield, for each form of record, the indices of its rows and their positions."""
+    """Yield (row indices, positions of these rows) for each form of record."""
     forms = np.unique(records["form"])
     for form in forms:
         rows = slice(None) if len(forms) == 1 else np.flatnonzero(records["form"] == form)
@@ -155,7 +156,7 @@ def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
 
 @contextlib.contextmanager
 def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
-    """Add the file name to each error."""
+    """Turn errors of reading into errors that name the file. hint: text to add to errors."""
     name = reader.name
     try:
         with named(name):
@@ -171,7 +172,7 @@ def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
 
 
 def _hint(first: list[str], separator: str) -> str:
-    """Return a hint for errors if the first line contains at least as many of another delimiter, else no text."""
+    """Return a hint for errors if the first line seems to have another delimiter, else an empty string."""
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first)
         if other != separator and count and count >= len(first) - 1:
@@ -183,7 +184,10 @@ def _hint(first: list[str], separator: str) -> str:
 
 
 class _Reader:
-    """Iterate over rows of CSV text, each with the number of its last line. Empty lines are skipped."""
+    """Iterate over (number of the last line, cells) of each row of CSV text. Empty lines are skipped.
+
+    left: number of characters that the current row may still have.
+    """
 
     def __init__(self, text: IO[str], separator: str, name: str) -> None:
         self.text, self.name, self.left = text, name, ROW
@@ -206,12 +210,15 @@ class _Reader:
 
 
 class _Column:
-    """One column of CSV text as records. With ``keep``, blocks also contain the cells of all columns."""
+    """One column of CSV text. Cells become records. With ``keep``, blocks also contain the cells of all columns.
+
+    count, missing: numbers of positions, and of missing positions, that were read so far.
+    """
 
     def __init__(self, reader: _Reader, first: list[str], column: str | None, keep: bool, clock: Clock) -> None:
         self.reader, self.name, self.keep, self.read = reader, reader.name, keep, _READ[clock]
         self.count = self.missing = 0
-        # "number" or "date", and the first line with one: a column that mixes both raises an error
+        # content is "number" or "date", and content_line the first line with one. A mixed column raises an error.
         self.content, self.content_line = "", 0
         titles = [cell.strip() for cell in first]
         self.index = column_index(titles, column, self.name)
@@ -219,7 +226,7 @@ class _Column:
         self.label = f"column {title!r}" if header else f"column {self.index}"
         self.titles = titles if header else [f"column{i}" for i in range(len(first))]
         self.pending = [] if header else [(reader.rows.line_num, first)]
-        # title to report if no line follows: a single line may be data with a typo, not a header
+        # If no line follows, an error shows this title, because a single line may be data with a typo.
         self.guessed_title = title if header and not _by_name(column) else None
 
     def described(self) -> str:
@@ -227,7 +234,7 @@ class _Column:
         return f"{self.name}, {self.label}{missing}"
 
     def blocks(self, rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
-        """Yield the records of ``rows`` rows at a time. With ``keep``, also yield the cells of these rows by column."""
+        """Yield (records, cells by column) of ``rows`` rows at a time. Without ``keep``, there are no cells."""
         numbered = itertools.chain(self.pending, self.reader)
         while True:
             kept: list[list[str]] = []
@@ -244,7 +251,7 @@ class _Column:
     def _cells(
         self, rows: Iterator[tuple[int, list[str]]], kept: list[list[str]]
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield CELLS cells of the column at a time, with line numbers. With ``keep``, append all rows to ``kept``."""
+        """Yield (cells of the column, line numbers), CELLS cells at a time. With ``keep``, append rows to ``kept``."""
         cells: list[str] = []
         lines: list[int] = []
         for line, row in rows:
@@ -281,7 +288,7 @@ class _Column:
         for cell, line in zip(cells, lines, strict=True):
             try:
                 form, value = _parse(cell, self.read)
-                # NaN is allowed among numbers and among dates
+                # a missing position (NaN) may occur in a column of numbers, and in a column of dates
                 if not math.isnan(value):
                     self._check_content(form, line)
             except ValueError as error:
@@ -305,7 +312,7 @@ class _Column:
 
 
 def _by_name(column: str | None) -> bool:
-    """Return True if --column is a name, not a number."""
+    """Return whether --column is the name of a column, and not its number."""
     return column is not None and not re.fullmatch(r"[0-9]+", column)
 
 
@@ -328,10 +335,10 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
 
 
 def _is_header(titles: list[str], index: int) -> bool:
-    """Return True if the first row is a header: its cell of the chosen column is neither a number nor a date."""
+    """Return whether the first row is a header. Then its cell in the chosen column is neither a number nor a date."""
     if titles[index]:
         return not _is_position(titles[index])
-    # an index column often has no title: check the other titles
+    # a column of row indices often has no title, so check the other titles
     return any(titles) and not any(title and _is_position(title) for title in titles)
 
 
@@ -339,7 +346,10 @@ def _is_header(titles: list[str], index: int) -> bool:
 
 
 def _parse_equal_forms(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
-    """Fast path: parse a block whose cells are all integers, all floats or all dates. Return None otherwise."""
+    """Return the records of cells that are all integers, all floats or all dates, else None.
+
+    This is a fast path. read: function that converts a date to microseconds since 1970.
+    """
     together = "\n".join(cells)
     # int and float would accept 1_000 and non-ASCII digits, and datetime drops digits after microseconds
     if "_" in together or not together.isascii() or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
@@ -352,8 +362,8 @@ def _parse_equal_forms(cells: list[str], content: str, read: Callable[[str], int
         return None
     with contextlib.suppress(ValueError):
         values = np.fromiter(map(float, cells), np.float64, len(cells))
-        # parse cell by cell if the first is NaN (neither number nor date yet), or from 2^53 on: integers may have been
-        # rounded, and 1e999 must raise an error
+        # Return None, so that each cell is parsed separately, in two cases. If the first value is NaN, the column may
+        # contain dates. From 2^53 on, float may have rounded integers, and 1e999 must raise an error.
         return None if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any() else _records(REAL, values)
     return None
 
@@ -366,7 +376,7 @@ def _records(form: int, values: Sequence[float] | Array) -> Array:
 
 
 def _is_position(text: str) -> bool:
-    """Return True if a title is a position, or begins like a malformed number or date."""
+    """Return whether a title is a position, or begins like a number or date with a typo."""
     try:
         _parse(text, _microseconds)
     except ValueError:
@@ -375,7 +385,7 @@ def _is_position(text: str) -> bool:
 
 
 def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
-    """Return form and value of one cell. ``read`` converts a date to microseconds since 1970."""
+    """Return (form, value) of one cell. read: function that converts a date to microseconds since 1970."""
     text = cell.strip()
     if _WHOLE.fullmatch(text):
         return _whole(text)
@@ -394,7 +404,7 @@ def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
 
 
 def _whole(text: str) -> tuple[int, int]:
-    # int raises an error for thousands of digits
+    # int would raise an error for thousands of digits, so replace large numbers by one that is outside of both types
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
         return INTEGER, value
@@ -418,36 +428,36 @@ def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
     if len(digits) > 3:
         raise ValueError(f"{text[:80]!r} is finer than nanoseconds")
     nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
-    # -2^63 is NaT
+    # NumPy reads -2^63 as NaT, so this number is excluded
     if not -(2**63) < nanoseconds < 2**63:
         raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, the range of nanoseconds")
     return NANOSECONDS, nanoseconds
 
 
 def _isoformat(text: str) -> datetime:
-    """Return an ISO date or time. Digits after microseconds are cut off."""
-    # with hyphens only: 20260101 is a number
+    """Return the datetime of an ISO date or time. Digits after microseconds are cut off."""
+    # a date must have hyphens, because 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
         raise ValueError("not an isoformat string")
     return datetime.fromisoformat(text)
 
 
 def _microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of an ISO date or time. Without an offset, it is UTC."""
+    """Return the microseconds since 1970 of an ISO date or time. A time without an offset is in UTC."""
     return microseconds(_isoformat(text))
 
 
 def _wall_microseconds(text: str) -> int:
-    """Return the microseconds since 1970 by the local clock of a date or time: its UTC offset is ignored."""
+    """Return the microseconds since 1970 of an ISO date or time by its local clock. A UTC offset is ignored."""
     return microseconds(_isoformat(text).replace(tzinfo=None))
 
 
 class _AmbiguousClock(ValueError):
-    """Raised for a time whose local clock and UTC differ, if --periods needs both."""
+    """The local clock of a time differs from UTC, and --periods needs both."""
 
 
 def _either_microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of a date or time in UTC. Raise an error for other offsets."""
+    """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error for another UTC offset."""
     time = _isoformat(text)
     if time.utcoffset():
         raise _AmbiguousClock(
@@ -456,6 +466,7 @@ def _either_microseconds(text: str) -> int:
     return microseconds(time)
 
 
+# functions that convert a date to microseconds since 1970
 _READ: dict[Clock, Callable[[str], int]] = {
     "UTC": _microseconds,
     "wall": _wall_microseconds,

@@ -21,7 +21,8 @@ from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import progress
 
-# maximum rows and copied cells in a block: with narrow encodings, positions and cells need most of the memory
+# A block has at most MOST_ROWS rows and MOST_CELLS cells that --keep copies. For narrow encodings, positions and cells
+# need most of the memory.
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
@@ -107,7 +108,7 @@ def _encode(arguments: argparse.Namespace) -> None:
     dtype = float_type(arguments.dtype)
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
-    # --frequencies apply to seconds, so they can encode times
+    # frequencies from --frequencies are in radians per second, so they can encode timestamps
     accepts_times = hasattr(arguments, "frequencies")
 
     def check(positions: Any) -> None:
@@ -123,7 +124,7 @@ def _encode(arguments: argparse.Namespace) -> None:
         single, threads = check_precision(arguments.precision), check_workers(arguments.workers)
         return calendar.encode(positions, dtype, **out, name="positions", single=single, threads=threads)
 
-    # report wrong settings before a long input is read
+    # encode no positions, so that wrong settings are reported before a long input is read
     rows_of(np.zeros(0, "M8[s]"))
     if arguments.input is None and (sys.stdin is None or is_terminal(sys.stdin)):
         raise ValueError("give INPUT, a file of positions (- is standard input)")
@@ -159,7 +160,7 @@ def _encode(arguments: argparse.Namespace) -> None:
                 yield block, cells
 
         blocks = encoded()
-        # report a column that cannot be encoded before anything is written
+        # encode the first block now, so that a column that cannot be encoded is reported before anything is written
         begun = list(itertools.islice(blocks, 1))
         notes: list[str] = []
         with (

@@ -122,7 +122,7 @@ def _write_cache(arguments: argparse.Namespace, rotary: Rotary) -> None:
     usable_target(arguments.output)
     dtype = float_type(arguments.dtype or "float32")
     cache = rotary.onnx_cache(arguments.onnx, dtype=dtype, num_heads=arguments.num_heads)
-    # .npz files cannot name the dtype bfloat16: store raw bytes
+    # .npz files cannot contain the dtype bfloat16, so store raw bytes
     arrays = [array.view("V2") if dtype.name == "bfloat16" else array for array in cache[:2]]
     with opened(arguments.output) as file:
         np.savez(file, cos_cache=arrays[0], sin_cache=arrays[1])

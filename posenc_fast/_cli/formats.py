@@ -23,9 +23,9 @@ from .._core.numbers.formats import format_of
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
 Shape = tuple[int, int]
-# name of each column that --keep copies, with its Arrow field, or None for text
+# for each column that --keep copies, (name, Arrow field, or None for text)
 Kept = Sequence[tuple[str, Any]]
-# a function that writes encoded rows, and the cells of each copied column
+# a function that writes a block of encoded rows, together with the cells of each column that --keep copies
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
@@ -49,19 +49,19 @@ def _npy(
     file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = (), columns: Sequence[str] = ()
 ) -> Iterator[Write]:
     _write_header(file, shape, dtype)
-    # as bytes, because arrays of bfloat16 do not support the buffer protocol
+    # write bytes, because arrays of bfloat16 do not support the buffer protocol
     yield lambda block, cells: file.write(block.view(np.uint8).data)
 
 
 def _write_header(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Write the header of a .npy file. NumPy pads it, so that its size is the same for any number of rows."""
+    """Write the header of a .npy file. NumPy pads the header to the same size for any number of rows."""
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
 
 @contextlib.contextmanager
 def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
-    # no timestamp, so that equal arrays give equal files
+    # a ZipInfo has a constant timestamp, so that equal arrays give equal files
     member = zipfile.ZipInfo("encoding.npy")
     with (
         zipfile.ZipFile(file, "w") as archive,
@@ -75,7 +75,7 @@ def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, column
 def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
     known = format_of(dtype)
     assert known is not None
-    # enough digits to distinguish any two numbers of the type
+    # write enough digits to distinguish any two numbers of the type
     form = f"%.{1 + math.ceil(known.bits * math.log10(2))}g"
     row_form = f"%s{',' if kept else ''}{','.join([form] * shape[1])}\n"
     (header,) = _quoted([_names(kept, columns)])
@@ -90,7 +90,7 @@ def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, column
 
 
 def _texts(column: Any) -> Sequence[str | None]:
-    """Return the cells of a column as text. Arrow converts columns of Parquet."""
+    """Return the cells of a column as text. Cells of CSV are text already. Arrow converts a column of Parquet."""
     if isinstance(column, tuple):
         return column
     import pyarrow as pa
@@ -100,16 +100,16 @@ def _texts(column: Any) -> Sequence[str | None]:
 
 
 class _Lines(list[str]):
-    """List of lines with the method `write` that csv.writer calls."""
+    """A list of lines. csv.writer appends a line with the method `write`."""
 
     def write(self, line: str) -> None:
         self.append(line)
 
 
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
-    """Return lines of CSV without line ends."""
+    """Return each row as a line of CSV, without a line end."""
     lines = _Lines()
-    # csv quotes cells that contain characters of lineterminator
+    # csv.writer quotes cells that contain a character of lineterminator
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 
@@ -129,7 +129,7 @@ def _parquet(
         before = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
         writer.write_table(pa.table([*before, *(column.copy() for column in block.T)], schema))
 
-    # encoded numbers are nearly all distinct, so a dictionary does not help
+    # use dictionaries only for copied columns, because encoded numbers are nearly all distinct
     with pq.ParquetWriter(file, schema, use_dictionary=[name for name, _ in kept] or False) as writer:
         yield write
 
@@ -161,7 +161,10 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool = False) -> None:
-    """Set the default of --format. Raise an error if OUT cannot be written in this format, or not with --keep."""
+    """Set the default of --format. Raise an error if OUT cannot be written in this format.
+
+    keep: whether OUT also has the columns of INPUT, which only some formats support.
+    """
     path = arguments.output
     if path != STANDARD:
         usable_target(path)
@@ -183,7 +186,10 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
 
 
 def length_first(arguments: argparse.Namespace) -> bool:
-    """Return True if the number of rows must be known first: pipes and archives cannot seek back to the header."""
+    """Return whether the number of rows must be known before the first row is written.
+
+    In a pipe or an archive, the header cannot be written again at the end.
+    """
     return bool(arguments.format == "npz" or (arguments.format == "npy" and arguments.output == STANDARD))
 
 
@@ -202,10 +208,10 @@ def write_rows(
     kept: Kept = (),
     columns: Sequence[str] | None = None,
 ) -> Iterator[Write]:
-    """Yield a function that writes a block of rows. At the end, rename the complete file to OUT and print notes.
+    """Yield a function that writes a block of rows. At the end, rename the complete file to OUT, and print notes.
 
-    length: number of rows. It can be None (unknown) unless `length_first` is True. columns: names of the encoded
-    columns (default: c0, c1, ..).
+    length: number of rows, or None if it is unknown; it must be known if `length_first` is True. kept: columns that
+    --keep copies. columns: names of the encoded columns (default: c0, c1, ..).
     """
     path = arguments.output
     size = (length or 0) * width * dtype.itemsize
@@ -265,6 +271,6 @@ def _reserve(file: IO[bytes], size: int) -> None:
     try:
         os.posix_fallocate(file.fileno(), 0, file.tell() + size)
     except OSError as error:
-        # not every file system supports this; the errors differ
+        # ignore all other errors: file systems that cannot reserve space raise different errors
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             raise

@@ -64,7 +64,7 @@ def _identify(arguments: argparse.Namespace) -> int:
     if rotary and arguments.start is not None:
         raise ValueError("--start is for a table; for a rotary encoding, give an array of positions in the .npz file")
     try:
-        # NumPy warns when it converts some NaNs; the check of finite values reports them
+        # NumPy warns when it converts some NaNs, which identify reports as an error
         with np.errstate(invalid="ignore"):
             identification = identify_rotary(**rotary) if rotary else identify(table, start=arguments.start)
     except (TypeError, ValueError) as error:
@@ -76,7 +76,7 @@ def _identify(arguments: argparse.Namespace) -> int:
 def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -> str:
     if key is None and len(archive.names) == 1:
         return archive.names[0]
-    # list names that look positional first
+    # in the list of names, those that look positional come first
     names = sorted(archive.names, key=lambda name: not any(part in name.lower() for part in ("pos", "freq", "pe.")))
     listed = f"{', '.join(names[:20])}{', ..' if len(names) > 20 else ''}" or "none"
     if key is None:

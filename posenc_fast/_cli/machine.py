@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
 
 
 def engine() -> str:
-    """Return the active backend and instruction level."""
+    """Return the names of the active backend and instruction level."""
     return ", ".join(filter(None, (_backend.backend(), _backend.isa())))
 
 
@@ -114,5 +114,5 @@ def _bench(arguments: argparse.Namespace) -> None:
 
 
 def _digits(number: float) -> str:
-    """Return at least three significant digits, and all digits before the point."""
+    """Return a number as text, with three significant digits, or with all digits before the point if these are more."""
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"

@@ -51,12 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         number = error.number if isinstance(error, Stopped) else signal.SIGINT
         return _fail("interrupted" if number == signal.SIGINT else f"stopped by {number.name}", 128 + number)
     except BrokenPipeError:
-        # the reader closed the pipe
+        # the program that reads standard output closed the pipe
         give_up_output()
         return 1
     except OSError as error:
         give_up_output()
-        # errors of files have a filename; an error without one is from print
+        # errors of files have a filename; an error without a filename comes from print
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
         return _fail(": ".join(filter(None, ("out of memory", str(error)))))
@@ -73,13 +73,13 @@ def _run(words: list[str]) -> int:
             raise MemoryError(_memory_message(error, arguments)) from None
         return status
     finally:
-        # printing help can also meet a full disk or a closed pipe
+        # flush here, so that `main` reports a full disk or a closed pipe, also when help is printed
         if sys.stdout is not None:
             sys.stdout.flush()
 
 
 def _memory_message(error: MemoryError, arguments: argparse.Namespace) -> str:
-    """Return a message with the missing bytes and the sizes that the user gave."""
+    """Return a message with the number of missing bytes and the sizes that the user passed."""
     sizes = {name: getattr(arguments, name, None) for name in ("length", "d_model")}
     shape = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
     missing = str(error).partition(" for an array")[0]

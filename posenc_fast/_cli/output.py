@@ -17,8 +17,9 @@ from typing import IO, Literal
 from .._models.check.arrays import named
 from .signals import complete
 
+# path that means standard output
 STANDARD = "-"
-# ANSI codes
+# ANSI code of each style
 _STYLES = {"bold": "1", "red": "1;31", "green": "32", "yellow": "33"}
 Style = Literal["bold", "red", "green", "yellow"]
 
@@ -32,7 +33,7 @@ def usable_target(path: str) -> Path:
     if not target.parent.is_dir():
         shown = target if os.path.islink(path) else Path(path)
         raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(shown.parent))
-    # check, because a rename replaces even a read-only file
+    # check the permission of the file, because a rename would replace a read-only file as well
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     if not os.access(target.parent, os.W_OK | os.X_OK):
@@ -42,7 +43,10 @@ def usable_target(path: str) -> Path:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Yield a binary file that is renamed to ``path`` at the end if there was no error. For -, yield standard output."""
+    """Yield a binary file. At the end, the file is renamed to ``path``, unless there was an error.
+
+    For the path -, yield standard output.
+    """
     if path == STANDARD:
         with named("standard output"), _standard() as file:
             yield file
@@ -56,7 +60,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 file.flush()
                 if target.exists():
                     shutil.copymode(target, part if part.exists() else _path_of(file.fileno()))
-                # a process that is killed between these steps leaves a hidden file
+                # if the process is killed between `_link` and `os.replace`, a hidden file remains
                 _link(file, part)
                 complete()
             os.replace(part, target)
@@ -66,9 +70,12 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 
 def _created(part: Path) -> IO[bytes]:
-    """Return a nameless file, so that a killed process leaves nothing. If unsupported, return the open file ``part``."""
+    """Return a new open file without a name, so that nothing remains if the process is killed.
+
+    If the file system does not support this, the file has the name ``part``.
+    """
     if hasattr(os, "O_TMPFILE"):
-        # not every file system supports this; the errors differ
+        # file systems that do not support O_TMPFILE raise different errors
         with contextlib.suppress(OSError):
             number = os.open(part.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
             if os.path.exists(_path_of(number)):
@@ -78,14 +85,14 @@ def _created(part: Path) -> IO[bytes]:
 
 
 def _link(file: IO[bytes], part: Path) -> None:
-    """Link a nameless file to ``part``. Only a rename replaces a file atomically, and it needs a name."""
+    """Give a file without a name the name ``part``, so that it can be renamed. Only a rename is atomic."""
     if os.fstat(file.fileno()).st_nlink == 0:
         folder = os.open(part.parent, os.O_RDONLY)
         try:
             # os.link follows the symbolic link in /proc only if a folder is passed
             os.link(_path_of(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
-            # if linking is not permitted, copy the file (slower, needs the space twice)
+            # linking is not permitted: copy the file, which is slower and needs the space twice
             file.seek(0)
             with open(part, "xb") as copy:
                 shutil.copyfileobj(file, copy, 1 << 20)
@@ -104,8 +111,8 @@ def _standard() -> Iterator[IO[bytes]]:
     sys.stdout.flush()
     file: IO[bytes] = sys.stdout.buffer
     if isinstance(file, io.RawIOBase):
-        # python -u: a raw file may write only part of its data; the buffer is closed here, so that no later flush repeats
-        # a failed write
+        # With python -u, standard output is a raw file, which may write only a part of the data. The buffered file is
+        # closed here, so that a failed write is not repeated by a later flush.
         with open(os.dup(file.fileno()), "wb") as buffered:
             yield buffered
         return
@@ -115,7 +122,7 @@ def _standard() -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield a temporary file on the same disk as ``path``, and its name in errors."""
+    """Yield (temporary file on the disk of ``path``, name of the file in errors)."""
     directory = tempfile.gettempdir() if path == STANDARD else str(usable_target(path).parent)
     name = directory if path == STANDARD else path
     try:
@@ -130,13 +137,13 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _printable(text: str) -> str:
-    """Escape control characters, text directions and surrogates, which could change the terminal."""
+    """Return text with control characters, text directions and surrogates escaped. These could change the terminal."""
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 def styled(text: str, style: Style, file: IO[str] | None) -> str:
     """Return the text in bold or in a colour, if the standard stream is a terminal that shows them."""
-    # https://no-color.org; on Windows, only Windows Terminal is known to support the codes
+    # NO_COLOR is explained on https://no-color.org. On Windows, only Windows Terminal is known to support the codes.
     plain = (
         os.environ.get("NO_COLOR")
         or os.environ.get("TERM") == "dumb"
@@ -146,7 +153,7 @@ def styled(text: str, style: Style, file: IO[str] | None) -> str:
 
 
 def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
-    """Print lines, with characters from files escaped. A first word that is a key of ``styles`` gets this style."""
+    """Print text, with unprintable characters escaped. styles: style of each word that may begin a line."""
     for line in _printable(text).split("\n"):
         first, space, rest = line.partition(" ")
         style = (styles or {}).get(first)
@@ -154,15 +161,15 @@ def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
 
 
 def complain(text: str, heading: str = "") -> None:
-    """Print to standard error. Does nothing if it is closed (`print` would fall back to standard output)."""
+    """Print to standard error, unless it is closed. (`print` would then use standard output.)"""
     if sys.stderr is not None:
-        # standard error is not writable: nothing more can be done
+        # if writing to standard error fails, the failure cannot be reported
         with contextlib.suppress(OSError):
             print(heading + _printable(text), file=sys.stderr)
 
 
 def report_error(message: str) -> None:
-    """Print an error in one line. Line ends in the message, as of an array, become spaces."""
+    """Print an error in one line. Line ends in the message become spaces; the repr of an array may contain some."""
     complain(f" {' '.join(message.splitlines())}", f"posenc-fast: {styled('error:', 'red', sys.stderr)}")
 
 
@@ -171,20 +178,21 @@ def give_up_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # in tests, standard output may have no file descriptor
+        # suppress the error of a standard output without a file descriptor, as in tests
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def is_terminal(file: IO[str] | None) -> bool:
-    """Return True if a standard stream is open and a terminal."""
+    """Return whether a standard stream is open and a terminal. file: the stream, or None if it is closed."""
     return file is not None and file.isatty()
 
 
 def report_written(path: str, file: IO[bytes], *lines: str) -> None:
     """Print the path, content and size of the output. If the data go to standard output, print to standard error.
 
-    Call this before `opened` ends: if printing fails, the existing file stays unchanged.
+    lines: description of the content, then more lines to print. Call this function before `opened` ends, so that an
+    existing file stays unchanged if printing fails.
     """
     first, *more = lines
     if path == STANDARD:
@@ -194,11 +202,11 @@ def report_written(path: str, file: IO[bytes], *lines: str) -> None:
     size = os.fstat(file.fileno()).st_size
     try:
         with named("standard output"):
-            # keep line feeds in names on one line
+            # escape line feeds, which a name may contain
             lines = (f"wrote {path}: {first}, {size} bytes", *more)
             say("\n".join(line.replace("\n", "\\n") for line in lines))
             if sys.stdout is not None:
                 sys.stdout.flush()
     except BrokenPipeError:
-        # the reader closed the pipe
+        # the program that reads standard output closed the pipe
         give_up_output()

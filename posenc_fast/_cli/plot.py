@@ -13,7 +13,7 @@ from .._core.numbers.arguments import real
 from .arguments import add_command, add_encoding, cycles_of, number, value_of
 from .output import opened, report_written
 
-# description and options of each kind
+# description of each kind of plot, with its options
 PLOTS = {
     "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",
     "clocks": "pairs of columns as hands of clocks (--positions, --pairs)",
@@ -28,9 +28,9 @@ PLOTS = {
     "sinusoids": "columns against position (--length, --start, --step,\n--columns)",
     "wavelengths": "wavelength of every column, on a logarithmic scale",
 }
-# kinds that need a rotary preset
+# kinds of plots that need a rotary preset
 _ROTARY = ("frequencies", "rotary")
-# options: number of words, type, metavar, help
+# (number of words, type, metavar, help) of each option; None for any number of words, and for `_position` as the type
 _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "length": (1, int, "N", "number of positions"),
     "start": (1, number, "P", "first position"),
@@ -47,10 +47,11 @@ _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "title": (1, str, "TEXT", "title of the picture (default: the encoding's name)"),
     "cmap": (1, str, "NAME", "name of a matplotlib colormap"),
 }
+# options whose values are positions
 _POSITIONS_OF = ("start", "step", "position", "positions", "offset")
-# maximum pixels per side in matplotlib, minimum pixels per inch for its text
+# matplotlib draws at most _PIXELS pixels per side. Its text needs at least _DPI pixels per inch.
 _PIXELS, _DPI = 2**16 - 1, 10
-# neighbouring integers beyond this position are equal in float64 axes
+# largest position; beyond it, neighbouring integers are equal in float64, the type of matplotlib's axes
 _POSITIONS = 2**53
 PLOT_HELP = "kinds:\n" + "".join(
     f"  {name:<12} {text}\n".replace("\n", "\n" + 15 * " ").rstrip(" ") for name, text in PLOTS.items()
@@ -96,7 +97,7 @@ def add(commands: Any) -> None:
 
 
 def _position(text: str) -> int | float | datetime:
-    """Return a number, or an ISO date or time."""
+    """Return the position that a text contains: a number, or the datetime of an ISO date or time."""
     with contextlib.suppress(ValueError):
         return number(text)
     try:
@@ -119,7 +120,7 @@ def _plot(arguments: argparse.Namespace) -> None:
             f"--periods {arguments.periods}: plots support only lengths such as 1D, not {cycles.calendar[0]}"
         )
     value = value_of(arguments, "D_MODEL", 128, get) if cycles is None else cycles.encoding
-    # without --set, pass the name of the preset, which the title shows
+    # without --set, pass the name of the preset to the plot, so that its title shows the name
     named = arguments.preset is not None and not arguments.set
     draw = getattr(plot, kind)
     parameters = inspect.signature(draw).parameters

@@ -11,6 +11,7 @@ from typing import IO, Any
 from .._models.check.arrays import open_vector
 from .csv import Block, Clock, Source, column_index, open_csv
 
+# first bytes of files, by format
 _MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
 
 
@@ -23,9 +24,9 @@ def open_positions(
     spool: tuple[IO[bytes], str] | None,
     clock: Clock = "UTC",
 ) -> Iterator[Source]:
-    """Yield the positions of a file or of standard input.
+    """Yield the positions in a file. The path - is standard input.
 
-    keep: True if blocks contain the cells of all columns. spool, clock: as in `open_csv`.
+    keep: whether blocks also contain the cells of all columns. spool, clock: arguments of `open_csv`.
     """
     file_format = _format_of(path)
     if file_format == "npy" and column is not None:

@@ -55,7 +55,7 @@ def _list(width: int) -> None:
     from ..presets._registry import FACTS
 
     if not is_terminal(sys.stdout):
-        # one name per line, for programs
+        # a program reads one name per line
         print("\n".join(sorted(FACTS)))
         return
     for rotary, title in ((False, "encodings"), (True, "rotary encodings")):
@@ -66,7 +66,7 @@ def _list(width: int) -> None:
 
 
 def _columns(names: list[str], width: int) -> list[str]:
-    """Return lines of names, sorted by column, in as few lines as fit the width."""
+    """Return lines that list names in columns, from top to bottom. There are as few lines as the width allows."""
     lines = 1
     while True:
         columns = [names[i : i + lines] for i in range(0, len(names), lines)]
@@ -93,7 +93,7 @@ def _search(words: list[str], width: int) -> int:
     cell = max(map(len, matches)) + 2
     for name in matches:
         line = name.ljust(cell) + summary(name)
-        # programs get whole lines
+        # cut lines only for a terminal, not for a program
         if len(line) > width and is_terminal(sys.stdout):
             line = line[: width - 2].rstrip() + " …"
         print(_bold_title(line, name))
@@ -145,7 +145,7 @@ def _show(name: str, width: int) -> None:
 
 
 def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
-    """Print titles in a column, with the wrapped texts in a second column."""
+    """Print rows (title, text) in two columns. Texts are wrapped."""
     cell = max(len(title) for title, _ in rows) + 2
     for title, text in rows:
         plain = re.sub("``?", "", text)
@@ -155,5 +155,5 @@ def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
 
 
 def _bold_title(text: str, title: str) -> str:
-    """Return a text with its leading title in bold."""
+    """Return a text that begins with a title, with this title in bold."""
     return styled(title, "bold", sys.stdout) + text.removeprefix(title)

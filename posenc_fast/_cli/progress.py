@@ -13,8 +13,8 @@ from .output import is_terminal
 def progress(shown: bool | None, label: str, total: int | None, unit: str) -> Iterator[Callable[[int], object]]:
     """Yield a function that takes the amount of finished work, and shows it in a progress bar if tqdm is installed.
 
-    shown: True to show the bar (default: True if standard error is a terminal). total: amount of all work, or None if
-    it is unknown.
+    shown: whether to show the bar; None means only if standard error is a terminal. label: text before the bar. total:
+    amount of all work, or None if it is unknown.
     """
     if sys.stderr is None or not (is_terminal(sys.stderr) if shown is None else shown):
         yield lambda done: None

@@ -1,4 +1,4 @@
-"""Let signals stop a command until its output is complete."""
+"""Let signals interrupt a command, but only until its output is complete."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
-# handled signals, and their previous handlers
+# previous handler of each signal that is handled here
 _handled: dict[signal.Signals, Any] = {}
 
 
 class Stopped(KeyboardInterrupt):
-    """Raised when a signal arrives. ``number`` is the signal."""
+    """A signal interrupted the command. number: the signal."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -24,7 +24,8 @@ class Stopped(KeyboardInterrupt):
 def interruptible(last: bool) -> Iterator[None]:
     """Raise KeyboardInterrupt at SIGTERM and SIGHUP, as at Ctrl-C. A second signal does not interrupt the cleanup.
 
-    last: True if the process ends afterwards. Then signals stay ignored, so that they cannot change the exit status.
+    last: whether the process ends after the ``with`` block. If so, signals stay ignored, so that they cannot change the
+    exit status.
     """
 
     def interrupt(number: int, frame: object) -> NoReturn:
@@ -50,6 +51,6 @@ def interruptible(last: bool) -> Iterator[None]:
 
 
 def complete() -> None:
-    """Ignore signals: the output is complete, so the exit status must be 0."""
+    """Ignore signals from now on. If the output is complete, they must not change the exit status."""
     for number in _handled:
         signal.signal(number, signal.SIG_IGN)

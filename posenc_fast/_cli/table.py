@@ -60,11 +60,11 @@ def _table(arguments: argparse.Namespace) -> None:
     settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
     def fill(block: Array, first: int) -> None:
-        # start + first * step is an exact fraction, so the first position of a block is not rounded
+        # start and step are exact fractions, so the first position of a block is not rounded
         position: dict[str, Any] = {"start": start + first * step, "step": step}
         encoding.table(len(block), out=block, **position, **settings)
 
-    # report wrong settings before anything is written
+    # compute no rows, so that wrong settings are reported before anything is written
     fill(buffer[:0], 0)
     with write_rows(arguments, length, encoding.d_model, dtype) as write:
         for first in range(0, length, rows):

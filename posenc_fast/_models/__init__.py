@@ -1,1 +1,1 @@
-"""What is known of the models of other projects: configs, files, and how their encodings are recognised and checked."""
+"""Read configs and files of models of other projects, and identify and check the encodings of these models."""

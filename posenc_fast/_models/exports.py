@@ -1,4 +1,4 @@
-"""Export a Rotary: attributes of ONNX operators, rotary parameters of a config, metadata of GGUF."""
+"""Export a Rotary as attributes of an ONNX operator, as rotary parameters of a config, or as metadata of GGUF."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import Settings, in_turn
 from .gguf import ARCHITECTURES, BETAS, layout_of
 
-# divisor that converters write for a pair that does not rotate: the angle is practically 0
+# Divisor that converters write for a pair that does not rotate. The quotient is practically 0.
 _NO_ROTATION = 1e30
 
 
@@ -31,7 +31,7 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     dim = settings.rotary_dim
     attributes = {
         "interleaved": int(settings.layout == "interleaved"),
-        # 0 means the whole head
+        # in ONNX, 0 means that the whole head rotates
         "rotary_embedding_dim": 0 if dim == settings.head_dim else dim,
     }
     return attributes if num_heads is None else {**attributes, "num_heads": count_of(num_heads, "num_heads", 1)}
@@ -49,7 +49,7 @@ def _check_one_axis(settings: Settings, target: str) -> None:
 
 
 def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | None:
-    """Return config keys for everything except the layout, or None if transformers has no such parameters."""
+    """Return a config of transformers for everything except the layout, or None if no config expresses the encoding."""
     name, parameters = settings.rope_type, dict(settings.parameters)
     if settings.frequencies is not None or name not in _WRITTEN:
         return None
@@ -57,7 +57,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     rope |= {key: _plain(parameters[key]) for key in _WRITTEN[name] if parameters[key] is not None}
     if name == "yarn":
         if not (rope.get("mscale") and rope.get("mscale_all_dim")):
-            # mscale without mscale_all_dim, or the reverse, has no effect
+            # only one of mscale and mscale_all_dim has no effect
             rope.pop("mscale", None)
             rope.pop("mscale_all_dim", None)
         if rope["truncate"]:
@@ -82,7 +82,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     return config
 
 
-# config parameters of each rope_type
+# parameters of each rope_type that a config contains
 _WRITTEN: dict[str, tuple[str, ...]] = {
     "default": (),
     "linear": ("factor",),
@@ -96,14 +96,14 @@ _WRITTEN: dict[str, tuple[str, ...]] = {
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON, with lengths as integers."""
+    """Return a value for JSON. A tuple becomes a list. A whole float from 1024 on, such as a length, becomes an int."""
     if isinstance(value, tuple):
         return list(value)
     return int(value) if isinstance(value, float) and value.is_integer() and value >= 1024 else value
 
 
 def _part(dim: int, head: int) -> float | None:
-    """Return a factor with ``int(head * factor) == dim``, as classes compute it, or None."""
+    """Return a factor from which transformers computes ``int(head * factor) == dim``, or None if none was found."""
     for factor in (dim / head, math.nextafter(dim / head, 1.0)):
         if int(head * factor) == dim:
             return factor
@@ -114,7 +114,10 @@ def _part(dim: int, head: int) -> float | None:
 
 
 def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, architecture: Any) -> dict[str, Any]:
-    """Return GGUF metadata from which llama.cpp computes this encoding, or raise an error if GGUF cannot express it."""
+    """Return GGUF metadata from which llama.cpp computes an encoding, or raise an error if GGUF cannot express it.
+
+    The keys of the result are names of metadata keys and of tensors.
+    """
     mode, layout = ARCHITECTURES.get(architecture), layout_of(architecture)
     sectioned = mode in ("contiguous", "interleaved")
     if settings.layout != layout:
@@ -150,7 +153,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
 
 
 def _native(settings: Settings, attention_factor: float, architecture: str) -> dict[str, Any] | None:
-    """Return the keys of a scaling that llama.cpp computes itself, or None if the file needs divisors."""
+    """Return the keys and values of a scaling that llama.cpp computes itself, or None if the file needs divisors."""
     name, parameters = settings.rope_type, dict(settings.parameters)
     if settings.frequencies is not None:
         return None
@@ -174,7 +177,7 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
 
 
 def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
-    """Return the divisors of the unscaled frequencies in float32, the type that converters write."""
+    """Return the quotients of unscaled frequencies and frequencies in float32, the type that converters write."""
     if (frequencies < 0).any():
         raise ValueError(
             "a frequency is negative, but llama.cpp divides only by positive numbers; exchange the two values of each "

@@ -15,8 +15,9 @@ from .._core.numbers.exact import log
 from .._core.numbers.names import meant
 from .._core.rotary.pairs import MOST_VALUES, in_turn
 
-# architectures by their llama_model_rope_type in llama.cpp. The two values of a pair are adjacent in NORMAL, and half of
-# the rotated width apart in NEOX. Two more types are like NEOX, with contiguous or interleaved sections of axes.
+# These texts list architectures by their llama_model_rope_type in llama.cpp. The two values of a pair are adjacent in
+# _NORMAL, and half of the rotated width apart in _NEOX. _CONTIGUOUS and _INTERLEAVED are like _NEOX, with contiguous or
+# interleaved sections of axes. Architectures in _WITHOUT have no RoPE.
 _NORMAL = """
     llama llada llama4 deci baichuan internlm2 minicpm xverse command-r cohere2 olmo arctic deepseek deepseek2
     deepseek2-ocr deepseek32 plm chatglm granite granitemoe granitehybrid chameleon bailingmoe neo-bert smollm3 arcee
@@ -35,6 +36,7 @@ _WITHOUT = """
     clip gpt2 gptj mpt refact bloom starcoder bert mamba mamba2 jamba jina-bert-v2 t5 t5encoder jais rwkv6 rwkv6qwen2 rwkv7
     arwkv7 wavtokenizer-dec nemotron_h nemotron_h_moe kimi-linear
 """
+# mode of each architecture
 ARCHITECTURES = {
     architecture: mode
     for mode, text in (
@@ -46,9 +48,9 @@ ARCHITECTURES = {
     )
     for architecture in text.split()
 }
-# architectures with sections in some files, which then have the mode "contiguous"
+# architectures whose files may have sections; sections in such a file are contiguous
 _SECTIONED = ("glm4", "glm4moe")
-# architectures that rotate whole heads: llama.cpp rejects other files
+# architectures that rotate whole heads; llama.cpp rejects files in which only a part of the head rotates
 _WHOLE = ("llama", "deci", "falcon", "llama-embed")
 # architectures in which every fourth layer has no RoPE
 _EVERY_FOURTH_WITHOUT = ("llama4", "smollm3")
@@ -56,14 +58,14 @@ _EVERY_FOURTH_WITHOUT = ("llama4", "smollm3")
 _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 # architectures in which most layers are recurrent
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
-# architectures that read beta_fast and beta_slow of YaRN; in others these are constants
+# architectures that read beta_fast and beta_slow of YaRN; for other architectures, both are constants of llama.cpp
 BETAS = ("mistral3", "grok", "laguna")
-# architectures that read yarn_log_multiplier, and its value for an mscale_all_dim of 1
+# yarn_log_multiplier for an mscale_all_dim of 1, by architecture; other architectures do not read it
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
-# tensors of divisors of the frequencies
+# names of tensors that contain divisors of the frequencies
 FACTORS = ("rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight")
-# all keys that are read, without the architecture's prefix
+# all keys that this module reads, without the architecture's prefix
 _READ = """
     block_count context_length embedding_length full_attention_interval attention.head_count attention.head_count_kv
     attention.key_length attention.key_length_swa attention.kv_lora_rank attention.sliding_window
@@ -73,29 +75,30 @@ _READ = """
     rope.scaling.yarn_ext_factor rope.scaling.yarn_attn_factor rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
 """
 _KEYS = frozenset(_READ.split())
-# prefixes of keys about positions: unknown keys raise an error
+# prefixes of keys about positions; unknown keys with such a prefix raise an error
 _ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
-# known keys that are not needed
+# keys about positions that this module accepts and ignores
 _UNUSED = ("attention.key_length_mla",)
-# keys of the scaling yarn, and their constant values in most architectures of llama.cpp
+# the value of each key of the scaling yarn for architectures that do not read the key
 _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
 
 
 class Windows(NamedTuple):
-    """The layers with a sliding window: all layers except each n-th."""
+    """Which layers have a sliding window (all except every n-th), and their encoding."""
 
-    # n; None if the file lists the layers
+    # n, the distance of layers without a window; None if the file lists the layers
     every: int | None
-    # whether the layer without a window is the first of n layers, instead of the last
+    # whether the layer without a window is the first of every n layers, instead of the last
     first: bool = False
-    # default base of layers with a window; None: the base of the other layers
+    # default base of layers with a window; None: these layers have the base of the other layers
     base: float | None = None
-    # whether layers with a window have the scaling of the other layers
+    # whether layers with a window also have the scaling of the other layers
     scaled: bool = True
-    # whether the other layers have RoPE
+    # whether layers without a window have RoPE
     others_rotate: bool = True
 
 
+# sliding windows of each architecture that has layers with and without them
 _WINDOWS = {
     "gemma3": Windows(6, base=10000.0, scaled=False),
     "gemma3n": Windows(5, base=10000.0, scaled=False),
@@ -114,7 +117,10 @@ _WINDOWS = {
 
 
 class Metadata:
-    """The keys of one architecture. layer: index of the layer whose value is read from arrays with one value per layer."""
+    """The metadata of a GGUF file, and its architecture. where: place of the metadata, for errors.
+
+    layer: index of the requested layer. `get` returns the value of this layer if a key has one value per layer.
+    """
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self._values, self._where = values, where
@@ -158,7 +164,7 @@ class Metadata:
         return any(self._values.get(name) is not None for name in FACTORS)
 
     def tensor(self, name: str, pairs: int) -> Floats | None:
-        """Return the divisors of all frequencies from a tensor, or None if the file lacks it."""
+        """Return the divisors of all frequencies from the tensor with this name, or None if the tensor is missing."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -175,7 +181,10 @@ class Metadata:
         return array
 
     def get(self, key: str) -> Any:
-        """Return the value of a key, or of the requested layer if there is one value per layer."""
+        """Return the value of a key for the requested layer, or None if the key is missing.
+
+        If no layer is requested, the values of all layers must be equal.
+        """
         value = self._values.get(f"{self.architecture}.{key}")
         if isinstance(value, np.ndarray):
             value = value.tolist()
@@ -188,7 +197,7 @@ class Metadata:
         return value[0]
 
     def listed(self, key: str) -> list[Any] | None:
-        """Return the values of an array, or None if it is missing."""
+        """Return the array in a key as a list, or None if the key is missing or contains a single value."""
         value = self._values.get(f"{self.architecture}.{key}")
         return list(value) if isinstance(value, (list, tuple, np.ndarray)) else None
 
@@ -208,7 +217,7 @@ class Metadata:
 
 
 def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` of a GGUF file or its metadata, or None for a layer without RoPE."""
+    """Return the arguments of the `Rotary` that GGUF metadata or a file describes; None for a layer without RoPE."""
     if isinstance(source, Mapping):
         metadata = Metadata(source, "source")
     elif isinstance(source, (str, os.PathLike)):
@@ -240,13 +249,16 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
 
 
 def _shortened(key: str) -> set[str]:
-    """Return the key, and the key without each of its characters. Two keys that differ in one place share one of these."""
-    # known keys are shorter than 100 characters
+    """Return the key, and all keys that lack one of its characters.
+
+    The sets of two keys that differ by one character have a common element.
+    """
+    # keys of 100 characters are not shortened, because all known keys are much shorter
     return {key, *(key[:i] + key[i + 1 :] for i in range(len(key) if len(key) < 100 else 0))}
 
 
 def layout_of(architecture: Any) -> str:
-    """Return the layout of an architecture without sections, or raise an error for one that has none."""
+    """Return the layout of an architecture, or raise an error if the architecture is unknown or has no RoPE."""
     mode = Metadata({"general.architecture": architecture}, "architecture").mode
     return "interleaved" if mode == "normal" else "half"
 
@@ -266,7 +278,7 @@ def open_gguf(path: str) -> Any:
         raise ValueError(f"{path} is not a regular file")
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]
-        """A reader that stops at the end of the file, where the reader of the package returns empty arrays."""
+        """A reader that raises EOFError at the end of the file, where the package's reader returns empty arrays."""
 
         def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
             if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
@@ -292,7 +304,7 @@ def _read(path: str) -> dict[str, Any]:
         values = {
             name: field.contents()
             for name, field in reader.fields.items()
-            # vocabularies are large
+            # the vocabulary is large, and not needed
             if not name.startswith("tokenizer.")
         }
     for tensor in reader.tensors:
@@ -314,7 +326,10 @@ def _checked_layer(metadata: Metadata, layer: Any) -> int:
 
 
 def _rotates(metadata: Metadata) -> bool:
-    """Return whether the layer has RoPE. Without a layer, return True, or raise an error if no layer has RoPE."""
+    """Return whether the requested layer has RoPE.
+
+    If no layer is requested, return True, or raise an error if no layer has RoPE.
+    """
     architecture, layer = metadata.architecture, metadata.layer
     if architecture == "baichuan" and metadata.count("block_count") == 40:
         raise ValueError(f"{metadata.key('block_count')}=40 is Baichuan 13B, which has ALiBi instead of RoPE")
@@ -338,7 +353,7 @@ def _rotates(metadata: Metadata) -> bool:
 
 
 def _is_window(metadata: Metadata) -> bool | None:
-    """Return whether the layer has the encoding of layers with a sliding window, or None if all layers are alike."""
+    """Return whether the requested layer has a sliding window, or None if all layers have the same encoding."""
     windows, layer = _WINDOWS.get(metadata.architecture), metadata.layer
     size = metadata.get("attention.sliding_window")
     if metadata.architecture == "exaone4" and metadata.get("block_count") != 64:
@@ -383,7 +398,10 @@ def _is_unscaled(metadata: Metadata) -> bool:
 
 
 def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
-    """Return the head width and the number of rotated values. With latent attention, both are the rotated width."""
+    """Return (head width, number of rotated values). swa: suffix of the keys for layers with a sliding window, or "".
+
+    With latent attention, both numbers are the width of the rotated part.
+    """
     head = metadata.count(f"attention.key_length{swa}") or metadata.count("attention.key_length")
     if head is None:
         head = metadata.needed("embedding_length") // metadata.needed("attention.head_count")
@@ -484,7 +502,7 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
 
 
 def _divided(lists: dict[str, Any], length: float, attention: float) -> dict[str, Any]:
-    """Return the scaling that divides the frequencies by lists, and multiplies cosines and sines."""
+    """Return a scaling that divides frequencies by numbers in lists, and multiplies cosines and sines by attention."""
     rest = {"original_max_position_embeddings": length, "attention_factor": attention}
     return {"rope_type": "longrope", **lists, **rest}
 
@@ -493,7 +511,7 @@ def _factor(metadata: Metadata) -> float:
     """Return the divisor of the positions, from the current or the old key."""
     for key in ("rope.scaling.factor", "rope.scale_linear"):
         value = metadata.get(key)
-        # zero means no value
+        # zero means that the value is missing
         if value:
             return real(value, metadata.key(key), positive=True)
     return 1.0
@@ -520,7 +538,7 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
     if multiplier:
         unit = _LOG_MULTIPLIERS.get(architecture)
         value = real(multiplier, metadata.key("rope.scaling.yarn_log_multiplier"), positive=True)
-        # in DeepSeek 2, mscale and mscale_all_dim are equal, so that their quotient is 1
+        # in DeepSeek 2, mscale equals mscale_all_dim, and only their quotient, 1, matters: any multiplier is right
         if unit is None or (architecture != "deepseek2" and abs(value / unit - 1) > 1e-6):
             raise ValueError(
                 f"{metadata.key('rope.scaling.yarn_log_multiplier')}={value:g} has no known meaning for {architecture!r}; "

@@ -1,1 +1,1 @@
-"""Checks of the position encodings of a model: its files, its arrays, and how what they hold is judged."""
+"""Check the position encodings of a model. Read its files, and judge the values of its arrays and of its code."""

@@ -41,7 +41,7 @@ _BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
 )
-# NumPy's dtypes for types of safetensors; bfloat16 is read as raw bytes
+# NumPy's dtype for each type of safetensors. NumPy has no bfloat16, so BF16 is read as raw bytes.
 _SAFETENSORS = {
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (8, 4, 2)},
     **{f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}") for kind in "IU" for size in (8, 4, 2, 1)},
@@ -56,15 +56,15 @@ _BITS = {
     **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
     "F4": 4,
 }
-# number of bytes to read at a time
+# largest number of bytes that are read at a time
 _PART = 1 << 24
-# largest size of a header in bytes, and largest number in it, that the format allows
+# The format safetensors limits the bytes of a header to _MOST_HEADER, and each number in a header to _MOST_NUMBER.
 _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
 
 @contextlib.contextmanager
 def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Let errors without a file name, or with the name ``hidden``, show the name that the user passed."""
+    """Put the name that the user passed into errors that have no file name, or that have the name ``hidden``."""
     try:
         yield
     except OSError as error:
@@ -77,7 +77,7 @@ def named(name: str, hidden: Path | None = None) -> Iterator[None]:
 
 
 class Vector(NamedTuple):
-    """The one-dimensional array of a .npy file. take: function that reads the next values."""
+    """The one-dimensional array of a .npy file. take: function that reads and returns the next ``count`` values."""
 
     length: int
     dtype: np.dtype[Any]
@@ -86,7 +86,7 @@ class Vector(NamedTuple):
 
 @contextlib.contextmanager
 def open_vector(path: str) -> Iterator[Vector]:
-    """Yield the one-dimensional array of a .npy file, to be read in parts."""
+    """Yield the one-dimensional array of a .npy file, whose values can be read in parts."""
     with open(path, "rb") as file:
         with _reading(path, "a .npy file of numbers"):
             shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
@@ -113,7 +113,7 @@ def read_array(path: str) -> Array:
 
 
 def header_of(path: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return shape and type of the array of a .npy file."""
+    """Return (shape, dtype) of the array of a .npy file."""
     with open(path, "rb") as file, _reading(path, "a .npy file of numbers"):
         shape, _, dtype = _header(file, os.fstat(file.fileno()).st_size)
         return shape, dtype
@@ -125,7 +125,7 @@ def _array(file: IO[bytes], size: int) -> Array:
 
 
 def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and type of the array in a .npy file of ``size`` bytes."""
+    """Return (shape, whether the order is Fortran's, dtype) of the array in a .npy file of ``size`` bytes."""
     shape, fortran, dtype = _header_of_any(file)
     if _is_foreign(dtype):
         raise ValueError(f"its type is {dtype}")
@@ -139,7 +139,7 @@ def _is_foreign(dtype: np.dtype[Any]) -> bool:
 
 
 def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and type of an array of any type."""
+    """Return (shape, whether the order is Fortran's, dtype) of the array in a .npy file. Any dtype is accepted."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"version {version} of the format is not for numbers")
@@ -163,11 +163,11 @@ def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> Non
 
 
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
-    """Return the next values of a file."""
+    """Return the next ``count`` values of a file."""
     values = np.empty(count, dtype)
     left = values.view(np.uint8).data
     while left:
-        # zipfile decompresses a whole part into memory first, so read small parts
+        # zipfile decompresses all requested bytes into memory first, so request few bytes at a time
         got = file.readinto(left[:_PART])  # type: ignore[attr-defined]
         if not got:
             raise EOFError("it ends too early, or was cut while it was read")
@@ -179,7 +179,7 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 
 
 class Header(NamedTuple):
-    """Shape of an array and its size in bytes. unread: name of a type that NumPy does not have, else ""."""
+    """Shape of an array and its size in bytes. unread: name of the array's type if it cannot be read, else ""."""
 
     shape: tuple[int, ...]
     size: int
@@ -187,7 +187,9 @@ class Header(NamedTuple):
 
 
 class Archive(NamedTuple):
-    """Names of arrays, and functions that read the array of a name, or only its header."""
+    """The arrays of a file. names: names of the arrays. read, header: functions that read the array of a name, or only
+    its header.
+    """
 
     names: tuple[str, ...]
     read: Callable[[str], Array]
@@ -196,7 +198,7 @@ class Archive(NamedTuple):
 
 @contextlib.contextmanager
 def open_archive(path: str) -> Iterator[Archive]:
-    """Yield the arrays of an .npz or .safetensors file."""
+    """Yield an `Archive` that reads the arrays of an .npz or .safetensors file. Use it inside of the ``with`` block."""
     with open(path, "rb") as file:
         yield (_safetensors if path.lower().endswith(".safetensors") else _npz)(path, file)
 
@@ -237,7 +239,7 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
 
 
 def _safetensors(path: str, file: IO[bytes]) -> Archive:
-    """Return the arrays that the JSON header lists."""
+    """Return an `Archive` of the arrays that the JSON header of a safetensors file lists."""
     with _reading(path, "a safetensors file"):
         size = os.fstat(file.fileno()).st_size
         begin = 8 + int.from_bytes(file.read(8), "little")
@@ -265,9 +267,9 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
 
 
 def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
-    """Return the tensors in a header of safetensors; raise an error if it breaks a rule of the format.
+    """Return the entry of each tensor in a header of safetensors: its dtype, shape and data_offsets.
 
-    size: number of bytes of data after the header.
+    Raise an error if the header breaks a rule of the format. size: number of bytes of data after the header.
     """
 
     def refused(number: str) -> Any:
@@ -290,7 +292,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
         raise ValueError("its __metadata__ is not a mapping from strings to strings")
     for words in (*entries, *(metadata or {}), *(metadata or {}).values()):
-        # raise an error for unpaired surrogates
+        # encode raises an error for unpaired surrogates
         words.encode("utf-8")
     for name, entry in entries.items():
         _check_entry(name, entry)
@@ -320,7 +322,7 @@ def _check_entry(name: str, entry: Any) -> None:
             f"{name!r} has data_offsets={offsets!r}, which must be its first byte, and the byte after its last"
         )
     count = _BITS[kind]
-    # largest first, so that a side of 0 comes after all products that may be too large
+    # multiply the largest sides first: otherwise a side of 0 would hide that a product is too large
     for side in sorted(shape, reverse=True):
         if count * side > _MOST_NUMBER:
             raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
@@ -338,7 +340,7 @@ def _reading(path: str, kind: str) -> Iterator[None]:
         with named(path):
             yield
     except _BROKEN as error:
-        # a damaged header may cause a seek to before the beginning of the file (EINVAL)
+        # EINVAL means that a damaged header caused a seek to before the beginning of the file
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
         words = str(error)

@@ -25,8 +25,10 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# encodings that the config allows for a tensor; if there are none, the name of the part that does not determine them
+# (encodings, part): the encodings that a tensor may have by its config, and a part of the config. `part` is the name of
+# the part that should describe the tensor, but does not determine an encoding. It is "" if there are encodings.
 _ByConfig = tuple[tuple[Rotary, ...], str]
+# value of a tensor that has no config, or that the config does not describe
 _NOTHING: _ByConfig = ((), "")
 
 
@@ -128,11 +130,12 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
 
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
-    """Return the report on a torch module: its buffers, and the values that it computes."""
+    """Return the report on a torch module. It has findings for buffers, and for values that the module computes."""
     wanted, longest = as_expected(expected, config)
     parts = parts_of_transformers(model)
     if wanted is None and parts:
-        # import this module of an outer ring by name, because it needs torch and only these models need it
+        # posenc_fast.transformers needs torch, and only these models need it. It is imported by name because modules of
+        # `_models` must not depend on it.
         report: Report = importlib.import_module("posenc_fast.transformers").check(model)
         runs = findings_of_runs(model, wanted, longest, report.findings, parts)
         return replace(report, findings=(*report.findings, *runs))
@@ -173,13 +176,15 @@ def _of_files(path: str, config: Any) -> Report:
 def _findings(
     tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool = False, whole: bool = False
 ) -> tuple[Finding, ...]:
-    """Return the findings for tensors, and for parts of the config that are wrong, open, or not compared.
+    """Return the findings for tensors, and for some parts of the config.
 
-    any_name: whether tensors of any name may be positional. whole: whether these are all tensors of a model.
+    These parts are wrong, or describe tensors without determining their encoding. If no tensor was compared with the
+    config, right parts have findings too. any_name: whether tensors of any name may be positional. whole: whether
+    `tensors` are all tensors of a model.
     """
     judged = list(_judged(tensors, expected, any_name))
     findings = [finding for finding, _ in judged]
-    # a right part needs no finding if tensors were compared with it
+    # right parts have findings only if no tensor was compared with the config
     alone = not judged or (whole and not any(by_config != _NOTHING for _, by_config in judged))
     missed = {open_part for _, (_, open_part) in judged}
     for part in expected.parts:
@@ -193,9 +198,9 @@ def _findings(
 
 
 def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _ByConfig]]:
-    """Yield a finding for each tensor that can be positional, with the encodings that it may have by the config.
+    """Yield (finding, encodings by the config) for each tensor that can be positional.
 
-    Cosines and sines with matching names share a finding.
+    A table of cosines and a table of sines with matching names share a finding.
     """
     chosen: list[tuple[Tensor, Kind]] = []
     gaps = []
@@ -233,7 +238,7 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
         try:
             arrays = [array_of(value, part.name) for value, part in zip(values, parts, strict=True)]
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
-            # integer tensors with the name of positions are usually indices
+            # an integer tensor with the name of a position table usually contains indices, so it gets no finding
             if kind != "table" or not isinstance(error, TypeError):
                 yield Finding(whole, "a tensor", "unknown", None, str(error)), by_config
             continue
@@ -249,7 +254,10 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
 
 
 def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
-    """Return the sines that belong to each table of cosines, preferably from the same file, by file and name."""
+    """Return the table of sines for each table of cosines. Keys are (file, name) of the cosines.
+
+    Sines in the same file as the cosines are preferred.
+    """
     sines = {(tensor.file, tensor.name): tensor for tensor, kind in chosen if kind == "sin"}
     anywhere = {tensor.name: tensor for tensor in sines.values()}
     partners = {}
@@ -288,7 +296,7 @@ def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary,
 
 
 def _divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
-    """Return the finding for divisors of the powers of the base, as GGUF stores them."""
+    """Return the finding for numbers by which a program divides powers of the base, as GGUF stores them."""
     divisors = values.astype(np.float64).reshape(-1)
     for rotary in rotaries:
         if rotary.base is not None and 2 * len(divisors) == rotary.rotary_dim and divisors.all():

@@ -39,24 +39,28 @@ from .results import (
 from .rotary_tables import orders_of
 
 Call = Literal["positions", "length"]
-# kind of the finding for a function that could not be called
+# kind (`Finding.is_`) of the finding for a function that could not be called
 FUNCTION = "a function"
-# 64 consecutive positions for `identify`, then positions around powers of 2 and around usual table lengths
+# Positions at which code is called: 64 consecutive positions, which `identify` needs, and positions around powers of 2
+# and around usual table lengths.
 POSITIONS = tuple(range(64)) + tuple(
     position
     for first, end in ((127, 129), (255, 260), (511, 514), (999, 1002), (2047, 2052), (4095, 4097))
     for position in range(first, end)
 )
+# more integer positions, and real positions
 _FAR = (5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
 _REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
-# positions of the first call
+# positions of the first calls, which find out how a function can be called
 _FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
-# seed and number of random positions
+# _SEED is the seed of random numbers. _RANDOM is the number of random positions.
 _SEED, _RANDOM = 20250101, 24
+# largest position of a call that measures whether the time grows with the position
 _NEAR = 5000.0
-# table lengths to request; time limit in seconds for all calls
+# _LENGTHS are the lengths of tables to request. _SECONDS is the time limit for all calls, in seconds.
 _LENGTHS, _SECONDS = (64, 300, 2100, 5001, 65_538, 100_001), 0.8
-# most values of a requested table; number of leading values of which all rows are judged
+# A requested table has at most _MOST_VALUES values. All rows within the first _ALL_VALUES values are judged, and some
+# of the later rows.
 _MOST_VALUES, _ALL_VALUES = 1 << 23, 1 << 20
 # head widths to try if the width is unknown
 HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
@@ -69,7 +73,7 @@ def first_line(error: BaseException) -> str:
 
 
 def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> Floats:
-    """Return the positions (n, axes) up to ``most`` at which the code is called."""
+    """Return the positions (n, axes) up to ``most`` at which the code is called. longest: length in the config."""
     rng = np.random.default_rng(_SEED)
     some = {*POSITIONS, *_FAR, *rng.integers(0, 100_000, _RANDOM).tolist()}
     some |= {int(longest) - 1} if longest and longest >= 1 else set()
@@ -80,7 +84,7 @@ def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> 
 
 
 def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
-    """Return vectors (count, dim) in which no pair of values, in any layout, is near zero."""
+    """Return random vectors (count, dim) whose values have sizes from 1/2 to 1, so that no pair is near zero."""
     rng = np.random.default_rng([_SEED, seed])
     # every dtype can represent these 7-bit values exactly
     result: Floats = rng.choice([-1.0, 1.0], (count, dim)) * rng.integers(64, 128, (count, dim)) / 128
@@ -91,7 +95,7 @@ def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
 
 
 def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
-    """Return the expected encoding (None if unknown) and the longest position of a config."""
+    """Return (expected encoding, longest position in the config). Both are None if they are unknown."""
     if expected is not None and config is not None:
         raise TypeError("pass expected or config, not both")
     if expected is None and config is None:
@@ -100,7 +104,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     if isinstance(value, (Encoding, Rotary)):
         return value, None
     if isinstance(value, str) and not os.path.exists(value) and not value.endswith(".json"):
-        # raise an error that suggests similar names if the name is unknown
+        # if the name is unknown, `get` raises an error that suggests similar names
         presets.get(value)
         return value, None
     if not isinstance(value, (str, os.PathLike, Mapping)) and not callable(getattr(value, "to_dict", None)):
@@ -124,9 +128,10 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
 
 
 class _Way(NamedTuple):
-    """A form of call that works: its description, and a function that makes the call at positions (n, axes).
+    """A form of call that works.
 
-    counts: whether the argument is a length instead of positions.
+    words: description of the call. run: function of positions (n, axes) that makes the call. counts: whether the
+    argument of the call is a length instead of positions.
     """
 
     words: str
@@ -135,9 +140,9 @@ class _Way(NamedTuple):
 
 
 def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
-    """Yield the imported packages whose arrays the code may take.
+    """Yield (name, function that converts an array) for each imported package whose arrays the code may take.
 
-    Code that takes arrays of a package has imported this package.
+    Code that takes arrays of a package has imported this package, so other packages are not tried.
     """
     yield "NumPy", lambda array: array
     torch = sys.modules.get("torch")
@@ -149,12 +154,12 @@ def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
 
 
 def _as_integers(positions: Floats) -> Array:
-    # astype copies: the code may change its arguments
+    # astype returns a copy, which the user's code may change
     return positions.astype(np.int64 if (positions == np.floor(positions)).all() else np.float64)
 
 
 def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
-    """Yield the positions in each form that the code may accept, with a description."""
+    """Yield (description, positions) for each form of positions that the code may accept."""
     whole = positions[:, 0] if positions.shape[1] == 1 else positions
     for package, make in _packages():
         yield f"positions of {package}", make(_as_integers(whole))
@@ -166,7 +171,7 @@ def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
 
 
 def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call the user's code without warnings; turn any error into `Unusable` with its first line."""
+    """Call the user's code, and hide its warnings. Turn any error into `Unusable`, with the first line of the error."""
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return function(*arguments, **options)
@@ -178,7 +183,7 @@ def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
 
 
 class _Rows(NamedTuple):
-    """Results at positions: rows, or cosines and sines."""
+    """Results at positions. Either rows, or tables (cosines, sines) are present; the other field is None."""
 
     rows: Array | None
     tables: tuple[Array, Array | None] | None
@@ -197,7 +202,11 @@ class _Rows(NamedTuple):
 
 
 class _Function:
-    """A function of positions or of a length, with the first form of call that works."""
+    """A function of positions or of a length.
+
+    way: first form of call that works, or None. errors: reasons why other forms failed. odd: finding for a result of a
+    wrong shape. width: columns of the expected Encoding, or 0.
+    """
 
     def __init__(self, function: Any, name: str, wanted: Expected, call: Call | None) -> None:
         self.function, self.name, self.axes = function, name, axes_of(wanted)
@@ -208,7 +217,7 @@ class _Function:
         self.way = self._way_of(call)
 
     def results(self, value: Any, count: int) -> _Rows:
-        """Return the value of a call at ``count`` positions as rows or tables."""
+        """Return the value that a call at ``count`` positions returned, as rows or tables."""
         if not self.rotary:
             rows = rows_in(value, count, self.name)
             if rows is not None:
@@ -223,7 +232,7 @@ class _Function:
         raise Unusable(f"it returned {shape_of(value)} for {count} positions")
 
     def at(self, positions: Floats) -> _Rows:
-        """Return the results at positions."""
+        """Return the results of the function at positions (n, axes)."""
         assert self.way is not None
         return self.results(self.way.run(positions), len(positions))
 
@@ -235,7 +244,7 @@ class _Function:
         return True
 
     def _way_of(self, call: Call | None) -> _Way | None:
-        """Return the first form of call that works."""
+        """Return the first form of call that works, or None. call: the user's choice of the argument, or None."""
         ways = [self._of_positions, self._of_length, self._of_one]
         if call is not None:
             ways = [self._of_length] if call == "length" else [self._of_positions, self._of_one]
@@ -246,7 +255,7 @@ class _Function:
         return None
 
     def _try(self, words: str, run: Callable[[], Any], count: int) -> Any:
-        """Return the result of a call; None if the call raises or its result cannot be judged."""
+        """Return the result of a call, or None if the call raises an error, or if its result cannot be judged."""
         try:
             value = run()
             self.results(value, count)
@@ -264,7 +273,7 @@ class _Function:
         return None
 
     def _with_form(self, index: int, positions: Floats) -> Any:
-        """Return the result for positions in the form with this index."""
+        """Return the result of a call with positions in the form with this index in `_forms`."""
         form = next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
         return call_quietly(self.function, form)
 
@@ -289,7 +298,7 @@ class _Function:
         return None
 
     def _one_by_one(self, make: Any, positions: Floats) -> Any:
-        """Call the function at one position after the other; return rows, or cosines and sines."""
+        """Call the function once per position, and return the stacked results: rows, or a tuple of tables."""
         results = []
         for row in positions.tolist():
             each = tuple(make(value) if value == int(value) else value for value in row)
@@ -321,7 +330,7 @@ def check_function(function: Any, expected: Any = None, config: Any = None, call
 def finding_of(
     function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
 ) -> Finding:
-    """Return the finding for a function; words: description of the call (default: the form that works)."""
+    """Return the finding for a function. words: description of the call (default: the form of call that works)."""
     runner = _Function(function, name, wanted, call)
     if runner.way is not None:
         if words:
@@ -342,7 +351,7 @@ def finding_of(
 
 
 def _most_likely(errors: list[str]) -> list[str]:
-    """Return the errors of the most likely forms of call."""
+    """Return the first error of each of the three most likely forms of call."""
     likely = ("f(positions of", "f(length)", "f(an integer)")
     first = (next((error for error in errors if error.startswith(one)), "") for one in likely)
     return [error for error in first if error]
@@ -383,7 +392,11 @@ def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, call_
 
 
 def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
-    """Return positions within the time limit, the results there, and a clause about positions where it raises."""
+    """Call a function of positions within the time limit.
+
+    Return (positions, results, clause about the positions from which the function raises an error), or a finding if
+    the function raises an error at all positions. The clause is "" if there are no errors.
+    """
     begin, few, words = time.thread_time(), _few(runner.axes), runner.way.words if runner.way else ""
     runner.at(few)
     spent = max(time.thread_time() - begin, 1e-6)
@@ -422,7 +435,10 @@ def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, st
 
 
 def _most(runner: _Function, longest: float | None, spent: float) -> float:
-    """Return the largest position within the time limit: some code computes a table up to it at each call."""
+    """Return the largest position at which a call takes less than the time limit.
+
+    Some code computes a table up to the largest position at each call. spent: seconds of a call at `_FEW`.
+    """
     near = positions_up_to(None, runner.axes, _NEAR)
     begin = time.thread_time()
     with contextlib.suppress(Unusable):
@@ -433,7 +449,7 @@ def _most(runner: _Function, longest: float | None, spent: float) -> float:
 
 
 def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
-    """Return the last number for which ``runs`` is True, by bisection between a good and a bad number."""
+    """Return the last number for which ``runs`` is True. ``runs(good)`` is True, and ``runs(bad)`` is False."""
     while bad - good > 1:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if runs(middle) else (good, middle)
@@ -441,7 +457,11 @@ def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
 
 
 def _counted(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
-    """Request the longest table within the time limit; return positions, their rows, and a clause about its end."""
+    """Call a function of a length, and request the longest table within the time limit.
+
+    Return (positions, their rows, clause about the longest length that works), or a finding if no length works. The
+    clause is "" if all lengths work.
+    """
     longest_of_config = [int(longest)] if longest and 64 < longest < 1e6 else []
     lengths: list[int] = sorted({*_LENGTHS, *longest_of_config})
     best: tuple[int, Any] | None = None
@@ -491,13 +511,13 @@ def _counted(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, s
 
 
 def _take(table: Array, rows: Any, length: int) -> Array:
-    """Return rows of a table; the axis of positions is the first axis of this length."""
+    """Return some rows of a table. The axis of the rows is the first axis of this length."""
     result: Array = table.take(rows, axis=table.shape.index(length))
     return result
 
 
 def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
-    """Return the finding for a short table if it is wrong, else an empty string."""
+    """Return the finding for a short table if the table is wrong, else an empty string."""
     for length in (9, 17):
         positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
         try:
@@ -511,7 +531,11 @@ def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
 
 
 def _by_real_positions(runner: _Function, wanted: Expected) -> Finding | str:
-    """Return the finding at real positions if it is wrong; if they become integers, return a clause about this."""
+    """Call a function at real positions, and judge the results.
+
+    If the function converts real positions to integers, return a clause that says so. Return the finding if the
+    results are wrong for another reason, else an empty string.
+    """
     column = np.array(_REAL)
     positions = np.stack([np.roll(column, axis) for axis in range(runner.axes)], axis=1)
     try:
@@ -532,6 +556,7 @@ def _by_real_positions(runner: _Function, wanted: Expected) -> Finding | str:
 
 # ---- rotated vectors ------------------------------------------------------------------------------------------------
 
+# shapes of x that code may accept, and functions that convert vectors (n, d) to this shape
 VECTORS: dict[str, Callable[[Array], Array]] = {
     "(batch, heads, n, d)": lambda x: x[np.newaxis, np.newaxis],
     "(batch, n, heads, d)": lambda x: x[np.newaxis, :, np.newaxis],
@@ -543,7 +568,7 @@ VECTORS: dict[str, Callable[[Array], Array]] = {
 
 
 def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, axes: int) -> Finding | list[str]:
-    """Return the finding for a function of vectors and positions; if no form of call works, the first error."""
+    """Return the finding for a function of vectors and positions, or a list of the first error if no call works."""
     errors: list[str] = []
     heads: tuple[int, ...] = HEADS
     if isinstance(wanted, Rotary):
@@ -567,7 +592,7 @@ def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, 
 
 
 def _head_dims(name: str) -> Iterator[int]:
-    """Yield the widths that a preset can have."""
+    """Yield the head widths to try for a preset: its default, and the usual widths that the preset accepts."""
     build: Any = presets.get(name)
     for options in ({}, *({"head_dim": head} for head in HEADS)):
         try:
@@ -598,7 +623,7 @@ def judge_rotated(
     axes: int,
     call_clause: str,
 ) -> Finding:
-    """Rotate vectors at positions up to the largest that works, and return the finding.
+    """Call code that rotates vectors, and return the finding. Positions go up to the largest position that works.
 
     run: function of vectors and positions (n, axes) that returns rotated vectors. call_clause: clause about the call.
     """

@@ -13,29 +13,32 @@ from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping
 from .frequencies import described
 from .report import Finding, Verdict
 
-# keys of the longest position
+# keys of a config whose value is the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
-# names of parts that do not encode text
+# names of tensors and of parts of a config that encode images, audio or other data instead of text
 _TOWERS = re.compile(
     r"(^|[._])(vis|vision|visual|image|img|pixel|patch|vit|clip|siglip|video|audio|speech|sound|codec|mel|whisper|vocoder"
     r"|token2wav|code2wav|talker|dit|thinker|tower|depth|detok|decoder_model|vae|connector|projector|qformer|resampler)"
 )
+# names of tensors and of parts of a config that encode text
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
-# parts of a config that do not describe models
+# keys of the parts of a config that do not describe a model
 _OTHERS = ("quantization_config", "compression_config", "generation_config")
-# a part without a model type is a model if it has one of these keys
+# a part without a model_type describes a model if it contains one of these keys
 _SIZES = {name for names in SPELLINGS.values() for name in names}
-# largest depth of nested parts; limits of parts and of keys in a part, above those of any model
+# Parts are read up to the nesting depth _DEPTH. A config has at most _MOST_PARTS parts, and a part at most _MOST_KEYS
+# keys. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
-# the most kinds of layers that a finding describes, and the most characters of its text
+# A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600
 _STORED = "no file stores the frequencies: the program that loads the model computes them"
 
 
 class Part(NamedTuple):
-    """A part of a config that describes a model.
+    """A part of a config that describes a model, with the verdict on it and the reason.
 
-    rotates: False for a model without a rotary encoding. tower: whether the part does not encode text.
+    name: place of the part in the config, with its model type. rotaries: encodings of its layers. length: longest
+    position. rotates: False for a model without a rotary encoding. tower: True for a part that does not encode text.
     """
 
     name: str
@@ -53,7 +56,7 @@ class Part(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The parts of a config; empty without a config. alone: whether the config has only one part."""
+    """The parts of a config. Without a config, there are none. alone: whether the config has only one part."""
 
     parts: tuple[Part, ...] = ()
     alone: bool = True
@@ -64,13 +67,14 @@ class Expected(NamedTuple):
 
     @property
     def length(self) -> float | None:
-        """Longest position; None if no part has one."""
+        """Longest position of any part, or None if no part has one."""
         return max((part.length for part in self.parts if part.length is not None), default=None)
 
     def of(self, name: str) -> tuple[tuple[Rotary, ...], str]:
-        """Return the encodings that a tensor of this name may have, or the part of the config that leaves them open.
+        """Return (encodings, part) for a tensor of this name.
 
-        The result is ``((), "")`` without a config, and for a tower if the config only describes text.
+        The encodings are those that the tensor may have. If the config does not determine them, there are none, and
+        `part` is the name of the part that describes the tensor. Both are empty if no part describes the tensor.
         """
         tower = _TOWERS.search(name) is not None
         if not self.parts or (self.alone and tower and not self.parts[0].tower):
@@ -94,7 +98,7 @@ def expected_of(config: Any) -> Expected:
     parts = [_part_of(place, part) for place, part in pairs]
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
-        # leave out the whole if its parts repeat its verdict
+        # leave out the part for the whole config if the inner parts repeat its verdict
         of_parts = {rotary for part in inner for rotary in part.rotaries}
         repeated = {
             "right": set(whole.rotaries) <= of_parts,
@@ -107,20 +111,26 @@ def expected_of(config: Any) -> Expected:
 
 
 def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a config and then its parts, parts for text first, each with its place and its own model type."""
+    """Yield (place, part) for a config and then for its inner parts. Parts that encode text come first.
+
+    The model_type of an inner part is completed by `_type_of`. depth: largest nesting of inner parts.
+    """
     yield place, config
     whole = str(config.get("model_type") or "")
     inner = [(str(key), value) for key, value in config.items() if str(key).endswith("_config")]
     for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
         if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
             model = _type_of(value, key, whole)
-            # if the type of the whole is known, all its parts with a rotary encoding have known types
+            # if the type of the whole is known, all its rotary parts have types, so a part without a type is skipped
             if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
                 yield from _parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 
 
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
-    """Return the model type of a part; if it is missing or the parent's, the parent's default for this key."""
+    """Return the model type of a part. key: key of the part. whole: model type of the config that contains the part.
+
+    If the type is missing or equals `whole`, return the default type of `whole` for this key, if there is one.
+    """
     own = str(part.get("model_type") or "")
     if own and own != whole:
         return own
@@ -129,7 +139,7 @@ def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
 
 
 def _part_of(place: str, part: Mapping[str, Any]) -> Part:
-    """Return the verdict on one part, without its inner parts."""
+    """Return a part of a config with its verdict. The parts inside of it are not judged here."""
     model = str(part.get("model_type") or "")
     tower = _TOWERS.search(model) is not None or _TOWERS.search(place.rpartition("[")[2].strip("'\"]")) is not None
     try:
@@ -149,7 +159,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
     except Undecided as error:
         return Part(name, "unknown", str(error), tower=tower)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # the message of an unexpected error may be unclear without its type
+        # the message of an unexpected error may be unclear without the type of the error
         reason = str(error) if isinstance(error, (TypeError, ValueError)) else f"{type(error).__name__}: {error}"
         return Part(name, "wrong", reason, tower=tower)
     rotaries = tuple(dict.fromkeys(rotary for _, rotary in kinds if rotary is not None))
@@ -178,7 +188,7 @@ def _words(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
 
 
 def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters of the scaling; empty if there is none."""
+    """Return the parameters of the scaling, or an empty mapping if the config has none."""
     for name in ("rope_scaling", "rope_parameters"):
         scaling = part.get(name)
         if isinstance(scaling, Mapping) and scaling:
@@ -187,12 +197,15 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def unscaled_length(part: Mapping[str, Any]) -> float | None:
-    """Return the length in a config, without its scaling; None if the config has none."""
+    """Return the longest position that a config names, or None. The scaling is ignored."""
     return max(_count(part.get(key)) for key in LENGTHS) or None
 
 
 def scaled_length(part: Mapping[str, Any]) -> float | None:
-    """Return the longest length of a model: the one in the config, or the one after the scaling if that is longer."""
+    """Return the longest position of a model, or None if it is unknown.
+
+    It is the length in the config, or the original length times the factor of the scaling, if this is longer.
+    """
     scaling = _scaling_of(part)
     unscaled = unscaled_length(part) or 0.0
     original = _count(scaling.get("original_max_position_embeddings")) or unscaled
@@ -201,6 +214,6 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
 
 
 def _count(value: Any) -> float:
-    """Return a positive number, or 0 for other values."""
+    """Return a value of a config as a float if it is a positive number, else 0."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
     return float(value) if usable else 0.0

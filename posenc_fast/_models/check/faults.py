@@ -20,14 +20,15 @@ from .waves import Waves, judge_waves, radians_at_end
 
 # number of rows in the first comparison, which rejects most candidates
 _FEW = 10
-# number of rows for `identify`
+# largest number of rows that are passed to `identify`
 _CONSECUTIVE = 64
 # offsets of positions to try
 _OFFSETS = range(-4, 9)
-# number of candidates for the length of a repeating table to compare at a time
+# `_length` compares this number of possible table lengths at a time
 _CHUNK = 1 << 16
-# number of rows on which columns are matched
+# number of rows that are compared to find a permutation of columns
 _MATCHED = 128
+# description of each wrong factor of the angles
 _UNITS = {
     180 / math.pi: "multiplied by 180/pi: sines take radians, not degrees",
     math.pi / 180: "multiplied by pi/180, as if they were degrees",
@@ -39,9 +40,9 @@ _UNITS = {
 
 
 class Sample(NamedTuple):
-    """Rows that code returned: values (n, d) at positions (n, axes), in a format.
+    """Rows that code returned: values (n, d) at positions (n, axes).
 
-    slack: difference to allow in addition to the rounding errors of the format.
+    form: format of the values. slack: difference to allow in addition to the rounding errors of the format.
     """
 
     values: Floats
@@ -54,7 +55,7 @@ class Sample(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A fault, or None for right rows, with the other fields of a `Finding`."""
+    """The result of a comparison. fault: None for right rows. The other fields are fields of a `Finding`."""
 
     fault: Fault | None
     reason: str
@@ -64,7 +65,7 @@ class Outcome(NamedTuple):
 
 
 class _Variant(NamedTuple):
-    """The rows that a fault would produce: waves, at positions."""
+    """A fault, with the rows that it would produce: the values of `waves` at `positions`."""
 
     fault: Fault
     reason: str
@@ -102,7 +103,7 @@ def judge_rows(
 
 
 def _rows_of(positions: Floats) -> str:
-    """Return the beginning of a sentence about the rows of some positions: subject and verb."""
+    """Return the subject and the verb of a sentence about the rows of some positions."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
     shown = ", ".join(f"{value:.10g}" for value in np.sort(positions)[:4])
@@ -130,7 +131,7 @@ def _explains(sample: Sample, variant: _Variant) -> bool:
 def _explained(
     sample: Sample, encoding: Encoding, base: float | None, plain: Encoding | None
 ) -> tuple[Fault, str] | None:
-    """Return the first fault that explains all rows, with or without a common factor."""
+    """Return (fault, reason) for the first fault that explains all rows, or None. The rows may have a common factor."""
     waves = Waves.of(encoding)
     for variant in _variants(sample, encoding, base, plain):
         if _explains(sample, variant):
@@ -166,11 +167,14 @@ def _explained(
 def _zeros(
     sample: Sample, encoding: Encoding, zero: npt.NDArray[np.bool_], base: float | None, plain: Encoding | None
 ) -> tuple[Fault, str] | None:
-    """Return the fault of rows of zeros if the other rows are right or have a known fault."""
+    """Return (fault, reason) for rows of zeros if the other rows are right or have a known fault, else None.
+
+    zero: mask of the rows of zeros.
+    """
     coordinates = np.abs(sample.positions).max(axis=1)
     reason = f"{_rows_of(coordinates[zero])} zero"
     rest = sample.take(~zero)
-    # a table that is too short has zeros from some position on
+    # if all zeros are beyond the other rows, the table is too short
     fault: Fault = "length" if zero.sum() > 1 and coordinates[zero].min() > coordinates[~zero].max() else "padding"
     if _near(rest, Waves.of(encoding), rest.positions).all():
         return fault, reason
@@ -204,7 +208,7 @@ def _times(waves: Waves, factor: float) -> Waves:
 
 
 def _starts(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield rows of other positions: shifted, in reverse order, or the same position in each row."""
+    """Yield rows that belong to wrong positions: shifted positions, positions in reverse order, or one position."""
     for offset in sorted(_OFFSETS, key=lambda one: (abs(one), -one)):
         if offset:
             yield _Variant(
@@ -242,7 +246,7 @@ def _units(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield only sines, only cosines, and the columns in the usual orders."""
+    """Yield rows in which all columns are sines or all are cosines, and rows with the columns in the usual orders."""
     sine = np.abs(np.cos(waves.phases)) > 0.5
     for phase, words in ((0.0, "sines"), (math.pi / 2, "cosines")):
         both = bool(sine.any() and (~sine).any())
@@ -270,7 +274,10 @@ def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None:
-    """Return the columns of sines and the columns of cosines in order; None if a column is neither."""
+    """Return (indices of sine columns, indices of cosine columns), or None.
+
+    The result is None if a column is neither, or if the numbers of sines and cosines do not fit.
+    """
     usable = (waves.amplitudes != 0) & (np.abs(np.sin(2 * waves.phases)) < 1e-9)
     if not usable.all():
         return None
@@ -289,7 +296,7 @@ def _side_by_side(first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> 
 
 
 def _onto(waves: Waves, *parts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return an order of columns that puts the first two parts in the places of the last two."""
+    """Return an order of columns. parts: two lists of columns, and the two lists of places where they are put."""
     result = np.arange(len(waves.phases))
     for part, place in zip(parts[:2], parts[2:], strict=True):
         result[place] = part
@@ -301,9 +308,9 @@ def _columns(waves: Waves, columns: npt.NDArray[np.intp]) -> Waves:
 
 
 class _Ladder(NamedTuple):
-    """Frequencies ``first * base ** (-pair / denominator)`` of an encoding's columns.
+    """An encoding whose columns have the frequencies ``first * base ** (-pair / denominator)``.
 
-    pair: index of each column's frequency. sine: whether each column is a sine.
+    pair: for each column, the index of its frequency. sine: for each column, whether it is a sine.
     """
 
     first: float
@@ -313,7 +320,7 @@ class _Ladder(NamedTuple):
     sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        # frequencies below 1e-60 become 0: their angles are 0 at all positions, and quotients stay finite
+        # Frequencies below 1e-60 become 0, so that quotients stay finite. Their angles are practically 0.
         powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
         return np.where(powers < 1e-60, 0.0, powers)
 
@@ -329,7 +336,7 @@ def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
     if abs(step) < 1e-12 or np.abs(logs - logs[0] + step * np.arange(len(logs))).max() > 1e-9 * (1 + abs(logs).max()):
         return None
     if base is None:
-        # choose a known base whose denominator is a multiple of 1/2
+        # choose a known base for which the denominator is a multiple of 1/2
         likely = [one for one in BASES if abs(2 * math.log(one) / step - round(2 * math.log(one) / step)) < 1e-6]
         base = likely[0] if likely else math.exp(step * len(logs))
     places = {value: i for i, value in enumerate(distinct)}
@@ -338,7 +345,7 @@ def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
 
 
 def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: float | None) -> Iterator[_Variant]:
-    """Yield powers of the base with wrong exponents."""
+    """Yield rows whose frequencies are powers of the base with wrong exponents."""
     ladder = _ladder(plain, base)
     if ladder is None:
         return
@@ -377,13 +384,13 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
-    """Return the common factor of all values by least squares; None for zeros."""
+    """Return the common factor of all values, measured by least squares, or None for rows of zeros."""
     exact = waves.at(sample.positions @ waves.frequencies.T)
     product, square = float((sample.values * exact).sum()), float((exact**2).sum())
     if square == 0:
         return None
     factor = product / square
-    # if the rows are not multiples of the encoding's, return the quotient of the root mean squares
+    # if the rows are not a multiple of the exact rows, return the quotient of the root mean squares
     rest = float(np.abs(sample.values - factor * exact).max())
     if rest > 0.05 * abs(factor) * float(np.abs(exact).max()):
         factor = math.sqrt(float((sample.values**2).sum()) / square)
@@ -397,7 +404,7 @@ def _named_factor(factor: float, d: int) -> str:
 
 
 def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterator[_Variant]:
-    """Yield frequencies with a common factor or another base, as measured in the first rows."""
+    """Yield rows with scaled frequencies, and rows with another base. Both are measured in the first rows."""
     waves = Waves.of(encoding)
     measured = _turns(sample, waves)
     if measured is None:
@@ -438,7 +445,7 @@ def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterato
 
 
 def _turns(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
-    """Return the column of sines of each pair, and the angle between consecutive rows of the pair."""
+    """Return (index of the sine column, angle between consecutive rows) of each pair as two arrays, or None."""
     order = _pairs_of(waves)
     rows = _consecutive(sample)
     if order is None or rows is None:
@@ -447,13 +454,13 @@ def _turns(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] 
     z = rows[:, cosines] / waves.amplitudes[cosines] + 1j * rows[:, sines] / waves.amplitudes[sines]
     steps = z[1:] * z[:-1].conj()
     turn = np.angle(steps.sum(axis=0))
-    # the remaining angle between the first and the last row makes it more precise
+    # the angle between the first and the last row makes the estimate more precise
     whole = np.angle(z[-1] * z[0].conj() * np.exp(-1j * turn * (len(z) - 1)))
     return sines, np.abs(turn + whole / (len(z) - 1))
 
 
 def _consecutive(sample: Sample) -> Floats | None:
-    """Return the rows of the consecutive positions 0, 1, ..; None if there are fewer than 8."""
+    """Return the rows of the consecutive positions 0, 1, .., or None if there are fewer than 8 such rows."""
     if sample.positions.shape[1] != 1:
         return None
     row_of = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
@@ -465,7 +472,7 @@ def _consecutive(sample: Sample) -> Floats | None:
 
 
 def _length(sample: Sample, waves: Waves) -> str:
-    """Return a sentence on the row after which the rows repeat or stay the same; empty if they do neither."""
+    """Return a sentence about the row from which the rows repeat or stay the same, or "" if they do neither."""
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
         return ""
@@ -493,7 +500,7 @@ def _length(sample: Sample, waves: Waves) -> str:
 
 
 def _rows_alike(row: Sample, waves: Waves, places: Floats) -> npt.NDArray[np.intp]:
-    """Return the indices of the positions whose exact values agree with one row."""
+    """Return the indices in ``places`` of the positions whose exact values agree with a row."""
     columns = np.unique(np.linspace(0, len(waves.phases) - 1, 6).astype(np.intp))
     part = waves.take(columns)
     values = np.broadcast_to(row.values[:, columns], (len(places), len(columns)))
@@ -502,7 +509,7 @@ def _rows_alike(row: Sample, waves: Waves, places: Floats) -> npt.NDArray[np.int
 
 
 def _permutation(sample: Sample, waves: Waves) -> str:
-    """Return a sentence with the order of the columns if they are permuted, else an empty string."""
+    """Return a sentence about the order of the columns if the columns are permuted, else an empty string."""
     d = len(waves.phases)
     if d > 1024 or d < 2:
         return ""
@@ -524,7 +531,10 @@ def _permutation(sample: Sample, waves: Waves) -> str:
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:
-    """Identify the encoding of the rows; return the first fault and all differences from the expected encoding."""
+    """Identify the encoding of the rows, and compare its parameters with those of the expected encoding.
+
+    Return (first fault, description of all differences), or None if the encoding is unknown or equal.
+    """
     rows = _consecutive(sample)
     if rows is None or rows.shape[1] < 4:
         return None

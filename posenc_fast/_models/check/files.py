@@ -1,6 +1,6 @@
-"""List the tensors of a model's files: headers are read at once, values only when a tensor is read.
+"""List the tensors of a model's files. Listing reads the headers; the values of a tensor are read on request.
 
-Pickles are loaded only by torch, with ``weights_only=True``. A name in an index cannot point outside of its folder.
+Only torch loads pickles, with ``weights_only=True``. An index may name only files in its own folder.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from ..._core.numbers.arrays import Array
 from ..gguf import open_gguf
 from .arrays import as_bfloat16, header_of, named, open_archive, read_array
 
-# largest size in bytes of a tensor, and of a JSON file, that is read
+# A tensor is read if it has at most MOST_BYTES bytes, and a JSON file if it has at most _MOST_JSON bytes.
 MOST_BYTES, _MOST_JSON = 1 << 30, 1 << 26
+# suffixes of files with pickled weights
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 _ARRAYS = (".safetensors", ".npz", ".npy", ".gguf")
 # file names of pickled weights in a folder
@@ -31,9 +32,10 @@ _INDEX = ".index.json"
 
 
 class Tensor(NamedTuple):
-    """A tensor of a file. size: number of bytes. read: function that returns an array or a torch tensor.
+    """A tensor of a file.
 
-    unread: name of a type that cannot be read, else "".
+    size: number of bytes. read: function that returns the values as an array or a torch tensor. unread: name of the
+    tensor's type if it cannot be read, else "". file: name of the file.
     """
 
     name: str
@@ -45,7 +47,7 @@ class Tensor(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Tensors that an index lists, but that are missing in the files. file: name of the index."""
+    """Tensors that an index lists, but its files lack. file: name of the index. missing: tensors and their files."""
 
     file: str
     missing: tuple[str, ...]
@@ -53,7 +55,10 @@ class Gap(NamedTuple):
 
 @contextlib.contextmanager
 def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
-    """Yield the tensors of a folder or file, and gaps of indexes. Read values inside of the ``with`` block."""
+    """Yield an iterator over the tensors of a folder or file, and over gaps of indexes.
+
+    Values can be read only inside of the ``with`` block.
+    """
     with contextlib.ExitStack() as stack:
         yield _all(path, stack)
 
@@ -72,13 +77,13 @@ def _all(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
 
 
 def config_in(path: str) -> Path | None:
-    """Return the config.json or params.json in a folder, or in the folder of a file; None if there is none."""
+    """Return the config.json or params.json in a folder, or in the folder that contains a file, or None."""
     folder = Path(path) if os.path.isdir(path) else Path(path).parent
     return next((file for name in ("config.json", "params.json") if os.path.lexists(file := folder / name)), None)
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """Return the object of a file in JSON."""
+    """Return the object that a JSON file contains, as a dictionary."""
     if not Path(path).is_file():
         raise ValueError(f"{path} is not a regular file" if os.path.exists(path) else f"{path}: there is no such file")
     with named(str(path)), open(path, "rb") as file:
@@ -98,9 +103,9 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
-    """Return the files with weights at a path, and for each index the file of each tensor.
+    """Return (files with weights, indexes) at a path. An index, by its name, maps each tensor to the name of a file.
 
-    Pickles in a folder are left out if it contains safetensors or GGUF.
+    Pickles in a folder are left out if the folder contains safetensors or GGUF.
     """
     if not name:
         raise ValueError("source must be the path of a folder or a file, not ''")
@@ -110,7 +115,7 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
             inside = sorted(file for file in path.iterdir() if file.is_file())
         files = [file for file in inside if file.suffix.lower() in _ARRAYS]
         pickles = not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files)
-        # a missing file of an index is an error
+        # `_indexed` raises an error if a file of an index is missing
         endings = (".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)
         indexes = {index.name: _indexed(index) for index in inside if index.name.endswith(endings)}
         return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)], indexes
@@ -129,7 +134,7 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
 
 
 def _indexed(index: Path) -> dict[str, str]:
-    """Return the file of each tensor in an index. All files must be in the folder of the index."""
+    """Return the file name for each tensor in an index. All files must be in the folder of the index."""
     names = read_json(index).get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise ValueError(f"{index} has no weight_map from tensors to files")
@@ -188,11 +193,11 @@ def _pickle(path: str) -> Iterator[Tensor]:
             try:
                 state = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
             except RuntimeError:
-                # files from versions before torch 1.6 cannot be mapped
+                # torch cannot map files of versions before 1.6 into memory
                 state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # noqa: BLE001 - torch may raise any error for a damaged file
         if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
-            # leave out torch's advice to load the file without weights_only
+            # do not show torch's advice to load the file without weights_only
             raise ValueError(
                 f"{path} cannot be read as torch weights: it contains other objects, and loading these "
                 "could execute code from the file; save the state dictionary as safetensors"
@@ -200,13 +205,15 @@ def _pickle(path: str) -> Iterator[Tensor]:
         first = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be read as torch weights: {type(error).__name__}: {first}") from None
     for name, tensor in _flat(state, torch.Tensor):
-        # sparse tensors do not have nbytes
+        # compute the size, because sparse tensors do not have nbytes
         size = tensor.numel() * tensor.element_size()
         yield Tensor(name, tuple(tensor.shape), size, lambda tensor=tensor: tensor)  # type: ignore[misc]
 
 
 def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of nested dictionaries, with their names joined by dots."""
+    """Yield (name, tensor) for the tensors in nested dictionaries. The keys on the way to a tensor, joined by dots, are
+    its name. depth: largest nesting.
+    """
     if isinstance(state, kind):
         yield prefix or "tensor", state
     elif isinstance(state, dict) and depth:

@@ -21,14 +21,14 @@ from ..identify.tolerances import least_of, relative_slack
 from .report import Fault, Finding
 from .values import HALVES, array_of, fits, narrowest, through
 
-# fewer numbers fit several schedules
+# smallest number of frequencies that can be identified; fewer numbers fit several schedules
 _LEAST_COUNT = 4
 _BASES = tuple(dict.fromkeys((*BASES, *ROTARY_BASES)))
 _KINDS = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """Frequencies that a fault would produce, and the factor of cosines and sines."""
+    """A fault, the frequencies that it would produce, and the factor that it would give cosines and sines."""
 
     fault: Fault
     reason: str
@@ -37,7 +37,7 @@ class Variant(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """The numbers of a tensor, the narrowest format that represents them, and the longest position."""
+    """The numbers of a tensor, the narrowest format that represents them (form), and the longest position (length)."""
 
     name: str
     numbers: Floats
@@ -45,11 +45,14 @@ class _Values(NamedTuple):
     length: float | None
 
     def near(self, exact: Floats, slack: float | None = None) -> bool:
-        """Return whether all values are exact up to float32 arithmetic and rounding to their format."""
+        """Return whether all values are the exact frequencies, except for float32 errors and one rounding."""
         return bool(self.distance(exact, slack).max(initial=0.0) <= 1)
 
     def distance(self, exact: Floats, slack: float | None = None) -> Floats:
-        """Return the differences divided by the tolerated ones."""
+        """Return the differences from exact frequencies, divided by the tolerated differences.
+
+        slack: tolerated relative error (default: that of float32 arithmetic).
+        """
         relative = relative_slack(exact) if slack is None else slack
         size = np.abs(exact)
         allowed = relative * size + 1e-12 * size.max(initial=1e-300)
@@ -70,7 +73,7 @@ class _Values(NamedTuple):
         )
 
     def worst(self, exact: Floats) -> str:
-        """Return a description of the pair with the largest error."""
+        """Return a clause about the pair with the largest error."""
         k = int(np.abs(self.numbers - exact).argmax())
         return f"pair {k} has {self.numbers[k]:.9g} instead of {exact[k]:.9g}"
 
@@ -108,12 +111,12 @@ def judge_frequencies(
     if not expected:
         return _of_other_length(_without_config(tensor), rotaries)
     if not numbers.any() and "inv_freq" in name:
-        # zeros are typical of memory that was never written
+        # a tensor of zeros was probably never written
         return tensor.finding(
             "wrong", "values", f"all are 0 instead of those of {described(expected[0][0])}", expected[0][1]
         )
     for rotary, exact in expected:
-        # 16-bit values are right if they need no rounding
+        # compare with the tolerance of float32: values in 16 bits are right only if rounding did not change them
         if tensor._replace(form=FLOAT32).near(exact):
             return tensor.finding("right", None, f"those of {described(rotary)}", exact)
     # with several axes, a program may store the frequencies axis by axis
@@ -142,7 +145,7 @@ def _mostly(tensor: _Values, exact: Floats) -> bool:
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding for frequencies if no layer has this number of pairs: right becomes unknown."""
+    """Return the finding for frequencies whose number no layer has. The verdict "right" becomes "unknown"."""
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":
         return finding
@@ -151,7 +154,10 @@ def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
 
 
 def exact_sets(rotary: Rotary) -> Iterator[Floats]:
-    """Yield the frequencies that a tensor may store: of all pairs or of one axis, each also absolute or in turns."""
+    """Yield the arrays of exact frequencies that a tensor of a Rotary may store.
+
+    They are the frequencies of all pairs or of one axis, their absolute values, and the frequencies in turns.
+    """
     whole = rotary.frequencies
     sets = [whole] if whole.ndim == 1 else [whole[:, a] for a in range(whole.shape[1])]
     axes = rotary._settings.axes
@@ -183,7 +189,7 @@ def _fault_finding(tensor: _Values, variant: Variant, rotary: Rotary, exact: Flo
 def _resembles(numbers: Floats, exact: Floats) -> bool:
     """Return whether values were probably meant to be the exact frequencies.
 
-    They are within a factor of 2, or fall from a first value within a factor of 2.
+    This is so if all values are within a factor of 2, or if the first value is and the values never rise.
     """
     if (numbers < 0).any() or not numbers.any():
         return False
@@ -199,7 +205,7 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
 
 
 def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield roundings to 16 bits at each step of the usual formula."""
+    """Yield frequencies that were rounded to 16 bits at one step of the usual formula."""
     unscaled = without_scaling(rotary, exact)
     ratio = exact / np.where(unscaled == 0, 1.0, unscaled)
     n = len(exact)
@@ -225,9 +231,9 @@ def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
 
 
 def _arithmetic(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the values themselves if 16-bit arithmetic explains them.
+    """Yield the values of the tensor if errors of 16-bit arithmetic explain their differences.
 
-    The errors of rounded exponents are multiplied by the logarithm of the base.
+    The relative error of a power is the error of the exponent times the logarithm of the base.
     """
     if tensor.form not in HALVES or not exact.all():
         return
@@ -238,7 +244,7 @@ def _arithmetic(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Vari
 
 
 def _order(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the same frequencies in another order, or with the opposite sign."""
+    """Yield the exact frequencies in another order, or with the opposite sign, if they explain the values."""
     if tensor.near(-exact):
         yield Variant(
             "layout", f"frequencies of {described(rotary)} with the opposite sign: pairs rotate backwards", -exact
@@ -251,21 +257,24 @@ def _order(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
 
 
 def _in_order_of(numbers: Floats, exact: Floats) -> Floats:
-    """Return the exact frequencies in the order of the numbers: the largest in the place of the largest, and so on."""
+    """Return the exact frequencies, sorted in the order of size that the numbers have."""
     result = np.empty_like(exact)
     result[np.argsort(-numbers, kind="stable")] = -np.sort(-exact)
     return result
 
 
 def _base(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield frequencies of another base if they explain all values."""
+    """Yield frequencies with another base if they explain all values."""
     for variant in base_variants(rotary, exact, tensor.numbers, 0.2 if tensor.form in HALVES else 1e-2):
         if tensor.near(variant.frequencies):
             yield variant
 
 
 def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float = 1e-2) -> Iterator[Variant]:
-    """Yield frequencies of other bases, with the same scaling, that are near the measured numbers."""
+    """Yield frequencies with other bases and the same scaling. The bases are estimated from the measured numbers.
+
+    slack: largest difference between the logarithms of a known base and of an estimate.
+    """
     own, n = rotary.base, len(exact)
     if own is None or n < _LEAST_COUNT:
         return
@@ -278,14 +287,15 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
             if other is not None:
                 yield Variant("base", reason, other.frequencies, other.attention_factor)
         elif exact[0] == 1:
-            # powers of one axis
+            # the numbers are the frequencies of one axis
             yield Variant("base", reason, base ** (-np.arange(n) / n))
 
 
 def _bases(numbers: Floats, slack: float) -> list[float]:
-    """Return bases that frequencies may have: known bases near the measured ones, then the measured ones.
+    """Return bases that frequencies may have: known bases near the estimates, rounded estimates, and the estimates.
 
-    Bases are measured between frequency 0 and frequency 1, the end of the first quarter, and the last one.
+    There are three estimates. They compare the first frequency with the second, with the frequency after the first
+    quarter, and with the last.
     """
     count = len(numbers)
     measured = []
@@ -298,7 +308,7 @@ def _bases(numbers: Floats, slack: float) -> list[float]:
 
 
 def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
-    """Return the Rotary with changed arguments; None if they are invalid."""
+    """Return the Rotary with changed arguments, or None if the arguments are invalid."""
     arguments = {**rotary._arguments(), **changes}
     try:
         return type(rotary)(rotary.head_dim, **arguments)
@@ -307,7 +317,7 @@ def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
 
 
 def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
-    """Return the frequencies of a Rotary without its scaling; the exact ones if it has none."""
+    """Return the frequencies of a Rotary without its scaling, or ``exact`` if it has no scaling."""
     if rotary.base is None or "scaling" not in rotary._arguments() or rotary._settings.rope_type == "axial":
         return exact
     plain = _with(rotary, scaling=None)
@@ -315,7 +325,7 @@ def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
 
 
 def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator[Variant]:
-    """Yield frequencies with wrong scalings: missing, applied twice, or of factors near the measured one."""
+    """Yield frequencies with wrong scalings. The scaling is missing, applied twice, or has the measured factor."""
     scaling = rotary._arguments().get("scaling")
     unscaled = without_scaling(rotary, exact)
     rope_type = rotary._settings.rope_type
@@ -362,10 +372,10 @@ def _scaling(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
 
 
 def _single(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the values themselves if at most a quarter differs from the exact ones."""
+    """Yield the values of the tensor if at most a quarter of them differ from the exact frequencies."""
     other = tensor._replace(form=FLOAT32).distance(exact) > 1
     at = np.flatnonzero(other)
-    # errors of only the slowest pairs are typical of a scaling
+    # if only the slowest pairs differ, a wrong scaling is more likely
     tail = len(at) > 2 and np.array_equal(at, np.arange(len(exact) - len(at), len(exact)))
     if 0 < 4 * len(at) <= len(exact) and not tail:
         reason = f"values {_listed(at)} are not those of {described(rotary)}"
@@ -373,7 +383,7 @@ def _single(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]
 
 
 def _identified(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield frequencies with a scaling of another kind, identified from the values."""
+    """Yield frequencies with a scaling of another kind, if it can be identified from the values."""
     if len(exact) >= 8 and rotary.base is not None:
         answer = identify_rotary(frequencies=tensor.numbers)
         if answer.rotary is not None and answer.base is not None and abs(answer.base / rotary.base - 1) < 1e-6:
@@ -413,7 +423,7 @@ def _shown(scaling: dict[str, Any]) -> str:
 
 
 def _without_config(tensor: _Values) -> Finding:
-    """Return the finding for frequencies without a config."""
+    """Return the finding for frequencies that are compared with known schedules, because there is no config."""
     numbers = tensor.numbers
     rises = np.diff(numbers) > 0
     if (
@@ -443,9 +453,9 @@ def _without_config(tensor: _Values) -> Finding:
 
 
 def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
-    """Yield the kind, a description and the frequencies of each schedule near the values.
+    """Yield (kind of finding, description, frequencies) for each schedule near the values.
 
-    Powers of 2 come first, then powers of other bases, then all others that `identify_rotary` knows.
+    Powers of 2 come first, then powers of other bases, then all other schedules that `identify_rotary` knows.
     """
     numbers, n = tensor.numbers, len(tensor.numbers)
     for ratio in (2.0, 0.5):
@@ -475,7 +485,7 @@ def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
 
 
 def _bases_by_ends(tensor: _Values, denominator: float) -> list[float]:
-    """Return bases whose powers have about the first and the last value."""
+    """Return bases whose powers fall about as much as the values do from the first to the last."""
     numbers = tensor.numbers
     logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)
     if not 0 < abs(logarithm) < 100:

@@ -31,17 +31,21 @@ from .report import Finding
 from .results import Expected, Unusable, identified, numbers_in, rows_in, shape_of, tables_in
 from .values import array_of, narrowest
 
-# parts of class names, in snake case, that suggest a position encoding
+# words in class names, converted to snake case, that suggest a position encoding
 _POSITIONAL = re.compile(
     r"pos(ition(s|al)?)?(_|$|emb|enc)|sinus|sine_|rotary|rope|timestep|fourier|(^|_)pe(_|$)|time_?(step|enc|emb)"
 )
+# words in class names of layers with weights, which compute more than an encoding
 _WEIGHTS = ("Linear", "Conv", "Attention", "LSTM", "GRU")
-# attributes that may be widths, most likely first
+# attributes of modules that may be the width of the encoding; the most likely attribute comes first
 _WIDTH_NAMES = (
     "d_model", "embed_dim", "embedding_dim", "dim", "hidden_size", "num_hiddens", "hidden_dim", "emb_size", "d_emb",
     "channels", "num_channels", "demb", "d_hid", "size", "width", "n_embd", "dim_model", "model_dim",
 )  # fmt: skip
+# Modules that count tokens are called with at most _MOST_TOKENS tokens. Modules with more than _MOST_BYTES bytes of
+# weights are not copied.
 _MOST_TOKENS, _MOST_BYTES = 20_000, 1 << 30
+# number of tokens of the first calls, which find out how a module can be called
 _FEW = 7
 _MODULE = "a module"
 
@@ -53,7 +57,7 @@ def is_module(source: Any) -> bool:
 
 
 def parts_of_transformers(model: Any) -> tuple[str, ...]:
-    """Return the names of modules with a config, such as those of transformers; "" is the model itself."""
+    """Return the names of modules that have a config, as modules of transformers do. The model's own name is ""."""
     return tuple(
         name
         for name, module in model.named_modules()
@@ -64,9 +68,10 @@ def parts_of_transformers(model: Any) -> tuple[str, ...]:
 def findings_of_runs(
     model: Any, wanted: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Yield a finding for each module that encodes positions, with the module's name in the model.
+    """Yield a finding for each module of a model that encodes positions.
 
-    buffers: findings for the model's tensors. skipped: names of modules to leave out, together with their submodules.
+    wanted: encoding that the user expects. longest: longest position of the config. buffers: findings for the model's
+    tensors. skipped: names of modules to leave out, together with their submodules.
     """
     wrong = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
     candidates = [(name, module) for name, module in model.named_modules() if _may_encode(module)]
@@ -89,7 +94,10 @@ def findings_of_runs(
 
 
 def _may_encode(module: Any) -> bool:
-    """Return whether the names of a module's class or tensors suggest positions, and the class is not torch's own."""
+    """Return whether the name of a module's class, or the names of its tensors, suggest a position encoding.
+
+    Classes of torch do not count.
+    """
     if type(module).__module__.startswith("torch."):
         return False
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
@@ -104,7 +112,7 @@ def _has_weights(module: Any) -> bool:
 
 
 def _own_tensors(module: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors of a module without its submodules: buffers, parameters and plain attributes."""
+    """Yield (name, tensor) for buffers, parameters and plain attributes of a module, without those of submodules."""
     torch = sys.modules["torch"]
     yield from module.named_buffers(recurse=False)
     yield from module.named_parameters(recurse=False)
@@ -116,7 +124,7 @@ def _own_tensors(module: Any) -> Iterator[tuple[str, Any]]:
 
 @contextlib.contextmanager
 def _random_state_kept() -> Iterator[None]:
-    """Restore the random states of Python, NumPy and torch at the end."""
+    """Restore the random states of Python, NumPy and torch at the end of the ``with`` block."""
     torch = sys.modules["torch"]
     states = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
     try:
@@ -128,7 +136,7 @@ def _random_state_kept() -> Iterator[None]:
 
 
 def _copied(module: Any) -> Any:
-    """Return a copy of a module in evaluation mode, without hooks and gradients."""
+    """Return a copy of a module in evaluation mode. The copy has no hooks and no gradients."""
     torch = sys.modules["torch"]
     memo: dict[int, Any] = {}
     size = 0
@@ -205,10 +213,10 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
 
 
 class _Wanted(NamedTuple):
-    """The encoding to compare a module with.
+    """The encodings with which a module can be compared.
 
-    expected: the user's encoding. reference: the encoding of the module's own buffers. longest: the longest position.
-    alone: whether the model has only one module that encodes positions.
+    expected: encoding that the user expects. reference: encoding of the module's own buffers. longest: longest position
+    of the config. alone: whether the model has only one module that encodes positions.
     """
 
     expected: Expected
@@ -217,7 +225,10 @@ class _Wanted(NamedTuple):
     alone: bool
 
     def of(self, kind: type) -> Expected:
-        """Return the encoding to compare with: an Encoding for rows, a Rotary for cosines, sines and rotations."""
+        """Return the encoding to compare with, or None. The user's encoding takes precedence over that of buffers.
+
+        kind: Encoding for rows, Rotary for cosines and sines and for rotations.
+        """
         if isinstance(self.expected, kind):
             return self.expected
         if isinstance(self.expected, str) and facts(self.expected).rotary == (kind is Rotary):
@@ -225,13 +236,13 @@ class _Wanted(NamedTuple):
         return self.reference if isinstance(self.reference, kind) else None
 
     def words(self, kind: type) -> str:
-        """Return a clause that names the comparison with the module's own buffer, or an empty string."""
+        """Return a clause for a module that is compared with its own buffer, else an empty string."""
         expected = self.of(kind)
         return ", compared with its own buffer" if expected is not None and expected is self.reference else ""
 
 
 def _reference(module: Any) -> Encoding | Rotary | None:
-    """Return the encoding of a module's own buffers, identified from their values."""
+    """Return the encoding of a module's own tensors, identified from their values, or None."""
     for key, tensor in _own_tensors(module):
         kind = kind_of(key, tuple(tensor.shape))
         with contextlib.suppress(TypeError, ValueError, NotImplementedError, RuntimeError):
@@ -251,7 +262,7 @@ def _reference(module: Any) -> Encoding | Rotary | None:
 
 
 def _widths(module: Any) -> list[int]:
-    """Return the widths to try: those of tables, then of integer attributes, then usual widths."""
+    """Return the widths to try: widths of tables first, then integer attributes and twice these, then usual widths."""
     tables = [tensor.shape[-1] for key, tensor in _own_tensors(module) if kind_of(key, tuple(tensor.shape)) == "table"]
     attributes = [vars(module).get(key) for key in _WIDTH_NAMES]
     numbers = [value for key, value in vars(module).items() if key not in _WIDTH_NAMES]
@@ -271,6 +282,7 @@ def _required(module: Any) -> int:
     return sum(one.default is inspect.Parameter.empty and one.kind in kinds for one in parameters)
 
 
+# for each shape of x: a function of (n, d) that returns the shape, and the axis of the rows
 _FORMS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
     "(batch, n, d)": (lambda n, d: (2, n, d), 1),
     "(n, batch, d)": (lambda n, d: (n, 2, d), 0),
@@ -280,7 +292,10 @@ _FORMS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
 
 
 def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that adds rows to x, or that returns rows for x."""
+    """Return the finding for a module that adds rows to x or returns rows for x, or None if no call works.
+
+    The reasons why calls failed are appended to errors.
+    """
     if _required(runner.module) != 1:
         return None
     for width in _widths(runner.module):
@@ -301,14 +316,22 @@ def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Fin
 
 
 def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
-    """Return the finding; with several modules, a width other than the expected one means another encoding."""
+    """Return the finding. If the width is wrong and the model has several modules, the verdict becomes "unknown".
+
+    The module may then compute an encoding other than the expected one.
+    """
     if finding.fault == "shape" and not wanted.alone:
         return replace(finding, verdict="unknown", fault=None)
     return finding
 
 
 def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
-    """Return the module's rows for zeros; raise `Unusable` for other shapes, or if rows depend on the batch."""
+    """Call a module with x = 0, and return its n rows.
+
+    Raise `Unusable` for other shapes, and for rows that depend on x or differ within a batch.
+
+    shape: function of (n, d) that returns the shape of x. axis: axis of the rows in x.
+    """
     x = runner.zeros(*shape(n, width))
     y = _sum_in(runner(x), x)
     if n == _FEW:
@@ -335,13 +358,19 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
 
 
 def _sum_in(result: Any, x: Any) -> Any:
-    """Return the first item of a result (sum, rows) if it has the shape of x, else the result itself."""
+    """Return the first item of a tuple if the item has the shape of x, else the result itself.
+
+    Some modules return a tuple (sum of x and rows, rows).
+    """
     first = next(iter(result), None) if isinstance(result, (tuple, list)) else None
     return result if first is None or getattr(first, "shape", None) != x.shape else first
 
 
 def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
-    """Raise unless the module adds rows to a multiple of x, or returns rows that do not depend on x."""
+    """Raise `Unusable` unless the module adds rows to a multiple of x, or returns rows that do not depend on x.
+
+    y: result for x = 0.
+    """
     other = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
     made, zero = (numbers_in(one, "x").astype(np.float64) for one in (_sum_in(runner(other), x), y))
     if made.shape != zero.shape or not np.isfinite(zero).any():
@@ -357,7 +386,7 @@ def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
 
 
 def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: Finding) -> Finding:
-    """Return the finding, with a note if the module returns different rows for x of shape (n, d)."""
+    """Return the finding, with a clause if the module returns different rows for an x without a batch axis."""
     if finding.verdict != "right" or words == "(n, d)":
         return finding
     with contextlib.suppress(Unusable):
@@ -368,7 +397,7 @@ def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: 
 
 
 def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that is a function of positions, or of a length."""
+    """Return the finding for a module that is a function of positions or of a length, or None if no call works."""
     if _required(runner.module) != 1:
         return None
 
@@ -381,7 +410,7 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
     tried: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.words(kind)) for kind in kinds]
     if wanted.expected is None:
-        # a buffer of frequencies may also belong to rows: identify the result first
+        # identify the result first, because a module with a buffer of frequencies may return rows
         tried.insert(0, (None, ""))
     unknown = None
     for expected, words in tried:
@@ -397,7 +426,10 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
 
 
 def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that takes only the dtype of x, and returns cosines and sines, or rows."""
+    """Return the finding for a module that uses only the dtype of x, and returns cosines and sines, or rows.
+
+    Return None if no call works.
+    """
     torch = sys.modules["torch"]
 
     def of_ids(positions: Any, batched: bool) -> Any:
@@ -435,7 +467,10 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
 
 
 def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
-    """Return the finding for a rotation; if it is compared with the module's own buffer, any layout is right."""
+    """Return the finding for a rotation. Any layout is right if the rotation is compared with the module's own buffer.
+
+    judge: function that returns the finding for an expected encoding.
+    """
     rotary, words = wanted.of(Rotary), wanted.words(Rotary)
     first = judge(rotary)
     first = replace(first, says=f"{first.says}{words}")
@@ -454,7 +489,10 @@ def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Fin
 
 
 def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that rotates x, with positions as an argument or counted from 0."""
+    """Return the finding for a module that rotates x, or None if no call works.
+
+    The module takes positions as an argument, or counts them from 0.
+    """
     rotary = wanted.of(Rotary)
     heads = [rotary.head_dim] if isinstance(rotary, Rotary) else _widths(runner.module)
     if isinstance(rotary, Rotary) and wanted.expected is None:
@@ -484,16 +522,16 @@ def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> 
 def _rotations(
     runner: _Runner, arrange: Any, pairs: bool = False
 ) -> Iterator[tuple[str, Callable[[Floats, Floats], Array]]]:
-    """Yield functions that return rotated vectors, each with a description of its further arguments.
+    """Yield (description of the arguments after x, function of vectors and positions that returns rotated vectors).
 
-    pairs: whether forward takes queries and keys.
+    arrange: function that converts vectors to the shape of x. pairs: whether forward takes queries and keys.
     """
 
     def rotated(x: Array, *arguments: Any) -> Array:
         vectors = arrange(x.astype(np.float32))
         tensor = runner.tensor(vectors)
         if pairs:
-            # forward rotates queries and keys; judge the queries
+            # forward returns rotated queries and keys, of which the queries are judged
             both = runner(tensor, tensor.clone(), *arguments)
             result = numbers_in(both[0] if isinstance(both, (tuple, list)) and len(both) == 2 else both, "x")
         else:

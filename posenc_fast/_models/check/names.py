@@ -1,14 +1,15 @@
-"""Recognize tensors that can be positional, and their kind, by name and shape."""
+"""Recognize tensors that can be positional by their names and shapes, and determine their kind."""
 
 from __future__ import annotations
 
 import re
 from typing import Literal
 
-# schedule: frequencies of other than rotary encodings, such as those of timesteps
+# Kinds of tensors. "frequencies" belong to rotary encodings, a "schedule" to other encodings, such as of timesteps.
+# "divisors" divide frequencies. A tensor of the kind "both" contains cosines and sines.
 Kind = Literal["frequencies", "schedule", "divisors", "cos", "sin", "both", "table"]
 
-# endings of names that say nothing about the kind of tensor
+# endings of names that any kind of tensor may have
 _ENDINGS = re.compile(r"(\.(weight|data|_data|default))+$")
 _FREQUENCIES = re.compile(
     r"(\w+_)?inv_?freqs?(_\w+)?|((rope|rotary|rot|time|pos|axis|base)_)?(freqs?|frequencies|freq_bands|omega|div_term)"
@@ -17,23 +18,25 @@ _FREQUENCIES = re.compile(
 _SCHEDULES = re.compile(r"div_term|(time|pos)_\w+|(inv_)?timescales?")
 _BOTH = re.compile(r"(\w+_)?(freqs?_cis|cos_?sin(_cached?)?|sin_?cos(_cached?)?|freqs?_complex)(_\w+)?")
 _COS, _SIN = re.compile(r"(^|_)cos(_|s?$)"), re.compile(r"(^|_)sin(_|s?$)")
+# words in names of position tables
 _WORDS = {
     "pe", "wpe", "pos", "position", "positions", "positional", "posemb", "posembed", "posenc", "posembedding", "poses",
     "abspos", "posembeddings",
 }  # fmt: skip
-# words in names of learned tensors and indices
+# words in names of learned tensors and of indices, which are not positional
 _OTHERS = {
     "bias", "biases", "id", "ids", "index", "idx", "proj", "projection", "conv", "linear", "rel", "relative", "rpb", "u",
     "v", "mlp", "norm", "mask", "ln", "layernorm", "scale", "dense", "fc", "head", "query", "key", "value", "token",
     "drop", "dropout", "gate", "prior", "weights",
 }  # fmt: skip
-# longer than any model's list of frequencies
+# largest number of frequencies; models have far fewer
 _MOST_FREQUENCIES = 1 << 16
+# A position table has at least _LEAST_ROWS rows and _LEAST_COLUMNS columns.
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 
 
 def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
-    """Return the kind of a tensor; None if it is not positional."""
+    """Return the kind of a tensor with this name and shape, or None if the tensor is not positional."""
     sides = [n for n in shape if n != 1]
     last = _ENDINGS.sub("", name).rpartition(".")[2].lower()
     if len(sides) == 1 and name.lower().endswith("rope_freqs.weight"):
@@ -41,7 +44,7 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
         return "divisors"
     if _FREQUENCIES.fullmatch(last):
         if not sides and shape and "inv_freq" in last:
-            # one frequency
+            # all axes have length 1, so there is one frequency
             return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
             return _both(last, shape)
@@ -63,7 +66,10 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
 
 
 def _both(last: str, shape: tuple[int, ...]) -> Kind | None:
-    """Return "both" for tables with a name of frequencies: complex numbers, or pairs of cosine and sine."""
+    """Return "both" for a table of cosines and sines that has a usual name of frequencies, else None.
+
+    Some programs give such names to tables of complex numbers, or of pairs (cosine, sine).
+    """
     return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
 
 
@@ -80,7 +86,7 @@ def _product(sides: list[int]) -> int:
 
 
 def partner_of(name: str) -> str:
-    """Return the name of the sines for a name of cosines."""
+    """Return the name of the table of sines that belongs to a table of cosines with this name."""
     head, dot, last = name.rpartition(".")
     if last.lower() in ("weight", "data"):
         inner = partner_of(head)

@@ -1,6 +1,6 @@
-"""The report of a check: findings for tensors, functions, modules and configs, as text, HTML and JSON.
+"""Show the findings of a check for tensors, functions, modules and configs, as text, HTML and JSON.
 
-Equal findings share a line of the text.
+In the text, findings that differ only in numbers of their names share a line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Fault = Literal[
     "scaling",
     "frequencies",
     "values",
-    # faults of code; tensors do not have them
+    # only code has the following faults
     "amplitude",
     "error",
     "exponent",
@@ -33,9 +33,9 @@ Fault = Literal[
     "units",
 ]
 
-# the kind of a finding for a position table
+# kind (`Finding.is_`) of the finding for a position table
 TABLE = "position table"
-# how to fix each fault
+# advice on how to fix each fault
 _ADVICE: dict[str, str] = {
     "rounded": (
         "keep frequencies, positions and angles in float32, and round only cosines and sines: leave these buffers out "
@@ -57,7 +57,7 @@ _ADVICE: dict[str, str] = {
     "start": "count positions from 0: add pe[:n], or use arange(n)",
     "units": "take sines and cosines of position * frequency in radians, without a conversion",
 }
-# how to fix faults of both tensors and code if code computes the values
+# advice on how to fix a fault of code, for faults that tensors can have as well
 _ADVICE_FOR_CODE: dict[str, str] = {
     "rounded": (
         "compute positions, frequencies and angles in float32 or float64, and round only cosines and sines: "
@@ -69,9 +69,9 @@ _ADVICE_FOR_CODE: dict[str, str] = {
     "frequencies": "compare the rows with expected.encode(positions), or cosines and sines with expected.tables(positions)",
     "values": "compute every row and column by the same formula",
 }
-# the kinds of findings for code
+# kinds (`Finding.is_`) of findings for code
 CODE = ("computed rows", "computed cosines and sines", "computed rotation")
-# advice if no file stores the frequencies
+# lines of Python that check a loaded model, for models whose files do not contain the frequencies
 _LOADED = ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
 
 
@@ -111,9 +111,9 @@ class Finding:
     first_position: float | None = None
 
     def undecided(self, reason: str) -> Finding:
-        """Return the finding for a model with an unreadable config: right becomes unknown.
+        """Return the finding for a tensor whose config cannot be read. The verdict "right" becomes "unknown".
 
-        reason: name of the part of the config that is unreadable.
+        reason: name of the part of the config that cannot be read.
         """
         if self.verdict != "right":
             return self
@@ -122,7 +122,7 @@ class Finding:
         )
 
     def twice_rounded(self) -> Finding:
-        """Return the finding for float16 values that were rounded to bfloat16 before."""
+        """Return the finding for values that were rounded to bfloat16, and then stored in float16. They are wrong."""
         reason = self.says.removesuffix(", with values of bfloat16, rounded once")
         reason = f"{reason}, but rounded to bfloat16 before they were stored in float16"
         return replace(self, verdict="wrong", fault="rounded", says=reason)
@@ -204,7 +204,7 @@ class Report:
         )
 
     def _lines(self) -> list[tuple[str, Finding]]:
-        """Return a name and a finding for each line; findings that differ only in numbers of the name share a line."""
+        """Return (name, finding) for each line. Findings that differ only in numbers of their names share a line."""
         groups: dict[Any, list[Finding]] = {}
         for finding in self.findings:
             fields = tuple(value for name, value in vars(finding).items() if name != "name")
@@ -219,7 +219,7 @@ class Report:
         return any(finding.is_ == "config" and finding.verdict == "right" for finding in self.findings)
 
     def _advice(self) -> Iterable[tuple[Fault, str]]:
-        """Return each fault with its fix."""
+        """Return (fault, advice on how to fix it) for each fault of the findings."""
         advice: dict[tuple[Fault, str], None] = {}
         for finding in self.findings:
             if finding.fault is not None:
@@ -229,12 +229,12 @@ class Report:
 
 
 def _in_one_line(text: str) -> str:
-    """Return text with escapes for unprintable characters: file names may have line feeds and escape sequences."""
+    """Return text with unprintable characters escaped. File names may contain line feeds and escape sequences."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _words(finding: Finding) -> str:
-    """Return the text of a line after the name."""
+    """Return the text that follows the name in a line of the report."""
     parts = [f"{finding.is_}: {finding.fault + ': ' if finding.fault else ''}{finding.says}"]
     if finding.largest_error is not None:
         parts.append(f"largest error {finding.largest_error:.3g}")

@@ -24,22 +24,24 @@ from .rotary_tables import Tables, judge_rotary_tables, orders_of
 from .tables import are_about, name_of, tutorial_encodings
 from .values import HALVES, array_of, dtype_for, narrowest
 
+# the encoding that the user expects: an encoding, the name of a preset, or None to identify the encoding
 Expected = Encoding | Rotary | str | None
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
+# number that stands for NaN and infinity while columns are compared
 _MARK = 2.0**14
-# faults that leave the rows near position 0 as they are, so that these rows determine the encoding
+# faults that do not change the rows near position 0, so that these rows determine the encoding
 _PLAIN = ("rounded", "length", "values", "padding")
 
 
 class Unusable(Exception):
-    """A call that failed, or whose result cannot be judged. The message is the reason."""
+    """A call failed, or its result cannot be judged. The message is the reason."""
 
 
 # ---- returned values ------------------------------------------------------------------------------------------------
 
 
 def numbers_in(value: Any, name: str) -> Array:
-    """Return a result as an array of floats; it may be an array or nested lists of floats or integers."""
+    """Return the result of a call as an array of floats. The result may be an array, or nested lists of numbers."""
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(one, name) for one in value]
         if len({array.shape for array in arrays}) > 1:
@@ -71,7 +73,7 @@ def shape_of(value: Any) -> str:
 
 
 def rows_in(value: Any, count: int, name: str) -> Array | None:
-    """Return a result as rows (count, columns) without axes of length 1; None for other shapes."""
+    """Return the result of a call as rows (count, columns), or None for other shapes. Axes of length 1 are ignored."""
     array = numbers_in(value, name)
     if array.ndim < 1 or array.dtype.kind == "c":
         return None
@@ -80,7 +82,10 @@ def rows_in(value: Any, count: int, name: str) -> Array | None:
 
 
 def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
-    """Return a result as cosines and sines with ``count`` rows, or as one array with both; None for other shapes."""
+    """Return the result of a call as (cosines, sines) with ``count`` rows, or None for other shapes.
+
+    If one array contains both, return (array, None).
+    """
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(one, "shape") for one in value):
         cos, sin = (numbers_in(one, name) for one in value)
     else:
@@ -103,7 +108,7 @@ def axes_of(expected: Expected) -> int:
 
 
 def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
-    """Return the expected encoding for rows or tables of this width; a preset is called with the width."""
+    """Return the expected encoding for rows or tables of this width. A preset is called with the width."""
     if not isinstance(expected, str):
         return expected
     build: Any = presets.get(expected)
@@ -136,7 +141,10 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
 def judge_code_rows(
     name: str, rows: Array, positions: Floats, expected: Encoding | None, call_clause: str = ""
 ) -> Finding:
-    """Return the finding for rows (n, columns) at positions (n, axes); identify them if expected is None."""
+    """Return the finding for rows (n, columns) at positions (n, axes).
+
+    If expected is None, the encoding is identified first. call_clause: clause about the call, for the finding.
+    """
     form = narrowest(rows)
     sample = Sample(rows.astype(np.float64), positions, form)
     if expected is None:
@@ -156,9 +164,9 @@ def _finding(name: str, kind: str, outcome: Outcome, words: str, call_clause: st
 
 
 class Identified(NamedTuple):
-    """The encoding of rows at consecutive positions, the position of the first row, and a description.
+    """The identified encoding of rows at consecutive positions.
 
-    factor: the values divided by those of the preset.
+    start: position of the first row. words: description. factor: values divided by the values of the preset.
     """
 
     encoding: Encoding
@@ -168,7 +176,7 @@ class Identified(NamedTuple):
 
 
 def identified(sample: Sample) -> Identified | None:
-    """Identify the encoding of the first rows from their values; None if it is unknown."""
+    """Return the encoding of the first rows, identified from their values, or None if it is unknown."""
     if sample.positions.shape[1] != 1 or sample.values.shape[1] < 2:
         return None
     column = sample.positions[:, 0]
@@ -211,7 +219,7 @@ def _unexpected_rows(name: str, sample: Sample, call_clause: str) -> Finding:
 
 
 def _usual(sample: Sample) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials that are close to the sample near position 0."""
+    """Yield the encodings of tutorials whose values near position 0 are close to the sample."""
     d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
     if d < 4 or sample.positions.shape[1] > 1 or not few.any():
         return
@@ -231,7 +239,10 @@ def judge_code_tables(
     call_clause: str = "",
     slack: float = 0.0,
 ) -> Finding:
-    """Return the finding for cosines and sines at positions (n, axes)."""
+    """Return the finding for cosines and sines at positions (n, axes).
+
+    call_clause: clause about the call. slack: difference to allow in addition to rounding errors.
+    """
     cos, sin = tables
     if expected is None:
         finding = judge_rotary_tables(name, cos, sin, positions)
@@ -253,7 +264,7 @@ def judge_code_tables(
         return finding
     outcomes = [_of_tables(one, positions, expected, slack) for one in fitting]
     best = next((one for one in outcomes if one.fault not in ("frequencies", "values")), outcomes[0])
-    # the rotary tables' finding describes a base, a scaling or swapped columns in more detail
+    # `judge_rotary_tables` describes a wrong base, a wrong scaling or swapped columns in more detail
     vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude", finding.fault)
     if best.fault is not None and vague and finding.fault in ("base", "scaling", "rounded", "layout"):
         return finding
@@ -261,7 +272,7 @@ def judge_code_tables(
 
 
 def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
-    """Yield the tables for each order of columns; NaN and infinite values count as equal to each other."""
+    """Yield the tables for each order of columns that they may have. NaN and infinity count as equal."""
 
     def marked(table: Array | None) -> Array | None:
         # every dtype can represent the mark, and no cosine is so large
@@ -289,9 +300,9 @@ def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) 
 
 
 class Rotation(NamedTuple):
-    """Two sets of vectors (n, head_dim) before and after the code rotated them, and the positions.
+    """Two sets of vectors (n, head_dim) before and after a rotation by the user's code, and positions (n, axes).
 
-    No pair of a vector, in any layout, is near zero.
+    No pair of values of a vector is near zero, in any layout.
     """
 
     before: tuple[Floats, Floats]
@@ -299,7 +310,7 @@ class Rotation(NamedTuple):
     positions: Floats
 
 
-# layout of pairs before the rotation, layout after it, and a description
+# (layout of pairs before the rotation, layout after it, description) for each kind of rotation
 _ROTATIONS = {
     "half": ("half", "half", "half a head apart"),
     "interleaved": ("interleaved", "interleaved", "side by side"),
@@ -309,7 +320,7 @@ _ROTATIONS = {
 
 
 def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_clause: str = "") -> Finding:
-    """Return the finding for rotated vectors: determine the layout of pairs first, then judge the angles."""
+    """Return the finding for rotated vectors. Determine the layout of the pairs first, then judge the angles."""
     kind = COMPUTED_ROTATION
     if expected is None:
         return _unexpected_rotation(name, rotation, call_clause)
@@ -351,7 +362,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
 def _of_rotation(
     name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
 ) -> Finding:
-    """Return the finding for the cosines and sines of a rotation; rounding them to 16 bits is allowed."""
+    """Return the finding for the cosines and sines of a rotation. The code may round these to 16 bits."""
     encoding = expected._angles_of("cos", "sin")
     own = narrowest(rotation.after[0])
     for form in (own,) if own in HALVES else (own, *reversed(HALVES)):
@@ -366,7 +377,7 @@ def _of_rotation(
 
 
 def _in_pairs(z: Any, layout: str) -> Floats:
-    """Return complex numbers as columns of pairs."""
+    """Return complex numbers (n, pairs) as real columns (n, 2 * pairs) in a layout."""
     result = np.empty((len(z), 2 * z.shape[1]))
     first, second = columns_of(layout, 2 * z.shape[1])
     result[:, first], result[:, second] = z.real, z.imag
@@ -374,7 +385,10 @@ def _in_pairs(z: Any, layout: str) -> Floats:
 
 
 def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
-    """Return the cosines and sines by which both sets were rotated in this layout; None if they differ."""
+    """Return (cosines, sines) by which both sets of vectors were rotated in this layout.
+
+    Return None if the cosines and sines of the two sets differ, or if values after the first ``dim`` have changed.
+    """
     first, last, _ = _ROTATIONS[layout]
     z = []
     for x, y in zip(before, after, strict=True):
@@ -388,7 +402,7 @@ def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats,
 
 
 def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
-    """Return a description if two layouts are mixed or a sign is wrong, else an empty string."""
+    """Return a description if a rotation mixes two layouts or has a wrong sign, else an empty string."""
     dim = expected.rotary_dim
     near = np.abs(rotation.positions).max(axis=1) <= 4096
     near_positions = rotation.positions[near] if expected.ndim > 1 else rotation.positions[near, 0]
@@ -398,7 +412,7 @@ def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
         both_cos, both_sin = (_in_pairs(table + 1j * table, copies) for table in (cos, sin))
         for partner in ("half", "interleaved"):
             z = complex_pairs(x, partner, dim)
-            # the correct partners are (-second, first)
+            # a right rotation multiplies sines by (-second, first)
             for sign, other in ((-1, 1), (1, -1), (1, 1), (-1, -1)):
                 partners = _in_pairs(sign * z.imag + 1j * other * z.real, partner)
                 if np.abs(x * both_cos + partners * both_sin - y).max(initial=0.0) < 2e-2:

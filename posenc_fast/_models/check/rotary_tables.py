@@ -22,15 +22,16 @@ from .values import TYPE_SAMPLE, array_of, dtype_for, narrowest, widened
 from .waves import Judgement, agrees, judge_waves
 
 _KIND = "rotary tables"
-# number of rows on which frequencies are measured, and bases and scalings tried
+# number of rows in which frequencies are measured, and with which bases and scalings are compared
 _ROWS = 256
 
 
 class Tables(NamedTuple):
-    """Cosines and sines (rows, columns); sin is None if one table contains both, or only cosines.
+    """Tables of cosines and sines, of shape (rows, columns), in one order of columns.
 
-    layout: layout of tables with two columns per pair, else None. copies: 2 if the two columns of some pairs differ;
-    both are then kept, half of the width apart.
+    sin: None if the tables are only cosines. layout: layout of tables that had two columns per pair, else None.
+    copies: number of columns per pair. It is 2 if the two columns of some pairs differ. The two columns are then half
+    of the width apart.
     """
 
     cos: Array
@@ -51,7 +52,7 @@ class Tables(NamedTuple):
         return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
 
     def encoding(self, rotary: Rotary) -> Encoding:
-        """Return the encoding whose columns are those of `together`."""
+        """Return the Encoding of a Rotary whose columns have the order of the columns of `together`."""
         cosines: list[Function] = ["cos"] * self.copies
         sines: list[Function] = [] if self.sin is None else ["sin"] * self.copies
         return rotary._angles_of(*cosines, *sines)
@@ -95,7 +96,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     if len(places) != rows:
         raise ValueError(f"positions has shape {places.shape}, but {name} has {rows} rows")
     places = places.astype(np.float64).reshape(rows, -1)
-    # use some rows of both tables, to avoid a copy of all rows
+    # `together` copies rows, so use only some rows
     step = max(1, rows * orders[0].cos.shape[1] // TYPE_SAMPLE)
     form = narrowest(orders[0].rows(slice(None, None, step)).together())
     if not rotaries:
@@ -114,7 +115,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
 
 
 def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
-    """Yield the tables for each order of columns that they may have."""
+    """Yield `Tables` for each order of columns that arrays of cosines and sines may have."""
     if sin is None and cos.dtype.kind != "c":
         if cos.ndim > 2 and cos.shape[-2:] == (2, 2):
             cos, sin = cos[..., 0, 0], cos[..., 1, 0]
@@ -151,12 +152,15 @@ def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
 def _with_config(
     name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
-    """Return the finding for tables of a model with known encodings; None if no encoding has this number of pairs."""
+    """Return the finding for tables that are compared with encodings of a config.
+
+    Return None if no encoding has the number of pairs of the tables.
+    """
     cases = []
     for tables in orders:
         for rotary in rotaries:
             usable = _of_width(tables, rotary.rotary_dim // 2)
-            # xPos multiplies sinusoids by factors that depend on the position
+            # xPos is left out: it multiplies sinusoids by factors that depend on the position
             if usable is not None and rotary.ndim == positions.shape[1] and rotary._settings.rope_type != "xpos":
                 cases.append((usable, rotary))
     if not cases:
@@ -174,7 +178,7 @@ def _with_config(
         if judgement.complete and judgement.fault is None:
             return _in_layout(name, tables, rotary, judgement)
         judged.append((tables, rotary, judgement))
-    # try single wrong values last, because a wrong scaling may leave most values unchanged
+    # the fault "values" comes last, because a wrong scaling may also leave most values unchanged
     for fault in ("rounded", None, "values"):
         for tables, rotary, judgement in judged:
             if fault is None:
@@ -196,7 +200,7 @@ def _with_config(
 
 
 def _of_equal_axes(orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
-    """Return whether tables agree with an encoding of several axes at equal positions, as in text."""
+    """Return whether tables agree with an encoding of several axes if all axes have the same position, as in text."""
     for rotary in rotaries:
         if rotary.ndim > 1 and positions.shape[1] == 1 and rotary.frequencies.ndim == 1:
             one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
@@ -207,7 +211,7 @@ def _of_equal_axes(orders: list[Tables], positions: Floats, form: Format, rotari
 
 
 def _of_width(tables: Tables, pairs: int) -> Tables | None:
-    """Return the first ``pairs`` columns if the pairs after them do not rotate, else None."""
+    """Return the tables with only their first ``pairs`` pairs, or None if a pair after these rotates."""
     if tables.pairs == pairs:
         return tables
     if tables.pairs < pairs or tables.sin is None or tables.copies > 1:
@@ -222,7 +226,10 @@ def _finding(name: str, verdict: Any, fault: Fault | None, reason: str, judgemen
 
 
 def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
-    """Return the finding for right values: interleaved columns are wrong if the model rotates halves of a head."""
+    """Return the finding for tables with right values.
+
+    The layout is wrong if the columns are interleaved, and the model rotates pairs that are half a head apart.
+    """
     words = f"those of {described(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
         reason = f"{words}, with the two columns of a pair side by side, but the model's pairs are half a head apart"
@@ -231,7 +238,7 @@ def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) 
 
 
 def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) -> Variant | None:
-    """Return the base, scaling, factor or order that explains the tables."""
+    """Return the wrong base, scaling, attention factor or order that explains the tables, or None."""
     if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), positions, form):
         return Variant("layout", f"cosines and sines of {described(rotary)} are swapped", rotary.frequencies)
     some = _some(len(positions))
@@ -240,7 +247,7 @@ def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) ->
         return None
     table = tables.together()[some]
     if agrees(table, tables.encoding(rotary), positions[some], form):
-        # only other rows are wrong
+        # these rows are right, so no fault of frequencies explains the tables
         return None
     z = (tables.cos[some].astype(np.float64) + 1j * tables.sin[some].astype(np.float64))[:, np.newaxis]
     sizes = np.abs(z)
@@ -266,7 +273,7 @@ def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) ->
 
 
 class _Order(NamedTuple):
-    """An order of columns: the first columns of all pairs, and the second columns."""
+    """An order of columns. first, second: the first columns and the second columns of all pairs. words: description."""
 
     words: str
     first: slice
@@ -276,7 +283,10 @@ class _Order(NamedTuple):
 def _apart(
     name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
-    """Return the finding for cosines and sines that match a config separately, but in different orders or scales."""
+    """Return the finding for cosines and sines that match a config separately, with different orders or factors.
+
+    Return None if they do not match.
+    """
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
         layouts = (
@@ -315,7 +325,7 @@ def _apart(
 def _order_and_factor(
     table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, positions: Floats, form: Format
 ) -> tuple[_Order, float] | None:
-    """Return the order of columns and the factor of a table of cosines or sines that match a config, else None."""
+    """Return (order of columns, factor) with which a table of cosines or of sines matches a config, or None."""
     factor, some = rotary.attention_factor, _some(len(positions))
     exact = rotary._angles_of(function).encode(positions[some, 0], dtype=np.float64)
     for order in orders:
@@ -334,7 +344,7 @@ def _order_and_factor(
 
 
 def _some(rows: int) -> Any:
-    """Return the indices of the first rows and of some others."""
+    """Return the indices of the first rows and of some rows among all others."""
     spread = np.linspace(0, rows - 1, min(rows, _ROWS)).round().astype(np.intp)
     return np.unique(np.r_[np.arange(min(rows, _ROWS)), spread])
 
@@ -355,12 +365,12 @@ def _turns(tables: Tables, form: Format) -> bool:
 
 
 def _without_config(name: str, orders: list[Tables], positions: Floats, form: Format) -> Finding:
-    """Return the finding for tables without a config."""
+    """Return the finding for tables whose encoding is identified, because there is no config."""
     turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
     if not turning or len(positions) < 8:
         return Finding(name, "a tensor", "unknown", None, "not cosines and sines of pairs that rotate")
     tables, dtype = turning[0], dtype_for(form)
-    # because `_turns` is False without sines
+    # `_turns` is False for tables without sines
     assert tables.sin is not None
     judged = []
     for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _ROWS)}):
@@ -380,7 +390,7 @@ def _without_config(name: str, orders: list[Tables], positions: Floats, form: Fo
     for words, judgement in judged:
         if judgement.fault is not None:
             return _finding(name, "wrong", judgement.fault, f"compared with {words}: {judgement.reason}", judgement)
-    # if all rows are wrong, no base can be measured: try the three most common
+    # if all rows are wrong, no base can be measured, so try the three most common bases
     for base in ROTARY_BASES[:3]:
         rotary = Rotary(2 * tables.pairs, base=base)
         if positions.shape[1] == 1:

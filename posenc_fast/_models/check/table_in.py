@@ -7,11 +7,12 @@ from typing import Any
 from .files import MOST_BYTES, Tensor, open_files
 from .names import kind_of
 
+# largest number of names of tensors in an error
 _MOST_NAMES = 20
 
 
 def table_in(path: str) -> Any:
-    """Return the only tensor of a file or folder, or the only tensor with the name of a position table."""
+    """Return the values of the only tensor in a file or folder, or of the only tensor named like a position table."""
     with open_files(path) as opened:
         inside: list[Any] = list(opened)
         tensors = [each for each in inside if isinstance(each, Tensor)]

@@ -21,17 +21,18 @@ from .report import TABLE, Finding
 from .values import HALVES, array_of, narrowest, widened
 from .waves import Waves, judge_waves, radians_at_end
 
-# number of rows of a part that is identified separately, and number of parts
+# `identify` is called for _PARTS parts of a table, each of _PART rows.
 _PART, _PARTS = 64, 4
+# A table has at least _LEAST_ROWS rows and _LEAST_COLUMNS columns.
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
-# rows of other tokens, such as a class token's, before those of positions
+# largest number of rows before the rows of positions, for other tokens such as a class token
 _TOKENS = 4
-# numbers of rows and columns for the first test
+# `_may_turn` tests parts of _ROWS rows and _COLUMNS columns.
 _ROWS, _COLUMNS = 48, 32
 
 
 class _Guess(NamedTuple):
-    """An encoding that may have been meant, the position of the first row, the step, and a description."""
+    """An encoding that a table was probably meant to have. start: position of row 0. words: description."""
 
     encoding: Encoding
     start: float
@@ -70,7 +71,7 @@ def _judged(name: str, array: Array) -> Finding:
     form = narrowest(array)
     own = array.dtype.name
     if form is FLOAT16:
-        # the type determines the tolerance of `identify`
+        # `identify` derives its tolerance from the dtype
         array = array.astype(np.float16)
     flat = array.reshape(-1, shape[-1])
     finite = np.concatenate(
@@ -120,7 +121,10 @@ def _may_turn(flat: Array) -> bool:
 
 
 def _is_known(answer: Identification, form: Format) -> bool:
-    """Return whether the encoding has a preset or a plausible base; otherwise its numbers were fitted to the table."""
+    """Return whether the encoding has a preset or a plausible base.
+
+    An encoding with neither has parameters that were fitted to the table, and proves nothing.
+    """
     if answer.presets:
         return True
     if answer.base is None:
@@ -129,7 +133,7 @@ def _is_known(answer: Identification, form: Format) -> bool:
 
 
 def name_of(answer: Identification) -> str:
-    """Return the first presets of an identification, or the repr of its encoding."""
+    """Return the names of the first presets of an identification, or the repr of its encoding if there are none."""
     if answer.presets:
         return ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
     return repr(answer.encoding)
@@ -171,12 +175,12 @@ def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Findi
 
 
 def _are_tokens(zero: tuple[int, ...]) -> bool:
-    """Return whether these are the first rows, and few enough for tokens such as class tokens."""
+    """Return whether the rows of zeros are the first rows, and few enough for tokens such as class tokens."""
     return len(zero) <= _TOKENS and zero == tuple(range(len(zero)))
 
 
 def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
-    """Return the finding for a table if an encoding with a known fault explains it, else None."""
+    """Return the finding for a table if an encoding with a known fault explains the table, else None."""
     zero = np.concatenate([(flat[i : i + 4096] == 0).all(axis=1) for i in range(0, max(len(flat), 1), 4096)])
     kept = ~zero if zero.any() else np.ones(len(flat), bool)
     if kept.sum() < _LEAST_ROWS:
@@ -206,7 +210,10 @@ def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: F
 
 
 def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]:
-    """Yield encodings that may have been meant: the nearest preset, those of tutorials, and those of parts of rows."""
+    """Yield encodings that a table was probably meant to have.
+
+    These are the closest preset, encodings of tutorials, and encodings that are identified in parts of the table.
+    """
     d = flat.shape[1]
     if answer.closest:
         nearest: Any = presets.get(answer.closest)(d)
@@ -233,11 +240,11 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
 
 
 def tutorial_encodings(d: int) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials: each layout, each function first, and denominators of d/2 and d/2 - 1."""
+    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and frequency shift."""
     for layout, functions, shift in itertools.product(LAYOUTS, ORDERS, (0.0, 1.0)):
         yield sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
 
 
 def are_about(values: Floats, exact: Floats) -> bool:
-    """Return whether most values are so near the exact ones that only roundings to 16 bits explain the rest."""
+    """Return whether most values are near the exact values. Then roundings to 16 bits may explain the other values."""
     return bool((np.abs(values - exact) < 0.1).mean() > 0.6)

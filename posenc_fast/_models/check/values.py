@@ -1,4 +1,4 @@
-"""Convert the values of a tensor: to an array, to the narrowest exact type, and through 16 bits."""
+"""Convert tensors to arrays, round values to 16 bits, and find the narrowest type that represents values exactly."""
 
 from __future__ import annotations
 
@@ -15,18 +15,21 @@ from ..identify.angles import BLOCK
 
 # the 16-bit types
 HALVES = (BFLOAT16, FLOAT16)
-# number of values that determine the narrowest type
+# approximate number of values in which `narrowest` and `widened` look for the narrowest type
 TYPE_SAMPLE = 1 << 16
 
 
 def array_of(values: Any, name: str) -> Array:
-    """Return an array or a tensor, on any device, as an array of one of the four types."""
+    """Return an array, or a tensor on any device, as an array of float64, float32, float16 or bfloat16.
+
+    Complex arrays stay complex.
+    """
     if hasattr(values, "detach"):
         values = values.detach()
         values = values if values.is_cpu or values.is_meta else values.cpu()
     array = as_array(values, name, keep_type="bfloat16" in types_here())
     dtype = np.dtype(f"f{array.dtype.itemsize // 2}") if array.dtype.kind == "c" else array.dtype
-    # files have either byte order
+    # arrays from files may have the other byte order
     if not dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
         dtype = dtype.newbyteorder("=")
@@ -35,15 +38,15 @@ def array_of(values: Any, name: str) -> Array:
 
 
 def through(form: Format, values: npt.ArrayLike) -> Floats:
-    """Return doubles after rounding once to a type."""
+    """Return values rounded once to a type, as float64."""
     with np.errstate(over="ignore", under="ignore"):
         return values_of(form.kind, round_once(form.kind, np.asarray(values, np.float64)))
 
 
 def dtype_for(form: Format) -> type[np.floating[Any]]:
-    """Return the dtype for passing values of a format to `identify`, which derives its tolerance from the dtype.
+    """Return the dtype in which `identify` must get values of a format. Its tolerance depends on the dtype.
 
-    `identify` recognizes bfloat16 values in float32 by their bits.
+    bfloat16 values are passed as float32, because `identify` recognizes them by their bits.
     """
     dtypes: dict[str, type[np.floating[Any]]] = {"float64": np.float64, "float16": np.float16}
     return dtypes.get(form.name, np.float32)
@@ -67,7 +70,7 @@ def narrowest(array: Array) -> Format:
     some = flat[:: max(1, flat.size // TYPE_SAMPLE)].astype(np.float64)
     narrower = [other for other in (*HALVES, FLOAT32) if other.bits < form.bits]
     for other in narrower:
-        # ones and zeros fit every type, so they do not determine one
+        # every type represents ones and zeros exactly, so they do not determine a type
         if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
             return other
     return FLOAT64 if form is FLOAT64 else FLOAT32
@@ -76,16 +79,16 @@ def narrowest(array: Array) -> Format:
 def is_constant(array: Array) -> bool:
     """Return whether all values are the same number.
 
-    It compares block by block, because a compressed file of a few bytes may contain a billion values.
+    Blocks are compared one after the other, because a compressed file of a few bytes may contain a billion values.
     """
     flat = array.reshape(-1)
     return flat.size > 0 and all(bool((flat[i : i + BLOCK] == flat[0]).all()) for i in range(0, flat.size, BLOCK))
 
 
 def widened(array: Array) -> Array | None:
-    """Return float16 values in float32 if bfloat16 represents them exactly, else None.
+    """Return a float16 array in float32 if bfloat16 represents its values exactly, else None.
 
-    Such values were rounded to bfloat16 before.
+    Such values were rounded to bfloat16 before they were stored in float16.
     """
     some = array.reshape(-1)[:: max(1, array.size // TYPE_SAMPLE)]
     if format_of(array.dtype) is not FLOAT16 or narrowest(some.astype(np.float32)) is not BFLOAT16:

@@ -1,4 +1,4 @@
-"""Compare a table with exact sinusoids: find wrong rows and columns, and the rounding to 16 bits that explains them."""
+"""Compare a table with exact sinusoids. Find wrong rows and columns, and a rounding to 16 bits that explains them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,20 @@ from ..identify.tolerances import CHECKED_SINE, least_of, relative_slack
 from .report import Fault
 from .values import HALVES, through
 
-# numbers of rows and columns on which roundings are tried
+# Roundings to 16 bits are tried on at most 2 * _ROWS rows and _COLUMNS columns.
 _ROWS, _COLUMNS = 192, 64
-# fraction of the values that must match a rounding; the others are ties that a last bit decides
+# A rounding explains a table if at least this fraction of the values matches. The other values are near ties, where the
+# last bit of an angle decides.
 _AGREEING = 0.95
-# differences larger than this number of tolerances are not noise of float32 arithmetic
+# A difference is gross, and not noise of float32 arithmetic, if it is larger than this number of tolerances.
 _GROSS = 20.0
 
 
 class Waves(NamedTuple):
-    """Columns ``amplitude * sin(position * frequency + phase)``: frequencies (columns, axes), phases in radians."""
+    """An encoding whose columns are ``amplitude * sin(position * frequency + phase)``.
+
+    The shape of frequencies is (columns, axes). Phases are in radians.
+    """
 
     frequencies: Floats
     phases: Floats
@@ -45,10 +49,10 @@ class Waves(NamedTuple):
         return result
 
     def allowed(self, positions: Floats, values: Floats, form: Format) -> Floats:
-        """Return the largest differences that float32 arithmetic and one rounding to the type explain."""
+        """Return the largest difference of each value that float32 arithmetic and one rounding to the type explain."""
         angles = np.abs(positions) @ np.abs(self.frequencies).T
         slack = relative_slack(self.frequencies)
-        # an infinite value must not get an infinite tolerance
+        # without this line, an infinite value would have an infinite tolerance
         sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
         result: Floats = (
             2 * form.rounding * sizes + np.abs(self.amplitudes) * (CHECKED_SINE + slack * angles) + least_of(form)
@@ -57,10 +61,10 @@ class Waves(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """The outcome of a comparison.
+    """The result of the comparison of a table with an encoding.
 
-    complete: whether the values are right or a fault explains them. fault: None if no fault was found. gross: whether
-    a difference is larger than the noise of float32 arithmetic. The other fields are those of a `Finding`.
+    complete: whether the values are right, or a fault explains them. fault: None if no fault was found. gross: whether
+    a difference is larger than the noise of float32 arithmetic. The other fields are fields of a `Finding`.
     """
 
     complete: bool
@@ -73,9 +77,10 @@ class Judgement(NamedTuple):
 
 
 class _Differences(NamedTuple):
-    """Numbers of wrong values in each row and in each column, and the largest difference.
+    """Differences of a table from an encoding.
 
-    gross: whether a difference is larger than the noise of float32 arithmetic.
+    of_rows, of_columns: number of wrong values in each row and in each column. largest: largest difference. gross:
+    whether a difference is larger than the noise of float32 arithmetic.
     """
 
     of_rows: npt.NDArray[np.intp]
@@ -108,7 +113,7 @@ def _compare(
 def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
     """Return whether all values of a table agree with an encoding."""
     waves, rows = Waves.of(encoding), np.arange(len(table))
-    # the first rows reject most other encodings
+    # compare the first rows alone first, which suffices to reject most encodings
     some = (rows[:8], rows) if len(rows) > 8 else (rows,)
     return all(not _compare(table, encoding, waves, positions, form, part).of_rows.any() for part in some)
 
@@ -136,7 +141,7 @@ def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Forma
 
 
 def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDArray[np.intp]) -> float:
-    """Return a lower bound of the largest angle error in the row of the longest position, from its values."""
+    """Return a lower bound of the largest error of an angle, in radians, in the row of the largest position."""
     last = rows[np.abs(positions[rows]).max(axis=1).argmax()]
     difference = table[last].astype(np.float64) - waves.at(positions[last] @ waves.frequencies.T)
     chords = np.abs(difference) / np.maximum(np.abs(waves.amplitudes), 1e-300)
@@ -144,7 +149,7 @@ def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDAr
 
 
 def _single(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_columns: npt.NDArray[np.intp]) -> str:
-    """Return a sentence on the wrong rows or columns if they are few, else an empty string."""
+    """Return a sentence about the wrong rows or columns if only few rows or columns are wrong, else an empty string."""
     bad, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
     if 2 * len(bad) <= len(positions):
         shown = ", ".join(f"{value:g}" for value in positions[bad[:8], 0])
@@ -165,7 +170,7 @@ def _rounding(
     wrong: npt.NDArray[np.intp],
     form: Format,
 ) -> str:
-    """Return the step of the formula that was rounded to 16 bits, if a rounding explains the table, else "".
+    """Return a clause about the steps of the formula whose rounding to 16 bits explains the table, else "".
 
     Only some rows and columns are compared.
     """
@@ -190,7 +195,7 @@ def _spread(count: int, most: int) -> npt.NDArray[np.intp]:
 
 
 def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Floats]]:
-    """Yield the angles after rounding one or several steps of the formula to 16 bits, with a description."""
+    """Yield (description, angles) for angles of which one or several steps were rounded to 16 bits."""
     for form in HALVES:
 
         def rounded(values: Floats, form: Format = form) -> Floats:

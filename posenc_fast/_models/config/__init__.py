@@ -1,1 +1,1 @@
-"""From the config of a model to the arguments of its Rotary: a table of model types, and how it is read."""
+"""Convert the config of a model to the arguments of its Rotary, with the help of a table of model types."""

@@ -13,7 +13,7 @@ from .table import LayerGroup
 
 
 def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
-    """Return the layer type and the layer index that the caller requests; None for what is unknown."""
+    """Return the layer type and the layer index that the caller requests. None means that a value is unknown."""
     if layer is None and layer_type is None:
         return None, None
     if layer is not None and layer_type is not None:
@@ -44,7 +44,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
 
 
 def rotates(part: Part, layer_type: str | None, index: int | None) -> bool:
-    """Return whether layers have RoPE."""
+    """Return whether the layers with this type and index have RoPE. None means an unknown type or index."""
     rules = (WITHOUT[name] for name in part.row.without)
     return all(rule.rotates(part, layer_type, index) for rule in rules) and layer_type not in NO_ATTENTION
 
@@ -53,7 +53,7 @@ def rotates(part: Part, layer_type: str | None, index: int | None) -> bool:
 
 
 def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | None:
-    """Return the part with the rotary parameters and other values of the requested layers, or None if they have no RoPE."""
+    """Return the part with the parameters and values of the requested layers, or None if the layers have no RoPE."""
     row, nested = part.row, part.nested
     if not row.groups and not nested:
         return _overridden(part._replace(layer=index), layer_type)
@@ -72,7 +72,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
     if part.is_null(label):
         return None
     group = row.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
-    # only classes with base keys for groups fill in missing parameters
+    # only classes that read base keys for groups of layers fill in missing parameters
     fills = any(one.base_keys for one in row.groups.values())
     if group is None and not nested:
         raise ValueError(
@@ -85,7 +85,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
 
 
 def _only(part: Part, nested: list[str]) -> str:
-    """Return the single group of layers with RoPE."""
+    """Return the name of the group of layers with RoPE, or raise an error if there are several such groups."""
     types, groups = part.types(), part.row.groups
     used = nested if types is None else list(dict.fromkeys(map(part.label, types)))
     used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
@@ -113,7 +113,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
                 "it into the parameters that it belongs to"
             )
         own = dict(rope.get(label) or default)
-        # classes that always apply the fraction of the group always set rope_type, and ignore type
+        # `always` classes set rope_type themselves, so they ignore the key "type"
         if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
             raise ValueError(
                 f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, which reads rope_type; "
@@ -183,7 +183,7 @@ def _check_lists(part: Part, nested: list[str]) -> None:
 
 
 def _overridden(part: Part, layer_type: str | None) -> Part:
-    """Return the part with the values that per_layer_config has for the layer, or for the first layer of its type."""
+    """Return the part with the values in per_layer_config for the layer, or for the first layer of the layer type."""
     overrides, index, where = part.config.get("per_layer_config"), part.layer, part.key("per_layer_config")
     if not overrides:
         return part
@@ -198,7 +198,7 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
             )
         label = part.label(layer_type)
         index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
-    # keys may have leading zeros
+    # the keys of per_layer_config are layer indices, which may have leading zeros
     own = [
         value for key, value in overrides.items() if index is not None and str(key).isdecimal() and int(key) == index
     ]

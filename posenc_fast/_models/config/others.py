@@ -9,16 +9,17 @@ from ..._core.numbers.arguments import count_of, real, shown
 from ..._core.rotary.pairs import MOST_VALUES
 from .part import Config, Several, Undecided, is_list
 
-# keys that occur only in Meta's, or only in Mistral's, params.json
+# keys that occur only in Meta's params.json
 _META = {
     "multiple_of", "ffn_dim_multiplier", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor",
     "nope_layer_interval", "moe_args",
 }  # fmt: skip
+# keys that occur only in Mistral's params.json
 _MISTRAL = {
     "hidden_dim", "sliding_window", "_sliding_window", "yarn", "moe", "llama_4_scaling", "vision_encoder", "multimodal",
     "q_lora_rank", "kv_lora_rank", "qk_rope_head_dim", "tied_embeddings",
 }  # fmt: skip
-# keys about RoPE in each format; other keys with such words raise an error
+# keys about RoPE in each format. Other keys that contain one of `_WORDS` raise an error.
 _READ = {
     "meta": {"rope_theta", "use_scaled_rope", "rope_scaling_factor", "rope_high_freq_factor", "nope_layer_interval"},
     "mistral": {"rope_theta", "yarn", "llama_4_scaling", "qk_rope_head_dim", "qk_nope_head_dim"},
@@ -37,11 +38,11 @@ NAMES = {
     "torchtune": "config of torchtune",
     "litgpt": "config of litgpt",
 }
-# factors of Meta's models with use_scaled_rope (Llama 3.1, 3.3 and 3.2), by dim and n_layers
+# Factor of the scaling for each (dim, n_layers) of Meta's models with use_scaled_rope: Llama 3.1, 3.2 and 3.3.
 _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
-# vocab_size of Llama 1 and 2, whose base is in their code; files of later models contain the base
+# vocab_size in the files of Llama 1 and 2. These files lack the base, which is in the code; later files contain it.
 _FIRST_VOCABULARIES = (-1, 32000)
-# layouts of torchtune's families, and the families with the scaling of Llama 3.1
+# layout of each of torchtune's families of models
 _TORCHTUNE: dict[str, str] = {
     **dict.fromkeys(
         ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"),
@@ -49,11 +50,12 @@ _TORCHTUNE: dict[str, str] = {
     ),
     **dict.fromkeys(("qwen2", "qwen2_5", "phi3", "phi4"), "half"),
 }
+# families of torchtune with the scaling of Llama 3.1
 _TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
 
 
 def form_of(config: Config) -> str:
-    """Return the format of a config, a key of `NAMES`, or an empty string if it is none of them."""
+    """Return the format of a config, which is a key of `NAMES`, or an empty string for any other format."""
     keys = set(config)
     if "_component_" in keys:
         return "torchtune"
@@ -99,11 +101,11 @@ class _Config(NamedTuple):
         return self.values.get(key) is not None
 
     def head(self, width: str, heads: str, own: str) -> int:
-        """Return the head width: the value of a key, or a quotient of two keys."""
+        """Return the head width from the key ``own``, or else from the quotient of the keys ``width`` and ``heads``."""
         return self.count(own, 2) if self.has(own) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
-        """Return Llama 3.1's scaling."""
+        """Return Llama 3.1's scaling, as `Rotary` takes it."""
         if low >= high:
             raise ValueError(
                 f"{self.where} has a low factor of {low:g} and a high factor of {high:g}, but the high factor must be "
@@ -248,7 +250,7 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     share = config.number("rotary_percentage")
     if share > 1:
         raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1")
-    # like litgpt; wider heads raise an error later
+    # litgpt rounds down in the same way. Heads wider than MOST_VALUES raise an error later.
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(

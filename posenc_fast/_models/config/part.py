@@ -1,4 +1,4 @@
-"""The part of a config that describes RoPE, with the row of its type."""
+"""The part of a config that describes RoPE, with the settings of its model type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .table import UNKNOWN, LayerGroup, Row
 
 Config = Mapping[str, Any]
 
-# aliases of a key, in the order of search
+# names of each setting in configs, in the order of search
 SPELLINGS = {
     "hidden_size": ("hidden_size", "embed_dim", "n_embd", "d_model"),
     "decoder_num_attention_heads": ("decoder_num_attention_heads", "num_attention_heads"),
@@ -19,9 +19,9 @@ SPELLINGS = {
     "layer_types": ("layer_types", "layers_block_type"),
     "num_hidden_layers": ("num_hidden_layers", "num_layers", "n_layers", "n_layer"),
 }  # fmt: skip
-# argument of functions that read a config, for errors
+# start of errors about a config that is not a mapping, a path or a config object
 ACCEPTED = "config must be a mapping, the path of a config.json or a config of transformers"
-# limit of layers, above that of any model: each has its type
+# largest number of layers that a config may have. Models have far fewer, and a list of types has an entry per layer.
 MOST_LAYERS = 100_000
 
 
@@ -34,7 +34,10 @@ class NoRotary(Undecided):
 
 
 class Several(ValueError):
-    """The config has several encodings, and the caller must choose one. options: arguments that choose each encoding."""
+    """The config has several encodings, and the caller must choose one.
+
+    options: one mapping per encoding, with the arguments that choose this encoding.
+    """
 
     def __init__(self, message: str, options: Iterable[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
@@ -42,9 +45,9 @@ class Several(ValueError):
 
 
 def as_mapping(config: Any, accepted: str = ACCEPTED) -> Config:
-    """Return a config as a mapping, from a mapping or a config object of transformers. accepted: words for the error."""
+    """Return a mapping or a transformers config as a mapping. accepted: start of the error for other types."""
     if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):
-        # the dictionary of transformers omits some empty model types
+        # transformers' to_dict omits model_type for some classes
         config = {"model_type": getattr(config, "model_type", None), **config.to_dict()}
     if not isinstance(config, Mapping):
         raise TypeError(f"{accepted}, not {type(config).__name__}")
@@ -56,7 +59,10 @@ def is_list(value: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def check_same(places: Sequence[tuple[str, Any]], words: str) -> None:
-    """Raise an error if two aliases of one setting differ. words: name of the setting."""
+    """Raise an error if the values of one setting differ.
+
+    places: pairs of a place in the config and its value. words: name of the values, in the plural.
+    """
     for where, value in places[1:]:
         if value != places[0][1]:
             raise ValueError(
@@ -98,14 +104,14 @@ class Part(NamedTuple):
         return [key for key in rope if isinstance(rope[key], Mapping) or self.is_null(key)]
 
     def is_null(self, label: str) -> bool:
-        """Whether the rotary parameters of a group of layers are null: these layers have no RoPE."""
+        """Whether the rotary parameters of a group of layers are null, so that these layers have no RoPE."""
         return label in self.row.groups and label in self.rope and self.rope[label] is None
 
     def key(self, key: str) -> str:
         return f"{self.where}[{key!r}]"
 
     def get(self, key: str) -> Any:
-        """Return the value of a key or of its aliases that is present and not null."""
+        """Return the value of a key or of one of its aliases, or None if all are missing or null."""
         places = [(self.key(name), self.config.get(name)) for name in SPELLINGS.get(key, (key,))]
         places = [(where, value) for where, value in places if value is not None]
         check_same(places, "values of one setting")
@@ -133,7 +139,7 @@ class Part(NamedTuple):
         return count
 
     def types(self) -> list[Any] | None:
-        """Return the types of all layers, from the config or from defaults; None if they are unknown."""
+        """Return the type of each layer, from the config or from defaults, or None if the types are unknown."""
         listed, pattern, count = self.get("layer_types"), self.row.pattern, self.depth()
         if listed is not None:
             if not is_list(listed):
@@ -165,7 +171,10 @@ class Part(NamedTuple):
         return next(named, layer_type)
 
     def of_layer(self, values: Sequence[Any], where: str) -> Any:
-        """Return the value of the requested layer or, without an index, the common value of the requested layers."""
+        """Return the value of the requested layer from values per layer.
+
+        If no index is requested, return the common value of the requested kind of layers. where: place of the values.
+        """
         if self.layer is not None:
             if self.layer >= len(values):
                 raise ValueError(f"{where} has {len(values)} values, and none for layer={self.layer}")

@@ -20,21 +20,24 @@ from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, default_factor, factor_of, rotated_dim, width
 
-# keys of text parts in models of unknown type
+# keys of the text part in a config of unknown type
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
-# keys that only image towers have
+# keys that only image encoders have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")
-# limit of kinds of layers and lengths, above that of any model: each is read separately
+# Largest number of encodings that `encodings_of` reads from one part. Models have fewer. Each kind of layers and each
+# range of lengths has an encoding, which is read separately.
 MOST_KINDS = 128
-# rotary parameters that do not concern scaling: in all models, and in models whose pairs read several axes
+# rotary parameters of all models, besides the parameters of a scaling
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
+# more rotary parameters, of models with several axes
 SECTIONED = ("mrope_section", "mrope_interleaved")
-# old names of rope types, with the current names; a config may contain both
+# old names of rope types, with the current names. A config may contain both.
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
+# rope_type that computes its attention factor from other constants than yarn
 TELECHAT = "telechat3-yarn"
-# pairs of keys, the larger value second
+# pairs of keys: the value of the first key must not exceed the value of the second
 ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
-# keys ignored when alpha is set
+# rotary parameters that programs ignore if alpha is set
 BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embeddings", "beta_fast", "beta_slow",
                 "mscale", "mscale_all_dim")  # fmt: skip
 
@@ -84,7 +87,7 @@ def encodings_of(config: Any) -> list[Encoding]:
         try:
             encodings.append(Encoding(options, arguments_of(config, **options)))
         except Several as error:
-            # the length is chosen after the layer
+            # an option that chooses a length keeps the options that chose the layers; an option for layers starts anew
             more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
             if not more:
                 raise Undecided(str(error)) from None
@@ -100,7 +103,7 @@ def _layer_types(config: Config) -> list[str]:
     groups = part.nested or part.row.groups
     if not groups and not any(WITHOUT[name].by_type for name in part.row.without):
         return []
-    # a program may have frequencies for a kind that no layer has
+    # groups are added because a program may store frequencies for a kind that no layer has
     return list(dict.fromkeys([*map(str, part.types() or ()), *groups]))
 
 
@@ -120,7 +123,7 @@ def _read(config: Any) -> Config:
 
 
 def _advice_on(path: Path) -> str:
-    """Return which configs are accepted and, for a model name of the Hugging Face Hub, how to load its config."""
+    """Return text that says which configs are accepted and, for a Hugging Face model name, how to load its config."""
     if len(path.parts) != 2 or path.is_absolute() or path.suffix.lower() == ".json":
         return ACCEPTED
     name = path.as_posix()
@@ -143,13 +146,13 @@ def _loaded(path: Path) -> Any:
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
-    """Return the part with RoPE (the text part, if there are several), its place in the config, and its type."""
+    """Return (part with RoPE, its place in the config, its model type). In a composite model, this is the text part."""
     where, model = "config", _type_of(config)
     while model not in table.types():
         known = table.parts().get(model) or dict.fromkeys(TEXTS, "")
         found = {key: default for key, default in known.items() if isinstance(config.get(key), Mapping)}
         if model in table.names("without"):
-            # composite models without own rotary parts: use only sub-configs with a model_type
+            # the composite model has no RoPE of its own: use only sub-configs with a model_type
             found = {key: default for key, default in found.items() if config[key].get("model_type")}
         if len(found) > 1:
             model_type = f"model_type {model!r}" if model else "no model_type"
@@ -161,7 +164,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
             ((key, default),) = found.items()
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
         elif model in table.parts():
-            # early files have the text keys at the top level
+            # early files have the keys of the text part at the top level
             return config, where, _flat(config, where, model)
         else:
             break
@@ -183,7 +186,7 @@ def _type_of(config: Config, default: str = "") -> str:
 
 
 def _flat(config: Config, where: str, model: str) -> str:
-    """Return the type of the single part whose keys are at the top level of a composite config."""
+    """Return the model type of the only part of a composite config, if the part's keys are at the top level."""
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(f"{where} is a {model}, and lacks {' and '.join(parts)}, its parts with RoPE; add one of them")
@@ -280,7 +283,7 @@ def _switched(part: Part, key: str) -> bool:
 
 
 def _scaled(part: Part) -> Part:
-    """Return the part without scaling if its layer is not scaled."""
+    """Return the part, without the scaling if the config excludes its layer from the scaling."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":
@@ -301,7 +304,7 @@ def _scaled(part: Part) -> Part:
 
 
 def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
-    """Return rope_type and its parameters. factor: rotated fraction of the width."""
+    """Return the scaling: rope_type and its parameters. factor: rotated fraction of the width."""
     rope, name = part.rope, _rope_type(part)
     if seq_len is not None:
         seq_len = real(seq_len, "seq_len", positive=True)
@@ -309,7 +312,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
-        # vLLM's scaling, which has two formulas
+        # vLLM's scaling "ntk" has two formulas; mixed_b chooses the second
         name, rope = (
             ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
         )
@@ -347,7 +350,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, least, most)
     if "seq_len" in parameters:
         if seq_len is None:
-            # longest sequence with the frequencies of the training
+            # longest is the length of the longest sequence that keeps the frequencies of the training
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
@@ -360,7 +363,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
 
 
 def _rope_type(part: Part) -> str:
-    """Return the name of the scaling, one of those of `Rotary` or TELECHAT."""
+    """Return the current name of the scaling: a rope_type of `Rotary`, or TELECHAT."""
     rope, where, row = part.rope, part.rope_where, part.row
     names = [rope[key] for key in ("rope_type", "type") if rope.get(key) is not None]
     for name in names:
@@ -388,7 +391,7 @@ def _rope_type(part: Part) -> str:
 
 
 def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
-    """Raise an error for an unused rotary parameter."""
+    """Raise an error for a rotary parameter that is not read. name: rope_type. parameters: parameters of rope_type."""
     row, rope = part.row, part.rope
     read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]
@@ -402,7 +405,11 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
 
 
 def _set_original(part: Part, scaling: dict[str, Any]) -> None:
-    """Set the original length: the top-level value, or else (or if nested) the one in the rotary parameters."""
+    """Set the original length in the scaling.
+
+    The top-level value is used first, unless layers have their own rotary parameters; then the default of the class,
+    the value in the rotary parameters, and max_position_embeddings.
+    """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     own = part.config.get(key) if part.group is None else None
     if own is not None:
@@ -426,25 +433,25 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     one, other = rope.get("mscale"), rope.get("mscale_all_dim")
-    # with mscale alone, programs agree only if it is 1; with mscale_all_dim alone, they never agree
+    # If only mscale is present, programs agree only for mscale=1. If only mscale_all_dim is present, they never agree.
     if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous: programs differ if only one of mscale and mscale_all_dim "
             "is present. Give both, or attention_factor"
         )
-    # zero means no value
+    # zero means that the value is missing
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):
             scaling.pop(key, None)
 
 
 def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
-    """Raise an error if the limits of the range where the scaling changes are in the wrong order."""
+    """Raise an error if the value of the key ``least`` exceeds the value of the key ``most``."""
     low, high = (scaling.get(key, parameters[key]) for key in (least, most))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
-    # llama3 divides by the difference of the two
+    # llama3 divides by the difference of the two values, so they must differ
     if low > high or (low == high and scaling["rope_type"] == "llama3"):
         where = part.rope_where
         raise ValueError(f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; exchange them")
@@ -495,9 +502,10 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     where = f"{part.rope_where}[{key!r}]"
     if not is_list(counts):
         raise TypeError(f"{where} must be a sequence of integers, not {counts!r}")
-    # this rule needs pairs of each axis
+    # the rule "pangu" needs at least one pair for each axis
     counts = [count_of(number, where, 1 if rule == "pangu" else 0) for number in counts]
-    # default sections are truncated or padded with axis 0 to the number of pairs; explicit ones must match exactly
+    # The counts in a config must add up to the number of pairs. Default counts of the rule "interleaved" need not:
+    # they are truncated, or padded with axis 0.
     if sum(counts) != pairs and (keys or rule != "interleaved"):
         found = f"{where}={counts}" if keys else f"{where} is missing, and the default {counts} of {part.model}"
         raise ValueError(f"{found} adds up to {sum(counts)}; give counts that add up to the {pairs} rotated pairs")

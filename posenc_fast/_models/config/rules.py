@@ -1,4 +1,4 @@
-"""Functions named in models.txt: axes of pairs, frequencies, widths, rotary parameters, layers without RoPE."""
+"""Functions that models.txt names. They return axes, frequencies, widths, parameters, or whether a layer has RoPE."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
 
 
 def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
-    """Take the axis with the largest remaining share, never twice in a row. With three axes, the last pair has axis 0."""
+    """Give each pair the axis with the largest remaining share of its count.
+
+    Neighbouring pairs have different axes, unless only one axis is left. With three axes, the last pair has axis 0.
+    """
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
     remaining, axes = list(totals), [-1]
@@ -39,6 +42,7 @@ def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
     return axes[1:] + last
 
 
+# functions of the number of pairs that return the axis of each pair
 AXES: dict[str, Callable[[int], list[int]]] = {
     "axial": lambda pairs: [0] * (pairs // 2) + [1] * (pairs // 2),
     "axial_columns": lambda pairs: [1] * (pairs // 2) + [0] * (pairs // 2),
@@ -47,6 +51,7 @@ AXES: dict[str, Callable[[int], list[int]]] = {
     "axial_three": lambda pairs: [a for a in range(3) for _ in range(pairs // 3)],
     "alternating": lambda pairs: [0, 1] * (pairs // 2),
 }
+# functions of (number of pairs of each axis, number of all pairs) that return the axis of each pair
 COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
     "contiguous": _contiguous,
     "interleaved": in_turn,
@@ -57,7 +62,7 @@ COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
 # ---- frequencies other than a geometric progression from 1 ------------------------------------------------------------
 
 Arguments = dict[str, Any]
-# rope_type and all its parameters
+# (rope_type, all its parameters)
 Scaling = tuple[str, dict[str, Any]]
 
 
@@ -82,7 +87,10 @@ def _dinov3(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
 
 
 def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
-    """x, y and z share frequencies; the fourth axis is the uid of an atom's group; the remaining pairs do not rotate."""
+    """Return frequencies for four axes: x, y and z, with equal frequencies, and the uid of an atom's group.
+
+    The remaining pairs do not rotate.
+    """
     keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
     space, names = (count_of(part.needed(key), part.key(key), 0) for key in keys)
     near, far = (
@@ -95,7 +103,7 @@ def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) 
         raise ValueError(f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}")
     schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
     axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
-    # frequencies are given one by one: pairs that do not rotate fit no schedule
+    # frequencies are listed one by one, because no geometric progression contains the 0 of pairs that do not rotate
     return {"frequencies": np.concatenate([*map(np.asarray, schedules), np.zeros(rest)]), "sections": axes.tolist()}
 
 
@@ -115,7 +123,7 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
     return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": factor}
 
 
-# (part, pairs, base, scaling, seq_len) -> arguments of a Rotary
+# functions of (part, number of pairs, base, scaling, seq_len) that return arguments of a Rotary
 SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
     "backwards": _backwards,
     "pixtral": _pixtral,
@@ -139,9 +147,9 @@ def _sliding_dots(config: Config) -> int:
     return whole - (192 if rest is None else count_of(rest, "config['swa_qk_nope_head_dim']", 0))
 
 
-# head width of some layers, unless per_layer_config has it
+# functions of a config that return the head width of one group of layers, unless per_layer_config has the width
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
-# functions of (the value of a key, the width) that return the number of rotated values
+# functions of (a function that returns the value of a key, the head width) that return the number of rotated values
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "sixths": lambda get, head: 6 * (head // 6),
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
@@ -153,7 +161,7 @@ ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
 def _chatglm(config: Config) -> dict[str, Any]:
     ratio = config.get("rope_ratio")
     ratio = 1.0 if ratio is None else real(ratio, "config['rope_ratio']", positive=True)
-    # chatglm2-6b-32k divides positions by the number that later models multiply the base by
+    # chatglm2-6b-32k divides positions by rope_ratio; later models multiply the base by rope_ratio
     if ratio != 1 and "chatglm2" in str(config.get("_name_or_path")).lower():
         return {"rope_theta": 10000.0, "rope_type": "linear", "factor": ratio}
     return {"rope_theta": 10000.0 * ratio}
@@ -179,11 +187,12 @@ def _grok(config: Config) -> dict[str, Any]:
     return rope
 
 
+# functions of a config that return its rotary parameters
 PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
 
 # ---- layers without RoPE --------------------------------------------------------------------------------------------------
 
-# types of layers without attention
+# layer types of layers that have no attention, and so no RoPE
 NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
 
 
@@ -192,7 +201,7 @@ class Without(NamedTuple):
 
     # description of the rule, for pages of the documentation
     words: str
-    # (part, layer type or None, index or None) -> whether the layer has RoPE
+    # function of (part, layer type or None, layer index or None) that returns whether the layer has RoPE
     rotates: Callable[[Part, Any, int | None], bool]
     # whether the rule depends on the layer type
     by_type: bool = True
@@ -237,7 +246,7 @@ def _no_rope_layers(part: Part, layer_type: Any, index: int | None) -> bool:
 
 
 def _listed(part: Part, key: str, index: int | None) -> bool:
-    """Return whether the list's number for a layer is not 0."""
+    """Return whether the list in a config key has a number other than 0 for the layer (True for an unknown layer)."""
     values = part.config.get(key)
     if index is None:
         return True

@@ -1,4 +1,4 @@
-"""Find misspelt config keys: keys that a model does not read but that resemble one that it reads."""
+"""Find misspelt config keys: keys that a model does not read, and that resemble a key that the model reads."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from .part import SPELLINGS, Config, is_list
 from .rules import WITHOUT
 from .table import Row
 
-# keys read for every model; some only to check that they agree with the result
+# Keys that are read for every model. Some of these keys are only checked for agreement with the result.
 ALWAYS = (
     "model_type", "architectures", "rope_scaling", "rope_parameters", "rope_type", "partial_rotary_factor", "rotary_pct",
     "rotary_dim", "rope_dim", "rotary_emb_fraction", "rope_rotate_half_dims", "attn_config", "head_dim", "layer_types",
     "num_hidden_layers", "per_layer_config", "max_position_embeddings", "original_max_position_embeddings",
 )  # fmt: skip
-# words in keys about rotary encodings
+# words that occur in keys about rotary encodings
 WORDS = {"rope", "rotary", "theta"}
 
 
 def check_spelling(config: Config, where: str, row: Row) -> None:
-    """Raise an error for a key that the model type does not read, if it resembles a key that is read or is about RoPE."""
+    """Raise an error for a key that the model type does not read, if it is about RoPE or resembles a key in use."""
     known, unrelated = keys_of(row.family), table.names("unrelated")
     for key, value in config.items():
         if value is None or key in known or key in unrelated:
@@ -40,7 +40,7 @@ def check_spelling(config: Config, where: str, row: Row) -> None:
 
 @functools.cache
 def keys_of(name: str) -> frozenset[str]:
-    """Return all keys of a config that the models of a family read, by the name of the family."""
+    """Return all config keys that models of the family with this name read."""
     row = table.family(name)
     keys = {
         *ALWAYS,
@@ -67,14 +67,18 @@ def keys_of(name: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=8192)
 def _corrected(key: str, name: str) -> str | None:
-    """Return the key of a family that a key misspells by a few letters, or for which another package uses this key."""
+    """Return the key of a family that the author of a config probably meant by another key, or None.
+
+    Either the two keys differ by at most two letters, or another package uses the key for the same setting. name: name
+    of the family.
+    """
     foreign = table.pairs("foreign").get(key)
     if foreign in keys_of(name):
         return foreign
     letters = _letters(key)
     for one, wanted in _spelled(name):
         most = 2 if len(wanted) >= 8 else 1
-        # each replaced letter adds up to two letters that occur in only one of the words
+        # each replaced letter adds at most two letters that occur in only one of the words
         possible = abs(len(letters) - len(wanted)) <= most and len(set(letters) ^ set(wanted)) <= 2 * most
         if possible and _distance(letters, wanted) <= most:
             return one
@@ -105,13 +109,13 @@ def _distance(one: str, other: str) -> int:
 
 
 def _has_meaning(key: Any, value: Any) -> bool:
-    """Whether a key is about RoPE, with a value other than true, false or a plain word."""
+    """Whether a key is about RoPE, and its value is a list, a number, a mapping or the name of a scaling."""
     words = str(key).lower().replace("-", "_").split("_")
     is_setting = is_list(value) or isinstance(value, (int, float, dict)) or (value in SCALINGS and value != "default")
     return bool(WORDS & set(words)) and is_setting and not isinstance(value, bool)
 
 
 def _closest(key: str, name: str) -> str:
-    """Return the key about RoPE that resembles a key most, or an empty string."""
+    """Return the family's key about RoPE that is most similar to a key, or an empty string if none is similar."""
     known = (one for one in keys_of(name) if WORDS & set(one.split("_")))
     return next(iter(difflib.get_close_matches(key.lower(), sorted(known), 1)), "")

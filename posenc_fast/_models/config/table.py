@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FILE = Path(__file__).with_name("models.txt")
-# family of unlisted model types, for which the caller gives the layout
+# family of model types that models.txt does not list. For these types, the caller must give the layout.
 UNKNOWN = "unknown"
 
 
@@ -22,13 +22,13 @@ class LayerGroup(NamedTuple):
     base_keys: tuple[str, ...] = ()
     # default fraction of the width that rotates; see `always`
     factor: float | None = None
-    # whether `factor` also applies to a config with rotary parameters for this group
+    # whether `factor` is also the default if the config has rotary parameters for this group
     always: bool = False
     # default rope_type
     rope_type: str = "default"
-    # whether rotary parameters that name no group belong to this group
+    # whether rotary parameters that all layers share apply to this group
     flat: bool = False
-    # default attention_factor for the rope_type yarn
+    # default attention_factor if the rope_type is yarn
     yarn_factor: float | None = None
     # whether `base` applies only if the config has no rotary parameters
     unscaled_base: bool = False
@@ -39,7 +39,7 @@ class LayerGroup(NamedTuple):
 
 
 class Pattern(NamedTuple):
-    """Types of layers for a config that lists none: full_attention at every n-th layer, sliding_attention elsewhere."""
+    """Types of layers for a config without layer_types: full_attention at every n-th layer, else sliding_attention."""
 
     # default distance of the full_attention layers
     every: int
@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
 class Sections(NamedTuple):
     """Assignment of pairs to the axes of a position."""
 
-    # name of a function in rules.py that computes the axis of each pair
+    # name of a rule that computes the axis of each pair: a function in rules.py, or a case in reader.py
     rule: str
     # default numbers of pairs per axis
     default: tuple[int, ...] | None
@@ -63,33 +63,37 @@ class Sections(NamedTuple):
 
 
 class Row(NamedTuple):
-    """RoPE of a model type. Keys are config keys. `base_keys` and `factor_keys` may also be in the rotary parameters."""
+    """RoPE settings of a model type. The word "key" in a comment means a key of a config.
+
+    Configs contain most keys at their top level. The base and the fraction may also be in the rotary parameters.
+    """
 
     # model_type
     model: str
     # name of the family in models.txt
     family: str
-    # where the code of the family is
+    # place of the family's source code
     source: str
     # other facts for readers
     note: str = ""
     # layout of the pairs
     layout: str = "half"
-    # a config key, and the layout if this key is false
+    # (key, layout): the layout if the value of this key is false; empty if the layout is fixed
     switch: tuple[str, ...] = ()
     # description of the part that rotates
     rotated: str = "the head"
     # keys of the head width
     width: tuple[str, ...] = ("head_dim",)
-    # (numerator, denominator): keys whose quotient is the width if `width` is not set
+    # (numerator, denominator): keys whose quotient is the head width if a config has none of the keys in `width`
     per_head: tuple[str, ...] | None = ("hidden_size", "num_attention_heads")
     # default head width of the class, used before the quotient
     head: int | None = None
     # whether the class computes the quotient if head_dim is null; other classes fail
     divides: bool = False
-    # default head_dim of classes that compute frequencies from head_dim instead of `width`; 0: the width
+    # default head_dim of a class that computes frequencies from head_dim instead of `width`. 0: the default is the head
+    # width. None: the class computes frequencies from `width`.
     whole_head: int | None = None
-    # default fraction of the width that rotates; None: the class reads no fraction, and all values rotate
+    # default fraction of the width that rotates. None: the class reads no fraction, and all values rotate.
     factor: float | None = None
     # the only fraction that a config may contain if `factor` is None
     only: float = 1.0
@@ -97,9 +101,9 @@ class Row(NamedTuple):
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
     # keys of the number of values that rotate, in place of a fraction
     dims: tuple[str, ...] = ()
-    # whether the class reads `dims`; if not, they must agree with the fraction
+    # whether the class reads the keys in `dims`; if not, their values must agree with the fraction
     dims_read: bool = True
-    # default of `dims`
+    # default value of the keys in `dims`
     default_dim: int | None = None
     # name of a function in rules.ROTARY_DIMS that computes the number of values that rotate
     rotary_dim: str = ""
@@ -115,19 +119,19 @@ class Row(NamedTuple):
     own_base: bool = False
     # kinds of layers with their own rotary parameters, by name
     groups: Mapping[str, LayerGroup] = {}
-    # a key with a number for each layer, and the layer type of each number; the numbers replace layer_types
+    # (key, layer type of each number): the key of a list with one number per layer, which replaces layer_types
     codes: tuple[str, Mapping[Any, str]] = ("", {})
     # whether layer_types may list the MLP of each layer after the layer
     mlp_entries: bool = False
-    # default types of layers
+    # types of layers for a config without layer_types
     pattern: Pattern | None = None
     # names of functions in rules.WITHOUT that find layers without RoPE
     without: tuple[str, ...] = ()
-    # key of the layers that have the scaling; the other layers have none
+    # key of a list of the layers that have the scaling; the other layers are not scaled
     scaled_layers: str = ""
     # whether rotary parameters without a group are merged into a default with a rope_type, so that `type` is ignored
     preset: bool = False
-    # whether the class has other defaults for a config without rotary parameters
+    # whether the class has different defaults if a config has no rotary parameters
     needs_parameters: bool = False
     # whether the class reads a base in the rotary parameters
     inner_base: bool = True
@@ -137,24 +141,24 @@ class Row(NamedTuple):
     parameters: str = ""
     # axes of the pairs
     sections: Sections | None = None
-    # name of a function in rules.py for frequencies other than the geometric ones
+    # name of a function in rules.SPECTRA that computes the frequencies, or "geometric"
     spectrum: str = "geometric"
-    # keys of the rotary parameters that belong to no scaling
+    # more keys that the rotary parameters may contain, besides those of the scaling
     also: tuple[str, ...] = ()
-    # other names of a rope_type
+    # rope_type that each alias in a config means
     aliases: Mapping[str, str] = {}
-    # whether the class supports scalings
+    # whether the class reads a scaling
     scalable: bool = True
     # original length of scalings, for classes that do not read it from the rotary parameters
     original_length: int | None = None
     # other keys that the functions of this row read
     keys: tuple[str, ...] = ()
-    # required values: a key, its value, the value of a config without the key, and the meaning of other values
+    # (key, required value, default value, meaning of other values) for each key that must have one value
     needs: tuple[tuple[str, Any, Any, str], ...] = ()
 
     @property
     def axial(self) -> bool:
-        """Whether the axes are those of an image or a video."""
+        """Whether positions have the axes of an image or a video."""
         return self.sections is not None and self.sections.rule.startswith("axial")
 
 
@@ -185,28 +189,29 @@ def _blocks() -> dict[str, Block]:
 
 @functools.cache
 def names(block: str) -> Collection[str]:
-    """Return the names in a table without values.
+    """Return the names in a block that lists only names.
 
-    `without`: model types without RoPE. `bases`: keys of bases outside of the rotary parameters. `unrelated`: keys of other
-    settings, whose names resemble keys that are read.
+    The block `without` lists model types without RoPE. `bases` lists keys of bases outside of the rotary parameters.
+    `unrelated` lists keys of other settings, whose names resemble keys that are read.
     """
-    # a dict keeps the order, and finds names fast
+    # the keys of a dict keep the order of the file, and are found quickly
     return dict.fromkeys(" ".join(_blocks()[f"@{block}"].lines).split()).keys()
 
 
 @functools.cache
 def pairs(block: str) -> dict[str, str]:
-    """Return a table of names and texts.
+    """Return the text of each name in a block that lists names with texts.
 
-    `architectures`: model types of files that contain the model_type of another model. `unreadable`: model types, with the
-    reason. `no rotations`: rope types, with the reason. `foreign`: keys of other packages, and the keys to use instead.
+    `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why a
+    model type is not a Rotary. `no rotations`: why a rope_type is not a Rotary. `foreign`: key to use instead of a key
+    of another package.
     """
     return dict(line.split(": ", 1) for line in _blocks()[f"@{block}"].lines)
 
 
 @functools.cache
 def parts() -> dict[str, dict[str, str]]:
-    """Return, for each composite model type, the keys of the parts with RoPE, and their default model types."""
+    """Return, for each composite model type, the default model type of each part with RoPE, by the key of the part."""
     texts = (pair.split(":") for pair in " ".join(_blocks()["@texts"].lines).split())
     others = pairs("parts").items()
     return {model: {"text_config": part} for model, part in texts} | {
@@ -216,7 +221,7 @@ def parts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def types() -> dict[str, tuple[str, str]]:
-    """Return the family of each model type, and the type's own settings."""
+    """Return (family, text of the type's own settings) of each model type."""
     return {
         model: (name, own)
         for name, block in _blocks().items()
@@ -228,7 +233,7 @@ def types() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def families() -> dict[str, list[str]]:
-    """Return the model types of each family, in the order of the file; families without types are left out."""
+    """Return the model types of each family that has any, in the order of the file."""
     result: dict[str, list[str]] = {}
     for model, (name, _) in types().items():
         result.setdefault(name, []).append(model)
@@ -243,7 +248,7 @@ def family(name: str) -> Row:
 
 @functools.lru_cache(maxsize=1024)
 def row(model: str) -> Row:
-    """Return the row of a model type; for an unlisted type, the row of the family UNKNOWN."""
+    """Return the row of a model type. An unlisted type has the row of the family UNKNOWN."""
     name, own = types().get(model, (UNKNOWN, ""))
     return family(name)._replace(model=model, **_settings(own))
 
@@ -279,13 +284,15 @@ def _fields(name: str) -> dict[str, Any]:
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})
 
 
+# settings whose value is a list of words
 WORDS = {"switch", "width", "per_head", "factor_keys", "dims", "base_keys", "without", "also", "keys", "layer_types"}
+# settings whose value is a float
 NUMBERS = {"base", "factor", "only", "yarn_factor"}
 CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 def _settings(text: str) -> dict[str, Any]:
-    """Return the settings in a text "key=value, key=value, .."."""
+    """Return the value of each key in a text "key=value, key=value, ..". A key without a value is True."""
     return dict(_setting(*one.strip().partition("=")) for one in text.split(",")) if text else {}
 
 

@@ -20,7 +20,8 @@ def width(part: Part) -> int:
             f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} values can rotate"
         )
     row = part.row
-    # classes that read head_dim, as the width or in addition to it; `_check_head_dim` compares whole_head
+    # These classes read head_dim, as the head width or in addition to it. If the row has a whole_head,
+    # `_check_head_dim` compares head_dim with the head width.
     uses_head_dim = "head_dim" in row.width or "qk_rope_head_dim" in row.width or row.whole_head is not None
     if head_dim not in (None, head) and not uses_head_dim:
         raise ValueError(
@@ -30,7 +31,7 @@ def width(part: Part) -> int:
 
 
 def _sizes(part: Part) -> str:
-    """Return the keys that determine the width, for an error."""
+    """Return the keys that determine the head width, with their values, as text for an error."""
     keys = (*part.row.width, *(part.row.per_head or ()))
     return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
 
@@ -60,7 +61,7 @@ def _width(part: Part) -> int:
 
 
 def factor_of(part: Part) -> float | None:
-    """Return the rotated fraction of the width, or None if the config has none."""
+    """Return the rotated fraction of the head width, or None if the config does not contain a fraction."""
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
     read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
     value, where = _one_of(part, "partial_rotary_factor", read, "fractions of one width")
@@ -75,11 +76,14 @@ def _reads_lists(part: Part) -> bool:
 
 
 def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
-    """Return the value of a rotary parameter or, if it is missing, of one of the top-level keys, and its place."""
+    """Return (value, place in the config) of the rotary parameter ``inner`` or, if it is missing, of one of the keys.
+
+    words: name of the values in the error for two different values, in the plural.
+    """
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
     places += [(part.key(key), part.config.get(key)) for key in keys]
     values = [(value, where) for where, value in places if value is not None]
-    # lists have one value per layer
+    # lists are not compared: they have one value per layer
     check_same([(where, value) for value, where in values if not is_list(value)], words)
     return values[0] if values else (None, places[-1][0])
 
@@ -98,7 +102,8 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     if proportional:
         if row.factor is not None:
             _check_default(part, factor)
-        # a class with groups of layers has a default head_dim
+        # Without head_dim, a class with groups of layers uses its own default, which is unknown here. A text, which
+        # equals no width, stands for this default.
         whole = part.config.get("head_dim", "the class's" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
@@ -146,7 +151,7 @@ def _check_others(part: Part, head: int, dim: int) -> None:
 
 
 def _whole(part: Part, head: int, factor: float | None) -> int:
-    """Return the whole width, for a class that reads no fraction."""
+    """Return the head width for a class that reads no fraction, or raise an error for another fraction."""
     latent, whole = "qk_rope_head_dim" in part.row.width, part.config.get("head_dim")
     if factor is None or factor == part.row.only:
         return head
@@ -164,7 +169,7 @@ def _whole(part: Part, head: int, factor: float | None) -> int:
 
 
 def _check_head_dim(part: Part, head: int, factor: float) -> None:
-    """Raise an error if head_dim * factor differs from the rotated width."""
+    """Raise an error if a class computes frequencies from head_dim, and head_dim * factor is not the head width."""
     default = part.row.whole_head
     if default is None or ("head_dim" not in part.config and not default):
         return
@@ -182,7 +187,7 @@ def _check_default(part: Part, factor: float | None) -> None:
     row, group, model = part.row, part.group, part.model
     outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
     default = default_factor(part)
-    # nested: parameters of one kind of layers, whose place ends with the name of the kind
+    # the rotary parameters are nested if their place ends with the name of a kind of layers
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
     in_use = default if row.outer_factor or factor is None else factor
@@ -199,7 +204,7 @@ def _check_default(part: Part, factor: float | None) -> None:
 
 
 def _part(part: Part, head: int, given: float | None) -> int:
-    """Return the number of rotated values from the fraction, or from the keys in `dims`."""
+    """Return the number of rotated values, from the fraction or from the keys in `Row.dims`."""
     _check_default(part, given)
     row, group = part.row, part.group
     default = group.factor if group is not None and group.always else row.factor
@@ -277,7 +282,7 @@ def _outer_base(part: Part) -> float:
 
 
 def _check_null(part: Part) -> None:
-    """Raise an error for a base of null: programs raise an error as well, or use no RoPE."""
+    """Raise an error for a base of null. Other programs raise an error as well, or do not rotate."""
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
@@ -286,7 +291,7 @@ def _check_null(part: Part) -> None:
 
 
 def _check_bases(part: Part, base: float) -> None:
-    """Raise an error for a base that the model does not read, unless it equals the base in use."""
+    """Raise an error for a base that the model does not read, unless the model's base has the same value."""
     row = part.row
     inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
     if inner is not None and not read_here and inner != _outer_base(part):

@@ -1,1 +1,1 @@
-"""From numbers back to the encoding that made them."""
+"""Find the encoding that computed given numbers."""

@@ -15,20 +15,24 @@ from ...typing import Function, Layout, Odd
 from .bases import BASES, DIGITS, few_digits
 from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 
-# a preset may be named as the closest if it differs by at most this fraction of its largest value (cosines: up to 2)
+# A preset is named as the closest only if it differs by at most this fraction of its largest value. Any two cosines
+# differ by at most 2.
 NEAR = 0.5
-# number of values to compare at a time
+# largest number of values that are compared at a time
 BLOCK = 1 << 20
-# orders of the functions in a pair of columns
+# possible orders of sine and cosine in a pair of columns
 ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
+# values of freq_shift to try
 _SHIFTS = (0.0, 1.0, 0.5)
+# first frequencies that sources use
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 
 class Table(NamedTuple):
     """A checked table.
 
-    values: first rows, in which angles are measured. rows: indices of those that are not zero.
+    whole: all rows. values: first rows, in which angles are measured. rows: indices of the first rows that are not
+    zero. zero_rows: indices of all rows of zeros. form: format of the numbers.
     """
 
     whole: npt.NDArray[Any]
@@ -39,10 +43,10 @@ class Table(NamedTuple):
 
 
 class Angles(NamedTuple):
-    """Measurements of pairs of columns.
+    """Measurements of pairs of columns. All fields but step have one value per pair.
 
-    frequencies, errors: radians per row, and the errors of these. known: whether a frequency exceeds its error.
-    phases, rounding: angles in row 0, and the errors of these. step: distance of consecutive positions, 1 or -1.
+    frequencies: radians per row. errors: errors of the frequencies. known: whether the frequency exceeds its error.
+    phases: angles in row 0. rounding: errors of the phases. step: distance of consecutive positions, 1 or -1.
     """
 
     frequencies: Floats
@@ -54,7 +58,10 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the factor between the values and the expected ones by least squares, or the common factor next to it."""
+    """Return the factor by which values differ from expected values, measured by least squares.
+
+    If the measured factor agrees with one that sources use, return the latter.
+    """
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
     common = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
@@ -62,7 +69,7 @@ def scale_of(table: Table, values: Floats, expected: Floats) -> float:
 
 
 def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
-    """Return the largest differences from the exact values that float32 code of a source may have at these angles."""
+    """Return the tolerated difference of each value from the exact value. Sources compute these angles in float32."""
     allowed = 2 * table.form.rounding * np.abs(values) + abs(scale) * (IDENTIFIED_SINE + PER_ANGLE * np.abs(angles))
     result: Floats = np.maximum(allowed, 1e-300)
     return result
@@ -74,7 +81,10 @@ def odd_of(table: Table) -> Odd:
 
 
 def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
-    """Return the frequency and phase of each pair of columns; None if the pairs do not have common angles."""
+    """Return the measured frequency and phase of each pair of columns.
+
+    Return None if the two columns of a pair are not the cosine and the sine of an angle that grows evenly.
+    """
     d = table.values.shape[1]
     pairs = d // 2
     half = pairs if odd_of(table) == "zero" else d - pairs
@@ -114,7 +124,10 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
 
 
 def start_of(angles: Angles) -> float:
-    """Return the position of row 0 from its phases, more precise with each pair from the slowest to the fastest."""
+    """Return the position of row 0, computed from the phases.
+
+    The slowest pair determines it without ambiguity. Each faster pair makes it more precise.
+    """
     order = np.flatnonzero(angles.known)[np.argsort(angles.frequencies[angles.known])]
     start, variance = 0.0, math.inf
     for k in order.tolist():
@@ -128,7 +141,10 @@ def start_of(angles: Angles) -> float:
 
 
 def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
-    """Yield arguments of `sinusoidal` for geometric progressions near the frequencies, the more common first."""
+    """Yield arguments of `sinusoidal` for geometric progressions near the measured frequencies.
+
+    Common arguments come first. half: denominator of the exponents without a shift.
+    """
     i, w = np.flatnonzero(angles.known), angles.frequencies[angles.known]
     weights, logs = (w / angles.errors[angles.known]) ** 2, np.log(w)
     if len(w) > 1:
@@ -136,7 +152,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
         fall = -(weights * (i - centre) * logs).sum() / (weights * (i - centre) ** 2).sum()
         measured = math.exp(level + fall * centre)
     else:
-        # a single frequency does not determine a base: assume the most common one
+        # a single frequency does not determine a base, so assume the most common base
         fall = math.log(BASES[0]) / half
         measured = float(w[0] * math.exp(fall * i[0]))
     seen = set()
@@ -154,7 +170,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 
 
 def _bases(fall: float, half: float) -> list[tuple[float, float]]:
-    """Return pairs (base, freq_shift) whose logarithms of frequencies decrease by about ``fall`` per pair."""
+    """Return possible (base, freq_shift). The logarithms of their frequencies fall by about ``fall`` per pair."""
     options = []
     for order, shift in enumerate(_SHIFTS):
         if half > shift and abs(fall * (half - shift)) < 600:

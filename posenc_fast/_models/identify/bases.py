@@ -1,17 +1,17 @@
-"""Bases that sources use, and bases near an estimate."""
+"""List bases that sources use, and find possible bases near an estimate."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-# bases of sinusoidal encodings and of rotary models, the most common first
+# Bases of sinusoidal encodings (BASES) and of rotary models (ROTARY_BASES). The most common base comes first.
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 
 # Numbers of significant digits to try. Sources write bases and factors with few digits. float32 data determine
-# about 6, so the first rounding that fits is assumed to be right. For rotary frequencies, 5 digits are not tried:
-# many numbers fit 16-bit data, and one more candidate would change some results and verdicts.
+# about 6 digits, so the first rounded number that fits is assumed to be right. For rotary frequencies, 5 digits are not
+# tried. Many numbers fit 16-bit data, and one more candidate would change some results and verdicts.
 DIGITS = (1, 2, 3, 4, 5, 6)
 ROTARY_DIGITS = (1, 2, 3, 4, 6)
 
@@ -24,11 +24,11 @@ def few_digits(estimate: float, digits: Sequence[int] = DIGITS) -> list[float]:
 def bases_near(
     estimates: Sequence[float], slack: float, known: Sequence[float], digits: Sequence[int] = DIGITS
 ) -> list[float]:
-    """Return known bases near an estimate, then the rounded estimates.
+    """Return the known bases near an estimate, then the estimates, rounded to each number of digits.
 
-    Each caller estimates bases in its own way, because the data differ: some pairs may be scaled, only the ends may be
-    known, or the errors may differ. slack: largest difference between the logarithms of a known base
-    and of an estimate.
+    Each caller estimates bases in its own way, because the data differ. Some pairs may be scaled, only the ends may be
+    known, or the errors may differ. slack: largest difference between the logarithms of a known base and of an
+    estimate.
     """
     near = [base for base in known if any(abs(math.log(base / estimate)) < slack for estimate in estimates)]
     rounded = zip(*(few_digits(estimate, digits) for estimate in estimates), strict=True)

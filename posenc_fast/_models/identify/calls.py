@@ -10,16 +10,17 @@ from ..._core.encoding.value import Encoding
 from ..._core.rotary.value import Rotary
 from ...presets._registry import get
 
-# longest recipe in characters that is shown instead of the call of a preset
+# largest number of characters of a Rotary's recipe; a longer recipe is replaced by the call of a preset
 _SHORT = 60
 
 
 def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
     """Return the call that rebuilds a value, with the package's name, or "" if the call would be too long to show.
 
-    The call is the recipe, or for a Rotary with a long recipe, the first preset that returns this Rotary.
+    The call is the recipe of the value. For a Rotary with a long recipe, it is the call of the first preset that
+    returns this Rotary.
     """
-    # a recipe longer than the repr is too long to show
+    # the repr shortens long arrays, so a recipe that differs from the repr is too long to show
     text = value.recipe if value.recipe == repr(value) else None
     if isinstance(value, Rotary) and (text is None or len(text) > _SHORT):
         text = _preset_call(value, presets) or text
@@ -39,7 +40,7 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
             try:
                 same = build(**options) == rotary
             except (TypeError, ValueError):
-                # the preset does not have the argument, or its source does not have the width
+                # the preset does not have this argument, or its source does not support this width
                 continue
             if same:
                 arguments = ", ".join(f"{key}={value!r}" for key, value in options.items())
@@ -48,15 +49,15 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
 
 
 class Shown:
-    """Text and HTML of an identification: lines of titles and texts, or the closest preset."""
+    """Show an identification as text and HTML. If nothing was found, show the closest preset."""
 
     closest: str | None
     error: float
-    # what was searched for
+    # kind of encoding that was searched for
     _kind = "encoding"
 
     def _rows(self) -> dict[str, str]:
-        """Return the text of each title; titles with an empty text are left out. Empty if nothing was found."""
+        """Return the text of each title, or {} if nothing was found. A title with an empty text is not shown."""
         raise NotImplementedError
 
     def _lines(self) -> list[tuple[str, str]]:
@@ -71,7 +72,7 @@ class Shown:
         return "\n".join(f"{title:<11} {text}" for title, text in self._lines()) or self._nothing()
 
     def _repr_html_(self) -> str:
-        # only notebooks call this, so the import waits
+        # import here, because only notebooks call this method
         from ..._core.numbers.notebook import html_table
 
         return html_table(self._lines() or [(self._nothing(),)])

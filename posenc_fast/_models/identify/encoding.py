@@ -1,8 +1,8 @@
 """Find the encoding that computed a table, from its values in any supported type.
 
-A pair of columns, as a complex number, rotates by the same angle from row to row. The angles are measured for each
-usual order of columns. If every pair rotates evenly, the angles are compared with known schedules of frequencies, and
-the whole table with the encoding of each schedule.
+The two columns of a pair are the parts of a complex number, which rotates by the same angle from row to row. These
+angles are measured for each usual order of columns. If every pair rotates evenly, the angles are compared with known
+schedules of frequencies. Then the whole table is compared with the encoding of each schedule that fits.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ from .bases import BASES
 from .calls import Shown, call_of
 from .grids import over_axes
 
+# smallest number of rows, other than rows of zeros, that a table must have
 LEAST_ROWS = 8
-# number of rows in which angles are measured, and number of first and of last rows for which candidates are compared
+# Angles are measured in the first _ROWS rows. Candidates are compared with the first and the last _SAMPLE of them.
 _ROWS, _SAMPLE = 1024, 32
 # first positions to try with presets
 _STARTS = (0, 1, 2)
-# parameters of presets that are bases
+# names of the parameters of presets that are bases
 _BASE_NAMES = (
     "base",
     "max_len",
@@ -132,7 +133,10 @@ class Identification(Shown):
 
 
 class _Candidate(NamedTuple):
-    """An encoding that may have computed a table. settings: its arguments of `sinusoidal`; empty for a preset."""
+    """An encoding that may have computed a table. start: position of row 0. step: distance of consecutive positions.
+
+    settings: arguments of `sinusoidal`, or {} for the encoding of a preset.
+    """
 
     frequencies: Floats
     phases: Floats
@@ -142,15 +146,16 @@ class _Candidate(NamedTuple):
     settings: dict[str, Any]
 
     def angles(self, rows: npt.NDArray[np.intp]) -> Floats:
-        """Return the angles of some rows, without phases."""
+        """Return the products of position and frequency for the rows with these indices."""
         positions = self.start + rows * float(self.step)
         return np.asarray(positions[:, np.newaxis] * self.frequencies)
 
 
 class _Fit(NamedTuple):
-    """A candidate with its largest difference from the table.
+    """A candidate and the result of its comparison with a table.
 
-    misfit: largest difference divided by the tolerated one. error: largest difference. scale: factor of the columns.
+    misfit: largest quotient of a difference and the tolerated difference. error: largest difference. scale: factor of
+    all columns.
     """
 
     misfit: float
@@ -159,7 +164,7 @@ class _Fit(NamedTuple):
     candidate: _Candidate
 
     def rarity(self) -> tuple[bool, bool, bool]:
-        """Return a sort key that puts common parameters first, because a few pairs fit several candidates."""
+        """Return a sort key that puts common parameters first. A table of few pairs may fit several candidates."""
         settings = self.candidate.settings
         known = settings.get("base") in BASES and settings.get("first") in FIRSTS
         return self.candidate.start % 1 != 0, self.candidate.step < 0, not known
@@ -219,7 +224,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     first = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # most programs identify arrays, so the import waits
+        # import here, because most programs identify arrays
         from ... import _table_in  # type: ignore[attr-defined]
 
         values = _table_in(os.fspath(table))
@@ -248,7 +253,11 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
 
 
 def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
-    """Return the checked table, and its shape without columns, axes of length 1, and axes of equal tables."""
+    """Return (checked table, shape of its rows).
+
+    The shape has one number for a table of consecutive positions, and two or three for a grid. It does not contain axes
+    of length 1, or leading axes along which all values are equal.
+    """
     array, form = numbers_of(table, "table")
     float_type(array.dtype, "table")
     whole = array.shape
@@ -278,17 +287,17 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
 def _candidates(
     table: Table, angles: Angles, start: float | None, layout: Layout, functions: tuple[Function, ...]
 ) -> Iterator[_Candidate]:
-    """Yield encodings with about these angles, the more common ones first."""
+    """Yield encodings with about these angles. Encodings with common parameters come first."""
     d, odd = table.values.shape[1], odd_of(table)
     about = start_of(angles) if start is None else start
     starts = [round(about), about] if start is None and abs(about - round(about)) < 0.2 else [about]
     half, count = (d // 2, d // 2) if odd == "zero" else (d / 2, -(-d // 2))
     progressions: list[dict[str, Any]] = [*schedules(angles, half)]
     if angles.known.all() and len(angles.frequencies) == count:
-        # add the measured frequencies, if each column belongs to a measured pair
+        # the last candidate has exactly the measured frequencies, if each column belongs to a measured pair
         progressions.append({"frequencies": angles.frequencies})
     order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
-    # index of the frequency of each column, counted from 1; 0 for a column of zeros
+    # Use the numbers 1, 2, .. as frequencies, so that the frequency of a column is the number of its pair.
     template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
     columns = template.frequencies.astype(np.intp) - 1
     for place, schedule in itertools.product(starts, progressions):
@@ -304,7 +313,7 @@ def _candidates(
 
 
 def _fit(table: Table, candidate: _Candidate) -> _Fit:
-    """Compare a candidate with the first and last measured rows, after multiplication by the best factor."""
+    """Compare a candidate, multiplied by the best factor, with the first and the last of the measured rows."""
     kept = table.rows if len(table.rows) <= 2 * _SAMPLE else np.r_[table.rows[:_SAMPLE], table.rows[-_SAMPLE:]]
     values, angles = table.values[kept], candidate.angles(kept)
     expected = candidate.amplitudes * np.sin(angles + 2 * np.pi * candidate.phases)
@@ -315,7 +324,10 @@ def _fit(table: Table, candidate: _Candidate) -> _Fit:
 
 
 def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
-    """Return the largest difference over all rows except zero rows, and the same divided by the tolerated one."""
+    """Compare all rows but rows of zeros with an encoding.
+
+    Return (largest difference, largest quotient of a difference and the tolerated difference).
+    """
     count = max(1, BLOCK // table.whole.shape[1])
     kept = np.ones(len(table.whole), bool)
     kept[list(table.zero_rows)] = False
@@ -335,7 +347,7 @@ def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]
 
 
 def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
-    """Return the identification if all rows match, else None."""
+    """Return the identification if all rows match the encoding, else None. makers: names of presets."""
     error, misfit = _compare(table, fit, encoding)
     if misfit > 1:
         return None
@@ -359,9 +371,10 @@ def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]
 
 @functools.lru_cache(maxsize=8)
 def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], ...]:
-    """Return the presets of one axis with this width: all with default parameters, or with this base if they have one.
+    """Return (name, encoding) of each preset of one axis with this width.
 
-    The tables of one file have few widths and bases, so a few results are cached: about 0.7 d KiB each.
+    Without a base, all presets have their default parameters. With a base, only presets that have this parameter are
+    returned. The tables of one file have few widths and bases, so a few results of about 0.7 d KiB are cached.
     """
     found = []
     for name in names():
@@ -374,7 +387,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
             try:
                 encoding = build(d, **options)
             except ValueError:
-                # the source does not have this width
+                # the source of the preset does not support this width
                 continue
             if encoding.ndim == 1 and encoding.d_model == d:
                 found.append((name, encoding))
@@ -382,7 +395,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
 
 
 def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
-    """Return the presets that equal this encoding; if there are none, those that equal it except for a factor."""
+    """Return the names of the presets that equal an encoding or, if there are none, that equal it up to a factor."""
     exact: set[str] = set()
     scaled: set[str] = set()
     base = settings.get("base")
@@ -398,7 +411,7 @@ def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _by_name(table: Table, start: float | None) -> Identification:
-    """Compare all presets of this width with a table; name the closest preset if none matches."""
+    """Return the identification of a table as a preset of its width. If none matches, it names the closest preset."""
     makers: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):
         makers.setdefault(encoding, []).append(name)
@@ -427,7 +440,10 @@ def _by_name(table: Table, start: float | None) -> Identification:
 
 
 def _over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Identification | None:
-    """Compare presets of several axes with a table, on a grid of this shape or of any shape with one point per row."""
+    """Return the identification of a table as a preset of several axes, or None if none matches.
+
+    shape: shape of the grid. If it is None, all shapes with one point per row are tried.
+    """
     over = over_axes(table, start, shape)
     if over is None:
         return None

@@ -1,4 +1,4 @@
-"""Identify tables over two and three axes: compare presets on each shape of a grid that has one point per row."""
+"""Identify tables over two and three axes. Compare them with presets on each grid that has one point per row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from ...presets._images import diffusers_2d
 from ...presets._registry import FACTS
 from .angles import BLOCK, Table, scale_of, tolerated
 
-# number of rows that are compared first
+# number of rows that are compared first, to reject most presets and shapes
 _SAMPLE = 8
 # largest ratio of the lengths of the last two axes
 _LONGEST = 16
-# first arguments of presets that are a fraction of the width, and the divisor
+# Some presets do not take the width as their first argument, but the width divided by this number.
 _WIDTHS = {"num_pos_feats": 2, "channels": 1}
 
 
 class Over(NamedTuple):
-    """Presets that return an encoding, the axes of its grid, the factor of all columns, and the largest difference."""
+    """The encoding of a table over several axes.
+
+    presets: names of presets that return the encoding. axes: argument of `grid`. scale: factor of all columns. error:
+    largest difference from the table.
+    """
 
     presets: tuple[str, ...]
     encoding: Encoding
@@ -33,7 +37,7 @@ class Over(NamedTuple):
 
 
 def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Over | None:
-    """Return the first preset and grid that equal the table after its leading rows of zeros; None if none does."""
+    """Return the first preset and grid that match the table after its leading rows of zeros, or None."""
     skipped = next(i for i, row in enumerate((*table.zero_rows, -1)) if row != i)
     points = len(table.whole) - skipped
     if shape is not None and skipped:
@@ -64,7 +68,7 @@ def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) 
 
 
 def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
-    """Yield presets of two and three axes and this width, with their defaults."""
+    """Yield (name, encoding) of the presets of two or three axes that have this width, with default parameters."""
     for name, facts in sorted(FACTS.items()):
         parameters = list(inspect.signature(facts.build).parameters)
         # some presets have no parameters, and a fixed width
@@ -77,14 +81,14 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
             try:
                 encoding = build(d // _WIDTHS.get(first, 1), **options)
             except ValueError:
-                # the source does not have this width
+                # the source of the preset does not support this width
                 continue
             if encoding.ndim in (2, 3) and encoding.d_model == d:
                 yield name, encoding
 
 
 def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
-    """Yield encodings of diffusers for square grids with scaled cells, as in PixArt and Stable Diffusion 3."""
+    """Yield encodings of diffusers for a square grid with scaled positions, as in PixArt and Stable Diffusion 3."""
     side, d = lengths[0], table.whole.shape[1]
     if side == lengths[1] and d % 4 == 0:
         for base_size, scale in ((16, 1), (32, 1), (64, 1), (side, 2), (side, 4)):
@@ -92,7 +96,7 @@ def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
 
 
 def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
-    """Yield shapes with this number of points and sides of at least 2. Similar last two sides come first."""
+    """Yield shapes with this number of points. Each side is at least 2. Shapes with similar last sides come first."""
     sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
     divisors = sorted({*sides, *(points // n for n in sides)})
     if ndim == 2:
@@ -105,7 +109,7 @@ def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
 
 
 def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
-    """Return possible positions of the first cell: the given start, or else 0, 1, and centred positions."""
+    """Return possible positions of the first cell of a grid: start or, if it is None, 0, 1, and a centred position."""
     if start is not None:
         return [(int(start),) * len(lengths)] if start == int(start) else []
     return [(0,) * len(lengths), (1,) * len(lengths), tuple(-(n // 2) for n in lengths)]
@@ -114,7 +118,7 @@ def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ..
 def _compared(
     table: Table, skipped: int, encoding: Encoding, lengths: tuple[int, ...], firsts: tuple[int, ...], scale: float
 ) -> float | None:
-    """Return the largest difference over all rows except leading zeros; None if a row differs too much."""
+    """Return the largest difference over all rows after the skipped ones, or None if a row differs too much."""
     rows, count, largest = len(table.whole) - skipped, max(1, BLOCK // encoding.d_model), 0.0
     for first in range(0, rows, count):
         last = min(first + count, rows)

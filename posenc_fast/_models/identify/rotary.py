@@ -1,7 +1,7 @@
 """Identify a rotary encoding from frequencies, tables of cosines and sines, or rotated vectors.
 
-Vectors before and after the rotation are converted to complex numbers, one for each token and pair. The presets are
-tried first. If none fits, frequencies are measured and compared with the formulas of sources.
+Vectors before and after the rotation are converted to complex numbers, one for each token and pair. They are first
+compared with presets. If no preset fits, frequencies are measured and compared with the formulas of sources.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .angles import NEAR
 from .calls import Shown, call_of
 from .rotations import Sample, columns_of, complex_pairs, frequencies_in, guesses
 
-# largest numbers of heads and tokens that are compared
+# At most _HEADS heads and _TOKENS tokens are compared.
 _HEADS, _TOKENS = 16, 1024
 
 
@@ -94,7 +94,7 @@ class RotaryIdentification(Shown):
 
 
 class _Fit(NamedTuple):
-    """A rotary encoding, a sample, and their difference: the two results of `Sample.compare`."""
+    """A rotary encoding, a sample, and the result of their comparison: the misfit and error from `Sample.compare`."""
 
     misfit: float
     error: float
@@ -102,7 +102,7 @@ class _Fit(NamedTuple):
     sample: Sample
 
     def rarity(self) -> tuple[bool, bool, bool]:
-        """Return a sort key that puts one axis, whole heads and unscaled frequencies first."""
+        """Return a sort key that puts encodings of one axis, of whole heads and without a scaling first."""
         rotary = self.rotary
         return (
             rotary.ndim > self.sample.positions.shape[1],
@@ -197,7 +197,7 @@ def identify_rotary(
 
 
 def _array(value: Any, name: str) -> tuple[Array, int]:
-    """Return a finite array, and the kind of its numbers."""
+    """Return (array, kind of its numbers). Raise an error for values that are not finite."""
     array, form = numbers_of(value, name)
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
@@ -258,7 +258,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     if len(table) < 2:
         raise ValueError(f"cos has shape {first.shape}, but must have (.., tokens, columns), at least two tokens")
     if (table == table[0]).all():
-        # no pair rotates, or each rotates by whole turns
+        # all rows are equal: no pair rotates, or each pair rotates by whole turns
         return
     places = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
@@ -272,7 +272,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and for each rotary width after which all values are unchanged."""
+    """Yield a sample for each layout and each possible rotary width. Values after this width are unchanged."""
     before, kind = _array(x, "x")
     after, other = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -293,7 +293,8 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
     if not len(changed):
         return
-    # slow pairs may be unchanged: try the smallest width that contains all changes, then common parts of a head
+    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try common parts of a
+    # head as well.
     least = (int(changed[-1]) + 2) // 2 * 2
     common = {width * k // 16 * 2 for k in range(1, 9)}
     common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
@@ -310,7 +311,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Return the presets with their defaults, and those of sliding layers as well."""
+    """Return (name, Rotary) of each preset with default arguments, and also of its sliding layers, if it has them."""
     presets: list[tuple[str, Rotary]] = []
     for name in sorted(FACTS):
         facts = FACTS[name]
@@ -324,7 +325,7 @@ def _defaults() -> tuple[tuple[str, Rotary], ...]:
 
 
 def _preset_rotary(name: str, **options: Any) -> Rotary | None:
-    """Return the Rotary of a preset; None if the source does not have this width."""
+    """Return the Rotary of a preset, or None if its source does not support the width."""
     build: Any = FACTS[name].build
     try:
         rotary = build(**options)
@@ -335,13 +336,16 @@ def _preset_rotary(name: str, **options: Any) -> Rotary | None:
 
 @functools.lru_cache(maxsize=64)
 def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
-    """Return the presets with the head_dim for this number of pairs, and with the base theta (default: their own)."""
+    """Return (name, Rotary) of each preset whose head_dim can be chosen to rotate this number of pairs.
+
+    head: head width, or None if it is unknown. theta: base (default: the base of the preset).
+    """
     presets = []
     for name, default in _defaults():
         parameters = inspect.signature(FACTS[name].build).parameters
         if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
             continue
-        # without a width, partial rotary presets have several possible head_dims: leave these presets out
+        # if the head width is unknown, leave out presets that rotate only a part of the head
         if head is None and default.rotary_dim not in (default.head_dim, 2 * pairs):
             continue
         width = default.head_dim * 2 * pairs / default.rotary_dim if head is None else head
@@ -355,9 +359,10 @@ def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[t
 
 
 def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
-    """Return frequencies (pairs, axes) of a Rotary for positions with this number of axes; None if they do not fit.
+    """Return the frequencies (pairs, axes) of a Rotary for positions with this number of axes, or None.
 
-    For one axis, frequencies of all axes are added, because tokens of a text have the same position on each axis.
+    The result is None if the Rotary has another number of axes. For one axis, the frequencies of all axes are added,
+    because tokens of a text have the same position on each axis. by_pair: whether the sample consists of frequencies.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
@@ -369,13 +374,13 @@ def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
 
 
 def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
-    """Compare every preset with each sample of the same number of pairs and layout."""
+    """Return (name, fit) for every preset and each sample with the same layout and number of pairs."""
     fits = []
     for name, rotary in presets:
         for sample in samples:
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
-            # DeepSeek's tables belong to the layout before it reorders the values, so only vectors need the same layout
+            # Only vectors must have the layout of the preset. DeepSeek's tables have the layout before the rotation.
             if sample.before is not None and sample.layout != rotary.layout:
                 continue
             matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
@@ -386,17 +391,17 @@ def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> 
 
 
 def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
-    """Return the presets with the widths of the samples."""
+    """Return (name, Rotary) of the presets with the widths of the samples, and with the base theta, if given."""
     widths = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
     return tuple(preset for pairs, head in widths for preset in _scaled(pairs, head, theta))
 
 
 def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
-    """Return the best matching preset, with the names of all presets that match about as well."""
+    """Return the identification as the best matching preset, or None. It names all presets that match about as well."""
     fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
     if not fits:
         return None
-    # if columns are equal in pairs, prefer the samples with one column a pair
+    # prefer samples with a known layout: their tables had two equal columns per pair
     fits = [one for one in fits if one[1].sample.layout is not None] or fits
     least = min(fit.misfit for _, fit in fits)
     fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]
@@ -425,7 +430,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 
 def _base_of(rotary: Rotary) -> float | None:
-    """Return the base of the powers that the frequencies are on every axis; None if there is no such base."""
+    """Return the base if the frequencies of every axis are powers of the same number, else None."""
     schedules = rotary._settings.frequencies
     if schedules is None:
         return rotary._settings.base
@@ -455,7 +460,7 @@ def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
 
 
 def _measured(samples: list[Sample]) -> RotaryIdentification | None:
-    """Return the Rotary of the first known formula that matches the measured frequencies; None if none matches."""
+    """Return the identification as the first known formula that matches the measured frequencies, or None."""
     for sample in samples:
         measured = frequencies_in(sample)
         for guess, sections in guesses(measured) if measured is not None else ():

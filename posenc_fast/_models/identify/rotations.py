@@ -27,23 +27,28 @@ _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.
 
 
 def columns_of(layout: str, dim: int) -> tuple[slice, slice]:
-    """Return the columns of the first and of the second values of all pairs: adjacent, or half of dim apart."""
+    """Return (columns of first values, columns of second values) of all pairs.
+
+    The two values of a pair are adjacent if the layout is "interleaved", and half of dim apart otherwise.
+    """
     if layout == "interleaved":
         return slice(0, dim, 2), slice(1, dim, 2)
     return slice(0, dim // 2), slice(dim // 2, dim)
 
 
 def complex_pairs(values: Array, layout: str, dim: int) -> Array:
-    """Return the pairs among the first dim columns as complex numbers."""
+    """Return the first dim columns as complex numbers, one for each pair of columns in the layout."""
     first, second = columns_of(layout, dim)
     pairs: Array = values[..., first] + 1j * values[..., second]
     return pairs
 
 
 class Sample(NamedTuple):
-    """Pairs (tokens, heads, pairs) before and after the rotation, and positions (tokens, axes); or only frequencies.
+    """Vectors before and after a rotation, tables of cosines and sines, or frequencies.
 
-    kind: number of the type. layout, head_dim: None if unknown. before: None for tables and frequencies.
+    before, after: complex numbers (tokens, heads, pairs). For tables, `after` is cos + i sin, and `before` is None.
+    positions: (tokens, axes). kind: number of the type of the values. layout, head_dim: None if they are unknown.
+    frequencies: (pairs, axes), if only frequencies are known; then there are no tokens.
     """
 
     before: Complex | None
@@ -59,9 +64,9 @@ class Sample(NamedTuple):
         return int(self.after.shape[-1])
 
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
-        """Compare the sample with frequencies (pairs, axes).
+        """Compare the sample with frequencies (pairs, axes), and with a factor of cosines and sines.
 
-        Return the largest difference divided by the tolerated one, and the largest difference.
+        Return (largest quotient of a difference and the tolerated difference, largest difference).
         """
         rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
         if self.frequencies is not None:
@@ -86,7 +91,7 @@ class Sample(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Measured frequencies (pairs, axes), their largest errors, and the factor of cosines and sines."""
+    """Measured frequencies (pairs, axes), the largest error of each, and the factor of cosines and sines."""
 
     frequencies: Floats
     errors: Floats
@@ -94,7 +99,10 @@ class Measured(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """Frequencies (pairs,) near the measured ones, the arguments of their Rotary, and the factor of its tables."""
+    """Frequencies (pairs,) near the measured ones.
+
+    arguments: arguments of the Rotary with these frequencies. factor: factor of the cosines and sines of this Rotary.
+    """
 
     frequencies: Floats
     arguments: dict[str, Any]
@@ -102,9 +110,10 @@ class Guess(NamedTuple):
 
 
 def frequencies_in(sample: Sample) -> Measured | None:
-    """Measure frequencies between tokens that differ by one step on one axis, then on all tokens by least squares.
+    """Return the frequencies that are measured in a sample.
 
-    Return None if the pairs are not rotated, or if the positions do not determine the frequencies.
+    They are measured between tokens whose positions differ by 1 on one axis, and then more precisely by least squares
+    on all tokens. Return None if the pairs are not rotated, or if the positions do not determine the frequencies.
     """
     rounding = FORMATS[sample.kind].rounding
     if sample.frequencies is not None:
@@ -135,14 +144,17 @@ def frequencies_in(sample: Sample) -> Measured | None:
     values = values + more.T
     spread = np.sqrt((sample.positions**2).sum(axis=0))
     largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
-    # small sines keep as many digits as large ones, but differences of rotated values do not
+    # the rounding error of a small sine is small, but the rounding errors of rotated values do not depend on the angle
     size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
     errors = (4 * rounding * size + PER_ANGLE * largest + PRODUCT * 1e-2)[:, np.newaxis] / spread
     return Measured(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
 
 
 def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
-    """Yield frequencies near the measured ones, simple formulas first, with the axis of each pair."""
+    """Yield (guess, axis of each pair) for formulas near the measured frequencies. Simple formulas come first.
+
+    For positions with one axis, None is yielded instead of the axes.
+    """
     values, errors = measured.frequencies, measured.errors
     turning = np.abs(values) > 4 * errors
     if not turning.any() or (turning.sum(axis=1) > 1).any():
@@ -179,16 +191,19 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
 
 
 def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
-    """Yield bases b with ``b ** -exponents`` near all or the fastest frequencies: known bases, then rounded ones."""
+    """Yield bases whose powers ``base ** -exponents`` are near all frequencies, or near the fastest ones.
+
+    Known bases come first, then rounded estimates, then the estimate.
+    """
     usable = (exponents > 0) & (size > 0)
     if not usable.any():
         return
-    # divide by the first frequency, which is not 1 if all are scaled
+    # divide by the first frequency, because a scaling of all frequencies changes it from 1
     first = size[exponents == 0]
     logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
     exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
     seen: set[float] = set()
-    # estimate from all pairs, then only from the fastest, which most scalings leave unchanged
+    # estimate the base from all pairs, and then only from the fastest pairs, which most scalings leave unchanged
     for share in (1.0, 0.25):
         most = max(1, int(share * len(logs)))
         weights = (exponents[:most] / doubt[:most]) ** 2
@@ -204,7 +219,7 @@ def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
 
 
 def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
-    """Yield powers of the base, and then known scalings of these."""
+    """Yield guesses with a base: powers of the base without a scaling, and then with known scalings."""
     pairs = len(size)
     unscaled = base ** (-np.arange(pairs) / pairs)
     if sign < 0 or factor != 1:
@@ -213,7 +228,7 @@ def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: f
     else:
         yield Guess(unscaled, {"base": base}, 1.0)
     precise = (errors < 0.02 * size) & (size > 0)
-    # a scaling has more parameters, so it needs more precise frequencies
+    # scalings have more parameters, which only precise frequencies determine
     if sign < 0 or pairs < 8 or precise.sum() < 4:
         return
     ratios = unscaled[precise] / size[precise]

@@ -1,4 +1,4 @@
-"""Differences between exact values and the float32 arithmetic of sources."""
+"""Tolerances for the differences between exact values and values that sources compute in float32."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from ..._core.numbers.formats import FLOAT32, Format
 # (1.6e-6 for base 10000). The constant of `check` is smaller, so that fewer wrong values pass.
 IDENTIFIED_SINE, PER_ANGLE = 2e-6, 1e-6
 CHECKED_SINE = 1e-6
-# error of a float32 rotation, as a fraction of the pair's length: a product and a sum of rounded numbers
+# Error of a rotation in float32, divided by the length of the pair. Products and their sum are rounded.
 PRODUCT = 3e-7
 
 
 def relative_slack(frequencies: Floats) -> float:
     """Return the largest relative error of frequencies that are computed in float32.
 
-    A rounded exponent is multiplied by the logarithm of the base. Powers, quotients and scalings are rounded as well.
+    The rounding error of an exponent is multiplied by the logarithm of the base. Powers, quotients and scalings are
+    rounded as well.
     """
     size = np.abs(frequencies[frequencies != 0])
     if not size.size:
@@ -32,5 +33,5 @@ def relative_slack(frequencies: Floats) -> float:
 
 
 def least_of(form: Format) -> float:
-    """Return the smallest positive number of a type: the rounding error of results near 0."""
+    """Return the smallest positive number of a type, which bounds the rounding errors of results near 0."""
     return math.ldexp(1.0, form.least)
