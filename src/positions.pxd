@@ -170,7 +170,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef CPlan larger, smaller
     lay_out_encode(plan, output, &work, scratch)
     row, row_low, high, low = work.evaluate.row, work.evaluate.row_low, work.high, work.low
-    # double-double columns, which equal the waves if the plan is straight
+    # double-double values of the columns; if columns are the sines and cosines as computed, these need no copy
     value = row if plan.straight else high
     value_low = row_low if plan.straight else low
     if doubtful:

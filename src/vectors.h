@@ -3,8 +3,8 @@
  * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored, because heads
  * are whole pages apart, and a load after a store at such a distance waits for the store. A vector has one pair for
  * each number in a register. The numbers are doubles for float64 and float32, and floats for 16-bit types. Values are
- * converted when they are loaded. Compilers would vectorize a loop over both floats and doubles with twice as many
- * floats, and would split and join them again.
+ * converted when they are loaded. In a loop over floats and doubles, compilers would choose vectors of floats, which
+ * have twice as many numbers as vectors of doubles. Then the loop would split these vectors, and join them again.
  *
  * Other levels have no such vectors, and rotate row by row (_rotations.pyx).
  */

@@ -319,18 +319,18 @@ def _by_name(column: str | None) -> bool:
 def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
     """Return the index of the column that --column names or numbers (default: the only column)."""
     shown = [f"{i} ({title[:40]!r})" for i, title in enumerate(titles[:20])]
-    there = f"there are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
+    columns = f"columns are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
     if column is None:
         if len(titles) != 1:
-            raise ValueError(f"{name} has {len(titles)} columns: choose one with --column; {there}")
+            raise ValueError(f"{name} has {len(titles)} columns: choose one with --column; {columns}")
         return 0
     if _by_name(column):
         if titles.count(column) != 1:
             many = "has several columns" if column in titles else "has no column"
-            raise ValueError(f"{name} {many} {column!r}{meant(column, titles)}; {there}")
+            raise ValueError(f"{name} {many} {column!r}{meant(column, titles)}; {columns}")
         return titles.index(column)
     if int(column) >= len(titles):
-        raise ValueError(f"{name} has no column {int(column)}; {there}")
+        raise ValueError(f"{name} has no column {int(column)}; {columns}")
     return int(column)
 
 
@@ -460,9 +460,7 @@ def _either_microseconds(text: str) -> int:
     """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error for another UTC offset."""
     time = _isoformat(text)
     if time.utcoffset():
-        raise _AmbiguousClock(
-            f"{text[:80]!r} has an offset: pass --timezone, the time zone of calendar cycles; lengths are in UTC"
-        )
+        raise _AmbiguousClock(f"{text[:80]!r} has a UTC offset: pass --timezone, in which calendar cycles are counted")
     return microseconds(time)
 
 

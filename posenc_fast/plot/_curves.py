@@ -126,7 +126,7 @@ def _spread(encoding: Encoding, distance: float) -> list[int]:
     lengths = np.abs(encoding.wavelengths)
     # first_columns: the first column of each wavelength, from the shortest wavelength on
     _, first_columns = np.unique(lengths, return_index=True)
-    # shorter wavelengths are drawn as bands
+    # leave out shorter wavelengths: with more than _PERIODS periods, a column would be drawn as a band
     shortest, longest = distance / _PERIODS, 2 * distance + 2
     visible = [c for c in first_columns.tolist() if shortest <= lengths[c] <= longest] or first_columns[:1].tolist()
     places = np.linspace(0, len(visible) - 1, min(4, len(visible))).round().astype(int)

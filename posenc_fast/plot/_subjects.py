@@ -155,7 +155,9 @@ class Rows:
         self.given = positions
         self.converted = convert(positions, self.axes)
         if len(self.converted.shape) != 1 or not len(self.converted):
-            raise ValueError(f"positions has shape {self.converted.shape}, but must have (n,), at least one")
+            raise ValueError(
+                f"positions has shape {self.converted.shape}, but must have shape (n,), with at least one position"
+            )
         invalid = self.converted.invalid_rows()
         if invalid is not None and invalid.all():
             raise ValueError("positions has no finite number: all are missing, NaN or infinite")

@@ -362,11 +362,15 @@ def _place_content(part: npt.NDArray[np.uint8], family: Family, grids: _Grids, b
     sounds = np.count_nonzero(audio)
     if sounds == 0:
         if (part != part[0]).any():
-            raise ValueError("tokens have an image next to a video, without marks between them")
+            raise ValueError(
+                "tokens have an image directly next to a video; put the tokens that end and begin them in between"
+            )
         return grids.fill(int(part[0]), block, start, family.following)
     if sounds < len(part):
         if (part == IMAGE).any():
-            raise ValueError("tokens have an image next to audio, without marks between them")
+            raise ValueError(
+                "tokens have an image directly next to audio; put the tokens that end and begin them in between"
+            )
         frames = np.empty((3, len(part) - sounds), block.dtype)
         grids.fill(VIDEO, frames, start, family.following)
         block[:, ~audio] = frames
@@ -461,8 +465,8 @@ class _Grids:
             size = frames * rows * columns
             if begin + size > tokens:
                 raise ValueError(
-                    f"tokens have a run of {tokens} tokens of {noun}, which does not end where a grid of {name} does: "
-                    f"the last grid has {size} tokens, but only {tokens - begin} are left"
+                    f"the grids of {name} do not fit a run of {tokens} tokens of {noun}: the last grid has {size} tokens, "
+                    f"but only {tokens - begin} are left"
                 )
             block = positions if size == tokens else positions[:, begin : begin + size]
             _write(grid, start, block)
@@ -477,7 +481,7 @@ class _Grids:
                 raise ValueError(f"{name} has more grids than there are {noun} in the tokens")
 
 
-_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos, or frames of videos,")}
+_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos or frames of videos")}
 
 
 def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[int, int, int]]:

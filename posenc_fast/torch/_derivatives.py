@@ -45,7 +45,7 @@ class Addition:
     backward = forward
 
     def batched(self) -> Addition:
-        """Return the call for a batch of x: x has one more axis in front."""
+        """Return the same operation for a batch of x, which has one more axis in front."""
         return self
 
     def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -83,7 +83,7 @@ class Rotation:
         return of_x(dataclasses.replace(self, transposed=not self.transposed), gradient, positions)
 
     def batched(self) -> Rotation:
-        """Return the call for a batch of x: x has one more axis in front."""
+        """Return the same operation for a batch of x, which has one more axis in front."""
         return dataclasses.replace(self, seq_axis=_shifted_axis(self.seq_axis))
 
     def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

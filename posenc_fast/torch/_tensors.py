@@ -157,8 +157,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
     if tensor.is_neg():
         if overwritten:
             raise ValueError(
-                f"{name} has its negative values in memory, like the imaginary part of a conjugate, and cannot be "
-                "overwritten; pass another tensor"
+                f"{name} is a negated view ({name}.is_neg()), so it cannot be overwritten; pass another tensor"
             )
         tensor = tensor.resolve_neg()
     if tensor.requires_grad:

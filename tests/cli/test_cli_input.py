@@ -504,7 +504,7 @@ def test_parquet_in_blocks(monkeypatch, rng):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("", r"p.parquet has 4 columns: choose one with --column; there are 0 \('n'\), 1 \('s'\)"),
+        ("", r"p.parquet has 4 columns: choose one with --column; columns are 0 \('n'\), 1 \('s'\)"),
         ("--column nn", "p.parquet has no column 'nn'; is 'n' meant"),
         ("--column 7", "p.parquet has no column 7"),
         (

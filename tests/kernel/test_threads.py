@@ -202,7 +202,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
         if threading.current_thread() in started:
             time.sleep(0.3)
         elif block == 0:
-            # before the next block, the thread of the other call begins one of these
+            # release the thread of the other call, and wait, so that it takes the next block of this call
             go.set()
             time.sleep(0.1)
         done.append(block)

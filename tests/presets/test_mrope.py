@@ -105,7 +105,7 @@ def test_images_without_text_between_them_follow_one_another():
 
 @pytest.mark.parametrize("model", ["keye", "keye_vl1_5", {"model_type": "KeyeVL1_5"}], ids=str)
 def test_keye_counts_frames_as_images(model):
-    # a token and the time precede each frame
+    # two tokens precede each frame: the first is text, and the second stands for the time of the frame
     ids = [1, 2, *[VIDEO] * 4, 2, 9, *[VIDEO] * 4, 3, *[IMAGE] * 2]
     where, deltas = positions.mrope(ids, model, video_grid_thw=[[2, 4, 4]], image_grid_thw=[[1, 2, 4]])
     starts = [0, 1, *[2] * 4, 4, 5, *[6] * 4, 8, 9, 9]
@@ -243,7 +243,7 @@ mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | the last o
 mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid, or fps
 mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | without its marks
 mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 lie .* have 2 marks there
-mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image next to audio
+mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image directly next to audio
 """
 UNSUPPORTED = [f"mrope(PHOTO, {name!r}) | model '{name}' is unsupported: {reason}" for name, reason in REFUSED.items()]
 
@@ -257,7 +257,7 @@ def test_bad_arguments(row):
 
 def test_nothing_is_written_before_an_error():
     out = np.full((3, 12), -1)
-    with pytest.raises(ValueError, match="does not end where"):
+    with pytest.raises(ValueError, match="do not fit a run of"):
         positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]], out=out)
     with pytest.raises(ValueError, match=re.escape("out has shape (3, 12), but must have (3, 1, 12)")):
         positions.mrope(PHOTO[None], "qwen2_vl", image_grid_thw=[[1, 4, 6]], out=out)

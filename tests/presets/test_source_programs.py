@@ -14,7 +14,7 @@ from support.checkout import checkout
 from support.optional import optional
 from support.programs import program
 
-# tolerance for float32 products: one unit in the last place of an angle, and twice that for its factors
+# relative tolerance for angles that are computed in float32: roundings of frequency, position and product
 OF_FLOAT32_ANGLES = 2.0**-22
 # tolerance for float64 arithmetic, rounded to float32 at the end
 ROUNDED = 2.0**-24

@@ -30,8 +30,8 @@ class Tables(NamedTuple):
     """Tables of cosines and sines, of shape (rows, columns), in one order of columns.
 
     sin: None if the tables are only cosines. layout: layout of tables that had two columns per pair, else None.
-    copies: number of columns per pair. It is 2 if the two columns of some pairs differ. The two columns are then half
-    of the width apart.
+    copies: number of columns per pair. It is 1 if a table has one column per pair, or two equal ones, of which one is
+    kept. It is 2 if the two columns of some pairs differ. These columns are half of the width apart.
     """
 
     cos: Array
