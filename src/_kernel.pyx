@@ -486,7 +486,7 @@ cdef int _rotate(int level, object angles, CRotation* r) except -1:
 
 def merge(int level, const uint16_t[:, ::1] outer, const uint16_t[:, ::1] inner, uint16_t[:, :, :] out,
           int stores=FITS):
-    """Write outer (batch, width) | inner (rows, width) to out (batch, rows, width).
+    """Write outer | inner to `out`, with shapes (batch, width), (rows, width) and (batch, rows, width).
 
     The arrays contain 16-bit pieces of values of any type. The argument stores is as in `Lattice.table`.
     """
