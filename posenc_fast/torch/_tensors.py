@@ -41,11 +41,6 @@ except AttributeError:
         return False
 
 
-def in_transform() -> bool:
-    """Return whether a transform of torch.func or a trace is active."""
-    return transforms() is not None or trace() is not None
-
-
 def in_forward_mode() -> bool:
     """Return whether forward-mode differentiation is active."""
     # _current_level is a private name of torch; checking each tensor would take longer
