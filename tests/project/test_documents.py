@@ -389,3 +389,11 @@ def test_links_lead_somewhere(path):
         # the build of the documentation creates the gallery and the pages of objects
         if not target.startswith(("gallery/", "generated/")):
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_tests_named_on_pages_exist():
+    files = [*ROOT.glob("tests/*/test_*.py"), *ROOT.glob("bench/test_*.py")]
+    known = {name for file in files for name in (file.name, *re.findall(r"def (test_\w+)", file.read_text("utf-8")))}
+    for path in (*sorted(ROOT.glob("docs/*.md")), ROOT / "bench" / "README.md"):
+        named = set(re.findall(r"`(test_\w+(?:\.py)?)`", path.read_text("utf-8")))
+        assert named <= known, f"{path.name} names {sorted(named - known)}"
