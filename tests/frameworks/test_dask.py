@@ -6,7 +6,6 @@ import os
 import pickle
 import signal
 import time
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 import posenc_fast as pf
 from support.errors import raises, wrong_calls
+from support.memory import peak_of
 from support.optional import optional
 
 dask = optional("dask")
@@ -317,16 +317,6 @@ def test_threads_share_an_encoding():
             np.testing.assert_array_equal(got, pf.sinusoidal(d, base=float(d)).table(640, start=2**40))
 
 
-def peak(call):
-    """Return the largest number of bytes that Python and NumPy allocated during a call."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_files_larger_than_memory(kind, tmp_path):
     encoding, file = pf.sinusoidal(64), tmp_path / f"table.{kind}"
@@ -335,11 +325,11 @@ def test_files_larger_than_memory(kind, tmp_path):
     with dask.config.set(scheduler="threads", num_workers=2):
         if kind == "npy":
             stored = np.lib.format.open_memmap(file, "w+", rows.dtype, rows.shape)
-            assert peak(lambda: da.store(rows, stored, lock=False)) < 2**23
+            assert peak_of(lambda: da.store(rows, stored, lock=False)) < 2**23
             stored.flush()
         else:
             zarr = optional("zarr")
-            assert peak(lambda: rows.to_zarr(file)) < 2**24
+            assert peak_of(lambda: rows.to_zarr(file)) < 2**24
     got = np.load(file) if kind == "npy" else zarr.open_array(file, mode="r")[:]
     np.testing.assert_array_equal(got, expected)
 

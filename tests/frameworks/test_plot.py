@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import tracemalloc
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast.__main__ import main
 from support.errors import raises, wrong_calls
+from support.memory import peak_of
 from support.optional import optional
 
 matplotlib = optional("matplotlib")
@@ -121,16 +121,6 @@ def test_parts_of_large_pictures():
     assert len(dots.get_xdata()) <= 2001
     assert 0 in dots.get_xdata()
     assert many.get_xlabel() == "offset from position 0\n(every 1,000,000,000th row)"
-
-
-def peak_of(call):
-    """Return the largest number of bytes that a call allocates, without the memory of its result."""
-    tracemalloc.start()
-    try:
-        call()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("drawing", ["angles", "heatmap", "rotary", "shift", "sinusoids"])

@@ -1,0 +1,17 @@
+"""The memory that a call allocates."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+
+def peak_of(call: Callable[[], Any]) -> int:
+    """Return the largest number of bytes that Python and NumPy allocated during a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
