@@ -27,7 +27,7 @@ def add(commands: Any, parser: Parser) -> None:
     """Add the command to the parser. The command prints a script that completes all commands of the parser."""
     run = functools.partial(_complete, parser, commands)
     completion = add_command(commands, run, "completion", "print a script that completes commands", ABOUT, EXAMPLES)
-    completion.add_argument("shell", metavar="SHELL", help="bash, zsh, fish or another that shtab knows")
+    completion.add_argument("shell", metavar="SHELL", help="bash, zsh, fish or another shell that shtab supports")
 
 
 def _complete(parser: Parser, commands: Any, arguments: argparse.Namespace) -> None:

@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
         help="file, or - for standard output (default; only for JSON)",
     )
     parser.add_argument("--layer", type=int, metavar="N", help="number of the layer, from 0, if layers differ")
-    parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights, if it is not the model's")
+    parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights (default: the layout of the model)")
     parser.add_argument(
         "--seq-len", type=int, metavar="N", help="sequence length, for the scalings dynamic and longrope"
     )
@@ -78,7 +78,7 @@ def add(commands: Any) -> None:
 def _export(arguments: argparse.Namespace) -> int:
     for option in ("num_heads", "dtype") if arguments.onnx is None else ():
         if getattr(arguments, option) is not None:
-            raise ValueError(f"--{option.replace('_', '-')} is for --onnx; leave it out")
+            raise ValueError(f"--{option.replace('_', '-')} is only for --onnx; leave the option out")
     rotary = _rotary_of(arguments)
     if rotary is None:
         complain(f"posenc-fast: error: {arguments.model}: the layer has no rotary encoding")
@@ -88,7 +88,7 @@ def _export(arguments: argparse.Namespace) -> int:
         return 0
     content = rotary.config() if arguments.config else rotary.gguf(arguments.gguf)
     if content is None:
-        complain(f"posenc-fast: error: {arguments.model}: a config has no parameters for {rotary}")
+        complain(f"posenc-fast: error: {arguments.model}: a config.json cannot express {rotary}")
         return 1
     text = json.dumps(content, indent=2, default=np.ndarray.tolist) + "\n"
     with opened(arguments.output) as file:
@@ -107,12 +107,13 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     if path.lower().endswith(".gguf"):
         if arguments.layout is not None:
             raise ValueError(
-                f"--layout is for configs: the architecture of {path} determines the layout; leave --layout out"
+                f"--layout is only for configs, because the architecture of {path} determines the layout; leave "
+                "--layout out"
             )
         return Rotary.from_gguf(path, layer=layer, seq_len=seq_len)
     file = path if path.lower().endswith(".json") else config_in(path)
     if file is None:
-        raise ValueError(f"{path} has no config.json and no params.json")
+        raise ValueError(f"{path} has no config.json and no params.json; pass the path of a config")
     return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
 
 

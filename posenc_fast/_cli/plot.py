@@ -113,7 +113,10 @@ def _plot(arguments: argparse.Namespace) -> None:
 
     kind = arguments.drawing
     if kind in _ROTARY and arguments.preset is None:
-        raise ValueError(f"{kind} draws a rotary encoding: give its --preset (see posenc-fast presets --search rotary)")
+        raise ValueError(
+            f"{kind} draws a rotary encoding; pass a rotary preset with --preset (see posenc-fast presets --search "
+            "rotary)"
+        )
     cycles = cycles_of(arguments)
     if cycles is not None and cycles.calendar:
         raise ValueError(
@@ -137,7 +140,8 @@ def _plot(arguments: argparse.Namespace) -> None:
     most = _PIXELS / max(figure.get_size_inches())
     if not _DPI <= real(arguments.dpi, "--dpi") <= most:
         raise ValueError(
-            f"--dpi {arguments.dpi:g} must be from {_DPI} to {most:.0f}: a side has {_PIXELS} pixels at most"
+            f"--dpi {arguments.dpi:g} must be from {_DPI} to {most:.0f}, because a side of the picture has at most "
+            f"{_PIXELS} pixels"
         )
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:

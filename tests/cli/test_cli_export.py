@@ -70,7 +70,7 @@ def test_from_gguf(tmp_path, capsys):
     assert run("export", str(tmp_path / "model.gguf"), "--config") == 0
     assert json.loads(capsys.readouterr().out) == pf.Rotary(128, base=1e6).config()
     err = error(capsys, "export", str(tmp_path / "model.gguf"), "--config", "--layout", "half")
-    assert "--layout is for configs" in err
+    assert "--layout is only for configs" in err
 
 
 def test_layers_and_layouts(tmp_path, capsys):
@@ -86,8 +86,8 @@ REFUSED = {
     "no file": (["--onnx", "4"], "- must end with .npz, because --onnx writes two arrays; pass -o FILE.npz"),
     "no such folder": (["--onnx", "4", "-o", "nowhere/rope.npz"], "nowhere"),
     "no length": (["--onnx", "0", "-o", "rope.npz"], "length"),
-    "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is for --onnx"),
-    "a type of a config": (["--config", "--dtype", "float16"], "--dtype is for --onnx"),
+    "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is only for --onnx"),
+    "a type of a config": (["--config", "--dtype", "float16"], "--dtype is only for --onnx"),
     "another layout": (["--gguf", "llama"], "layout='half' differs from layout='interleaved', which llama.cpp uses"),
     "an architecture": (["--gguf", "lama"], "is 'llama' meant"),
 }

@@ -360,7 +360,11 @@ def test_tables_of_no_encoding():
 @pytest.mark.parametrize(
     ("table", "error", "words"),
     [
-        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\), or the shape of a grid"),
+        (
+            np.ones(20),
+            ValueError,
+            r"table has shape \(20,\), but must have shape \(rows, columns\), or the shape of a grid",
+        ),
         (np.ones(()), ValueError, r"table has shape \(\)"),
         (np.ones((1, 1, 8)), ValueError, r"table has shape \(1, 1, 8\)"),
         (np.arange(1280.0).reshape(2, 2, 2, 20, 8), ValueError, r"table has shape \(2, 2, 2, 20, 8\)"),

@@ -66,7 +66,8 @@ def form_of(config: Config) -> str:
     meta, mistral = _META & keys, _MISTRAL & keys
     if meta and mistral:
         raise ValueError(
-            f"config has the key {min(meta)} of Meta's params.json and the key {min(mistral)} of Mistral's params.json; remove "
+            f"config has the key {min(meta)} of Meta's params.json and the key {min(mistral)} of Mistral's "
+            "params.json; remove "
             "one of these keys"
         )
     return "meta" if meta else "mistral" if mistral else "params"
@@ -120,7 +121,8 @@ def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout:
     """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE."""
     if layer_type is not None:
         raise ValueError(
-            f"layer_type={layer_type!r} is not for a {NAMES[form]}; pass layer=, the index of a layer, or leave both arguments out"
+            f"layer_type={layer_type!r} is not for a {NAMES[form]}; pass layer=, the index of a layer, or leave both "
+            "arguments out"
         )
     one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))
     for key, value in config.items():
@@ -149,7 +151,8 @@ def _meta(config: _Config) -> dict[str, Any] | None:
         base = 10000.0
     else:
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the code "
+            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the "
+            "code "
             "of Llama 3; add it to the config"
         )
     every = config.count("nope_layer_interval") if config.has("nope_layer_interval") else None
@@ -166,7 +169,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     if not scaled:
         if here:
             raise ValueError(
-                f"{config.key(here[0])} is not read without use_scaled_rope; remove {here[0]}, or set use_scaled_rope to true"
+                f"{config.key(here[0])} is not read without use_scaled_rope; remove {here[0]}, or set "
+                "use_scaled_rope to true"
             )
         return None
     if len(here) == 2:
@@ -175,7 +179,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     factor = _SCALED.get(size)
     if factor is None or here or config.has("moe_args"):
         raise Undecided(
-            f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and 3.3, 32 "
+            f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and "
+            "3.3, 32 "
             f"in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor and "
             "rope_high_freq_factor (4 in these models) to the config"
         )
@@ -185,7 +190,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
 def _mistral(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add it to the "
+            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add "
+            "it to the "
             "config"
         )
     scaling = None
@@ -209,7 +215,8 @@ def _mistral(config: _Config) -> dict[str, Any]:
 def _params(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', and has no keys that identify the model; add rope_theta to the config, or pass the "
+            f"{config.where} lacks 'rope_theta', and has no keys that identify the model; add rope_theta to the "
+            "config, or pass the "
             "complete params.json"
         )
     return _arguments(config, config.number("rope_theta"), None)
@@ -241,7 +248,8 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     if missing:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
         raise Undecided(
-            f"{config.key('_component_')}={name!r} sets {', '.join(missing)} only in the code of torchtune; add the missing keys, or call "
+            f"{config.key('_component_')}={name!r} sets {', '.join(missing)} only in the code of torchtune; add the "
+            "missing keys, or call "
             f"Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
     scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None
@@ -263,7 +271,8 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(
-            f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts {config.key('rotary_percentage')}, "
+            f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts "
+            f"{config.key('rotary_percentage')}, "
             f"which rotates {dim} of {head} values; remove rope_n_elem from the config"
         )
     base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
@@ -272,7 +281,8 @@ def _litgpt(config: _Config) -> dict[str, Any]:
         if config.layer is None:
             firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
             raise Several(
-                f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=, the index of a layer",
+                f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=, the index of a "
+                "layer",
                 [{"layer": i} for i in firsts],
             )
         if not is_list(indices) or config.layer >= len(indices) or indices[config.layer] not in (0, 1):

@@ -66,7 +66,8 @@ def check_same(places: Sequence[tuple[str, Any]], words: str) -> None:
     for where, value in places[1:]:
         if value != places[0][1]:
             raise ValueError(
-                f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are different {words}; leave one out of the config"
+                f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are different {words}; leave one out of the "
+                "config"
             )
 
 

@@ -128,7 +128,8 @@ def _advice_on(path: Path) -> str:
         return ACCEPTED
     name = path.as_posix()
     return (
-        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
+        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), "
+        "or the path "
         f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
     )
 
@@ -190,12 +191,14 @@ def _flat(config: Config, where: str, model: str) -> str:
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
-            f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model with RoPE; add one "
+            f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model with RoPE; "
+            "add one "
             "of these parts to the config"
         )
     if any(key in config for key in VISUAL):
         raise ValueError(
-            f"{where}['model_type']={model!r} names a composite model, but the config contains only the part for images; "
+            f"{where}['model_type']={model!r} names a composite model, but the config contains only the part for "
+            "images; "
             f"set model_type to the type of this part, such as {model + '_vision'!r}"
         )
     return next(iter(parts.values()))
@@ -231,11 +234,13 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
             raise TypeError(f"{where}[{key!r}] must be a mapping or null, not {value!r}")
     if old and new and dict(old) != dict(new):
         raise ValueError(
-            f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}, which differ; leave one out of the config"
+            f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}, which differ; leave one out of the "
+            "config"
         )
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class and "
+            f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class "
+            "and "
             "ignores other keys. Add rope_parameters to the config, or pass the config object of transformers"
         )
     key = "rope_scaling" if old else "rope_parameters"
@@ -284,7 +289,8 @@ def _switched(part: Part, key: str) -> bool:
     value = part.config.get(key, True)
     if not isinstance(value, bool):
         raise TypeError(
-            f"{part.key(key)} must be true or false, not {value!r}; to use the default true, remove {key} from the config"
+            f"{part.key(key)} must be true or false, not {value!r}; to use the default true, remove {key} from the "
+            "config"
         )
     return value
 
@@ -346,7 +352,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         factor = factor or default or 1.0
         if factor > 1:
             raise ValueError(
-                f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must be at most 1; "
+                f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must "
+                "be at most 1; "
                 "correct the factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
@@ -391,11 +398,13 @@ def _rope_type(part: Part) -> str:
         )
     if name == "axial" and not row.axial and not part.is_unknown:
         raise ValueError(
-            f"{where}['rope_type']='axial' is for image encoders, and not read by {part.model}; remove rope_type from the config"
+            f"{where}['rope_type']='axial' is for image encoders, and not read by {part.model}; remove rope_type "
+            "from the config"
         )
     if name not in ("default", "axial") and (row.axial or not row.scalable):
         raise ValueError(
-            f"{where}['rope_type']={name!r} is not read by {part.model}, which has no scaling; remove the scaling from the config"
+            f"{where}['rope_type']={name!r} is not read by {part.model}, which has no scaling; remove the scaling "
+            "from the config"
         )
     return "default" if row.axial else name
 
@@ -447,7 +456,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
         raise Undecided(
-            f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if only "
+            f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
+            "only "
             "one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
         )
     # zero means that the value is missing
@@ -481,7 +491,8 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         axes = AXES[sections.rule](pairs)
         if len(axes) != pairs:
             raise ValueError(
-                f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the axes; "
+                f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the "
+                "axes; "
                 "correct the head width in the config"
             )
         return axes
@@ -502,7 +513,8 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
             rule = "pangu"
             if not keys or flag is False:
                 raise ValueError(
-                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and mrope_interleaved=True, "
+                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and "
+                    "mrope_interleaved=True, "
                     f"but has mrope_section={counts!r} and mrope_interleaved={flag!r}; correct these keys of the config"
                 )
     elif flag is not None and bool(flag) != (rule == "interleaved"):

@@ -101,7 +101,8 @@ def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) 
     rest = pairs - sum(counts)
     if rest < 0:
         raise ValueError(
-            f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}; correct {' or '.join(keys)}"
+            f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}; correct "
+            f"{' or '.join(keys)}"
         )
     schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
     axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
@@ -229,7 +230,8 @@ def _cohere2_moe(part: Part, layer_type: Any, index: int | None) -> bool:
         return True
     if index is None:
         raise Several(
-            f"layer_type='full_attention' includes layers with and without RoPE in {part.model}; give layer=, the index of a layer",
+            f"layer_type='full_attention' includes layers with and without RoPE in {part.model}; give layer=, the "
+            "index of a layer",
             ({"layer": i} for i in range(len(part.types() or ()))),
         )
     mlps = part.needed("mlp_layer_types", f"tells whether layer={index} has RoPE")

@@ -25,7 +25,8 @@ def width(part: Part) -> int:
     uses_head_dim = "head_dim" in row.width or "qk_rope_head_dim" in row.width or row.whole_head is not None
     if head_dim not in (None, head) and not uses_head_dim:
         raise ValueError(
-            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, whose heads have {head} values; remove head_dim from the config"
+            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, whose heads have {head} values; "
+            "remove head_dim from the config"
         )
     return head
 
@@ -139,7 +140,8 @@ def _check_others(part: Part, head: int, dim: int) -> None:
     if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
         raise ValueError(
             f"{part.key('rope_rotate_half_dims')} is not read by {part.model}, which rotates {dim} of {head} values; "
-            f"remove this key from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with this key"
+            f"remove this key from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with "
+            "this key"
         )
     for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
@@ -147,7 +149,8 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             continue
         if real(value, part.key(key)) * whole != dim:
             raise ValueError(
-                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; remove {key} "
+                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; "
+                f"remove {key} "
                 f"from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with {key}"
             )
 
@@ -161,7 +164,8 @@ def _whole(part: Part, head: int, factor: float | None) -> int:
         if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
             return head
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the rotated "
+            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the "
+            "rotated "
             "part; remove partial_rotary_factor from the config"
         )
     raise ValueError(
@@ -179,7 +183,8 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
     if whole > MOST_VALUES or int(min(whole * factor, MOST_VALUES)) != head:
         head_dim = whole if "head_dim" in part.config else f"{whole} (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, but this is not "
+            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, but this "
+            "is not "
             f"{part.row.width[0]}={head}; correct one of the two keys"
         )
 
@@ -200,7 +205,8 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor'. The default in {model} is not always {default}, because it "
+            f"{part.rope_where} lacks 'partial_rotary_factor'. The default in {model} is not always {default}, "
+            "because it "
             "depends on rope_type. Add partial_rotary_factor to the config"
         )
 
@@ -214,7 +220,8 @@ def _part(part: Part, head: int, given: float | None) -> int:
     assert factor is not None
     if factor > 1:
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, or remove "
+            f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, "
+            "or remove "
             "it and give rotary_dim"
         )
     dim = int(head * factor)
@@ -227,7 +234,8 @@ def _part(part: Part, head: int, given: float | None) -> int:
         count = dim if value is None else count_of(value, part.key(key), 2)
         if count != dim and (given is not None or not row.dims_read):
             raise ValueError(
-                f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} values; "
+                f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
+                "values; "
                 "leave one out of the config"
             )
         dim = count
@@ -268,12 +276,14 @@ def _base_of(part: Part) -> float:
             )
         if row.needs_base:
             raise Undecided(
-                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add it to the config"
+                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add it to "
+                "the config"
             )
         return row.base if group is None else group.base
     if stored is not None and stored != value:
         raise ValueError(
-            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two different bases. transformers "
+            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two different bases. "
+            "transformers "
             "reads the second, and the model's own code the first; leave one out of the config"
         )
     return real(value, where, positive=True)
@@ -291,7 +301,8 @@ def _check_null(part: Part) -> None:
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
-                f"{where}['rope_theta']=None is not a base; give a number, or remove rope_theta from the config to use the default "
+                f"{where}['rope_theta']=None is not a base; give a number, or remove rope_theta from the config to "
+                "use the default "
                 f"of {part.model}"
             )
 
