@@ -278,7 +278,7 @@ def open_gguf(path: str) -> Any:
     except ImportError:
         raise ImportError(f"{path}: GGUF needs the package gguf; run pip install gguf") from None
     if not os.path.exists(path):
-        raise FileNotFoundError(2, "there is no such file", path)
+        raise FileNotFoundError(2, "the file does not exist", path)
     if not os.path.isfile(path):
         raise ValueError(f"{path} is not a regular file")
 

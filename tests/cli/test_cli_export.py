@@ -110,7 +110,7 @@ def test_encodings_that_no_config_describes(tmp_path, capsys):
     hunyuan = {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_theta": 1e4,
             "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}}  # fmt: skip
     assert run("export", written(tmp_path / "config.json", hunyuan), "--config") == 1
-    assert "a config has no parameters for Rotary(128, scaling={'rope_type': 'ntk'" in capsys.readouterr().err
+    assert "a config.json cannot express Rotary(128, scaling={'rope_type': 'ntk'" in capsys.readouterr().err
     nope = {"model_type": "smollm3", "hidden_size": 64, "num_attention_heads": 4}
     assert run("export", written(tmp_path / "config.json", nope), "--config", "--layer", "3") == 1
     assert "the layer has no rotary encoding" in capsys.readouterr().err

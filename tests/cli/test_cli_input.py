@@ -117,7 +117,7 @@ def zipped():
         (saved(np.array([True])), "positions must be"),
         (saved(np.array([1j])), "positions must be"),
         (saved(np.zeros(2, "V2")), "positions must be"),
-        (saved(np.zeros(2, "f4,f4")), "cannot be read as a .npy file of numbers: its type is"),
+        (saved(np.zeros(2, "f4,f4")), "cannot be read as a .npy file of numbers: the type"),
         (saved(np.array([1, 2], "m8[M]")), "months|M, which"),
     ],
 )
@@ -145,7 +145,7 @@ def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
     monkeypatch.setattr(pf.Encoding, "encode", cutting)
     monkeypatch.setattr(_encode, "BLOCK", 4 * 100_000)
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == 2
-    assert "error: p.npy cannot be read as a .npy file of numbers: it ends too early" in capsys.readouterr().err
+    assert "error: p.npy cannot be read as a .npy file of numbers: the file ends too early" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["o.npy", "p.npy"][not existing :]
     assert not existing or Path("o.npy").read_bytes() == b"before"
 

@@ -472,7 +472,7 @@ def test_paths_without_one_table(arrays, words, tmp_path):
 
 
 def test_paths_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+    with pytest.raises(FileNotFoundError, match="the file or folder does not exist"):
         pf.identify(str(tmp_path / "nowhere.pt"))
     (tmp_path / "x.txt").write_text("1")
     with pytest.raises(ValueError, match=r"x\.txt must be a folder.*\.safetensors"):

@@ -138,7 +138,7 @@ def _loaded(path: Path) -> Any:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_advice_on(path)}", str(path)) from None
+        raise FileNotFoundError(errno.ENOENT, f"the file does not exist; {_advice_on(path)}", str(path)) from None
     try:
         # json.loads detects UTF-8, UTF-16 and UTF-32
         return json.loads(text, object_pairs_hook=unique)
