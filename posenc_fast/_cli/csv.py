@@ -245,8 +245,7 @@ class _Column:
         if not self.count and self.guessed_title is not None:
             raise ValueError(
                 f"{self.name} has a single line with {self.guessed_title!r}, which is neither a number nor an ISO "
-                "date; "
-                f"if this is the name of a column, pass it with --column"
+                "date; if this is the name of a column, pass it with --column"
             )
 
     def _cells(
@@ -264,8 +263,7 @@ class _Column:
                 if len(row) != len(self.titles):
                     raise ValueError(
                         f"{self.name}, line {line}: the line has {len(row)} cells, but the first line has "
-                        f"{len(self.titles)}; "
-                        f"with --keep, all lines must have the same number of cells"
+                        f"{len(self.titles)}; with --keep, all lines must have the same number of cells"
                     )
                 kept.append(row)
             cells.append(row[self.index])

@@ -83,8 +83,7 @@ def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -
         others = [name for name in archive.names if name not in known]
         raise ValueError(
             f"{path} has several arrays, and {others[0]!r} is not one of {', '.join(known)}; choose an array with "
-            "--key; "
-            f"the keys are {listed}"
+            f"--key; the keys are {listed}"
         )
     if key not in archive.names:
         raise ValueError(f"{path} has no key {key!r}{meant(key, names)}; the keys are {listed}")

@@ -84,11 +84,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     for (name, call, engine), worst in broken.items():
         backend, level = engines()[engine]
         print(
-            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {name}: "
-            f"{worst.encoding!r}, position {worst.position!r}, column {worst.column}: {worst.value!r} = "
-            f"{worst.value.hex()}, "
-            f"exactly {worst.exact:.25g}, {worst.share:.9g} times the promised bound; "
-            f"posenc-fast verify --seed {seed} --seconds {seconds:g} draws this position again"
+            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {name}: {worst.encoding!r}, "
+            f"position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, exactly "
+            f"{worst.exact:.25g}, {worst.share:.9g} times the promised bound; posenc-fast verify --seed {seed} "
+            f"--seconds {seconds:g} draws this position again"
         )
     return 0 if report() and not broken else 1
 

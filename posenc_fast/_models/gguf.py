@@ -131,9 +131,8 @@ class Metadata:
         self.layer: int | None = None
         if not self.mode:
             raise ValueError(
-                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF "
-                "has no "
-                "key for the order of pairs, so call Rotary(head_dim, base=.., layout='half' or 'interleaved')"
+                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF has "
+                "no key for the order of pairs, so call Rotary(head_dim, base=.., layout='half' or 'interleaved')"
             )
         if self.mode == "none":
             raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
@@ -155,8 +154,7 @@ class Metadata:
             ):
                 raise ValueError(
                     f"{self._where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct the key, "
-                    "or "
-                    f"call Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
+                    f"or call Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
                 )
 
     def key(self, key: str) -> str:
@@ -372,9 +370,9 @@ def _is_window(metadata: Metadata) -> bool | None:
             other = metadata.get(key.removesuffix("_swa"))
             if metadata.get(key) != other:
                 raise ValueError(
-                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, and these "
-                    "layers are "
-                    f"unknown for the architecture {metadata.architecture!r}; call Rotary(head_dim, base=.., layout=..)"
+                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, and these layers "
+                    f"are unknown for the architecture {metadata.architecture!r}; call Rotary(head_dim, base=.., "
+                    "layout=..)"
                 )
         return None
     if layer is None:
@@ -383,9 +381,8 @@ def _is_window(metadata: Metadata) -> bool | None:
         if not own and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
             return None
         raise ValueError(
-            f"{metadata.key('attention.sliding_window')}={size!r} means that layers with and without a sliding "
-            "window have "
-            "different encodings; give layer=, the index of a layer"
+            f"{metadata.key('attention.sliding_window')}={size!r} means that layers with and without a sliding window "
+            "have different encodings; give layer=, the index of a layer"
         )
     key = "attention.sliding_window_pattern"
     pattern = metadata.listed(key)
@@ -488,9 +485,8 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
         if short is None or long is None or divisors is not None or factor != 1 or name == "yarn":
             raise ValueError(
                 "rope_factors_short.weight and rope_factors_long.weight must occur together, without "
-                "rope_freqs.weight, "
-                f"with a factor of 1 (not {factor:g}) and without the scaling type yarn (found: {name}); correct the "
-                "file"
+                f"rope_freqs.weight, with a factor of 1 (not {factor:g}) and without the scaling type yarn (found: "
+                f"{name}); correct the file"
             )
         if seq_len is None:
             raise ValueError(
@@ -545,9 +541,8 @@ def _check_yarn(metadata: Metadata, name: str) -> None:
         if value != default and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
             raise ValueError(
                 f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for "
-                f"{metadata.architecture!r} "
-                f"and the scaling type {name!r}, which always use {default:g}; remove the key, or call "
-                "Rotary(head_dim, scaling=..)"
+                f"{metadata.architecture!r} and the scaling type {name!r}, which always use {default:g}; remove the "
+                "key, or call Rotary(head_dim, scaling=..)"
             )
 
 

@@ -77,8 +77,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
     if group is None and not nested:
         raise ValueError(
             f"{part.key('layer_types')} has the layer type {layer_type!r}, which {part.model} does not have; allowed "
-            "are "
-            f"{', '.join(row.groups)}"
+            f"are {', '.join(row.groups)}"
         )
     if group is None or (nested and label not in nested and not fills):
         raise ValueError(
@@ -95,8 +94,7 @@ def _only(part: Part, nested: list[str]) -> str:
     if len(used) != 1:
         raise Several(
             f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
-            "one of "
-            "these kinds, or layer=, the index of a layer",
+            "one of these kinds, or layer=, the index of a layer",
             [{"layer_type": label} for label in used],
         )
     return used[0]
@@ -121,23 +119,20 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
         if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
             raise ValueError(
                 f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, which reads "
-                "rope_type; "
-                "rename type to rope_type if the model was trained with this scaling, or remove the scaling from the "
-                "config"
+                "rope_type; rename type to rope_type if the model was trained with this scaling, or remove the "
+                "scaling from the config"
             )
         special = group.unscaled_base or part.row.codes[0]
         filled = not special and any(one.base_keys for one in groups.values())
         if label in nested and own.get("rope_theta") is None and not filled:
             raise Undecided(
-                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base "
-                "for all "
-                "layers. Add rope_theta to the config"
+                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base for "
+                "all layers. Add rope_theta to the config"
             )
         if own.get("truncate") is False:
             raise ValueError(
                 f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always truncates if a "
-                "kind "
-                "of layers has its own parameters. Remove truncate from the config, or call Rotary(head_dim, "
+                "kind of layers has its own parameters. Remove truncate from the config, or call Rotary(head_dim, "
                 "scaling=..)"
             )
         _check_lists(part, nested)
@@ -152,8 +147,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
             f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for "
-            f"{label}. "
-            f"Add rope_theta to the config, or parameters for each of {', '.join(groups)}"
+            f"{label}. Add rope_theta to the config, or parameters for each of {', '.join(groups)}"
         )
     if group.yarn_factor is not None and (rope.get("rope_type") or rope.get("type")) == "yarn":
         rope = {"attention_factor": group.yarn_factor} | rope
@@ -171,14 +165,12 @@ def _check_flat(part: Part) -> None:
     if rope.get("truncate") is False:
         raise ValueError(
             f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Remove truncate "
-            "from the "
-            "config, or call Rotary(head_dim, scaling=..)"
+            "from the config, or call Rotary(head_dim, scaling=..)"
         )
     if part.row.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
         raise ValueError(
             f"{where}['type']={rope['type']!r} is not read by {part.model}, which reads rope_type; rename type to "
-            "rope_type "
-            "if the model was trained with this scaling, or remove the scaling from the config"
+            "rope_type if the model was trained with this scaling, or remove the scaling from the config"
         )
 
 
@@ -189,8 +181,8 @@ def _check_lists(part: Part, nested: list[str]) -> None:
     missing = sorted(name for name in used if name not in nested)
     if missing and (codes or "partial_rotary_factors" in part.row.factor_keys):
         raise ValueError(
-            f"{part.rope_where} lacks {missing[0]!r}, and then {part.model} ignores all of {part.rope_where}. Add "
-            "the missing parameters"
+            f"{part.rope_where} lacks {missing[0]!r}; without these parameters, {part.model} ignores all of "
+            f"{part.rope_where}. Add the missing parameters"
         )
     for key in ("rope_theta", "partial_rotary_factors"):
         if is_list(part.config.get(key)):

@@ -67,8 +67,7 @@ def form_of(config: Config) -> str:
     if meta and mistral:
         raise ValueError(
             f"config has the key {min(meta)} of Meta's params.json and the key {min(mistral)} of Mistral's "
-            "params.json; remove "
-            "one of these keys"
+            "params.json; remove one of these keys"
         )
     return "meta" if meta else "mistral" if mistral else "params"
 
@@ -152,8 +151,7 @@ def _meta(config: _Config) -> dict[str, Any] | None:
     else:
         raise Undecided(
             f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the "
-            "code "
-            "of Llama 3; add it to the config"
+            "code of Llama 3; add it to the config"
         )
     every = config.count("nope_layer_interval") if config.has("nope_layer_interval") else None
     if every is not None and config.layer is not None and (config.layer + 1) % every == 0:
@@ -180,9 +178,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     if factor is None or here or config.has("moe_args"):
         raise Undecided(
             f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and "
-            "3.3, 32 "
-            f"in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor and "
-            "rope_high_freq_factor (4 in these models) to the config"
+            f"3.3, 32 in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor "
+            "and rope_high_freq_factor (4 in these models) to the config"
         )
     return config.scaling(factor, 1.0, 4.0, 8192)
 
@@ -190,9 +187,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
 def _mistral(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add "
-            "it to the "
-            "config"
+            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add it "
+            "to the config"
         )
     scaling = None
     if config.has("yarn"):
@@ -216,8 +212,7 @@ def _params(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
             f"{config.where} lacks 'rope_theta', and has no keys that identify the model; add rope_theta to the "
-            "config, or pass the "
-            "complete params.json"
+            "config, or pass the complete params.json"
         )
     return _arguments(config, config.number("rope_theta"), None)
 
@@ -249,8 +244,7 @@ def _torchtune(config: _Config) -> dict[str, Any]:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
         raise Undecided(
             f"{config.key('_component_')}={name!r} sets {', '.join(missing)} only in the code of torchtune; add the "
-            "missing keys, or call "
-            f"Rotary(head_dim, base=.., layout={layout!r}{more})"
+            f"missing keys, or call Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
     scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None
     head = config.head("embed_dim", "num_heads", "head_dim")
@@ -272,8 +266,8 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(
             f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts "
-            f"{config.key('rotary_percentage')}, "
-            f"which rotates {dim} of {head} values; remove rope_n_elem from the config"
+            f"{config.key('rotary_percentage')}, which rotates {dim} of {head} values; remove rope_n_elem from the "
+            "config"
         )
     base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
     if config.has("rope_local_base_freq"):

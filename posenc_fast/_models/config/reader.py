@@ -128,9 +128,8 @@ def _advice_on(path: Path) -> str:
         return ACCEPTED
     name = path.as_posix()
     return (
-        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), "
-        "or the path "
-        f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
+        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or "
+        f"the path that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
     )
 
 
@@ -192,14 +191,12 @@ def _flat(config: Config, where: str, model: str) -> str:
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
             f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model with RoPE; "
-            "add one "
-            "of these parts to the config"
+            "add one of these parts to the config"
         )
     if any(key in config for key in VISUAL):
         raise ValueError(
             f"{where}['model_type']={model!r} names a composite model, but the config contains only the part for "
-            "images; "
-            f"set model_type to the type of this part, such as {model + '_vision'!r}"
+            f"images; set model_type to the type of this part, such as {model + '_vision'!r}"
         )
     return next(iter(parts.values()))
 
@@ -240,8 +237,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     if row.needs_parameters and not (old or new):
         raise Undecided(
             f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class "
-            "and "
-            "ignores other keys. Add rope_parameters to the config, or pass the config object of transformers"
+            "and ignores other keys. Add rope_parameters to the config, or pass the config object of transformers"
         )
     key = "rope_scaling" if old else "rope_parameters"
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
@@ -353,8 +349,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         if factor > 1:
             raise ValueError(
                 f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must "
-                "be at most 1; "
-                "correct the factor in the config"
+                "be at most 1; correct the factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
@@ -457,8 +452,7 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         key = "mscale" if one else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
-            "only "
-            "one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
+            "only one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
         )
     # zero means that the value is missing
     for key in ("mscale", "mscale_all_dim"):
@@ -492,8 +486,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         if len(axes) != pairs:
             raise ValueError(
                 f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the "
-                "axes; "
-                "correct the head width in the config"
+                "axes; correct the head width in the config"
             )
         return axes
     keys = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
@@ -514,8 +507,8 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
             if not keys or flag is False:
                 raise ValueError(
                     f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and "
-                    "mrope_interleaved=True, "
-                    f"but has mrope_section={counts!r} and mrope_interleaved={flag!r}; correct these keys of the config"
+                    f"mrope_interleaved=True, but has mrope_section={counts!r} and mrope_interleaved={flag!r}; "
+                    "correct these keys of the config"
                 )
     elif flag is not None and bool(flag) != (rule == "interleaved"):
         raise ValueError(

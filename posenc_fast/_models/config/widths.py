@@ -149,9 +149,8 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             continue
         if real(value, part.key(key)) * whole != dim:
             raise ValueError(
-                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; "
-                f"remove {key} "
-                f"from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with {key}"
+                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; remove "
+                f"{key} from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with {key}"
             )
 
 
@@ -165,8 +164,7 @@ def _whole(part: Part, head: int, factor: float | None) -> int:
             return head
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the "
-            "rotated "
-            "part; remove partial_rotary_factor from the config"
+            "rotated part; remove partial_rotary_factor from the config"
         )
     raise ValueError(
         f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; remove this key from the "
@@ -184,8 +182,7 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
         head_dim = whole if "head_dim" in part.config else f"{whole} (the default of its class)"
         raise ValueError(
             f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, but this "
-            "is not "
-            f"{part.row.width[0]}={head}; correct one of the two keys"
+            f"is not {part.row.width[0]}={head}; correct one of the two keys"
         )
 
 
@@ -206,8 +203,7 @@ def _check_default(part: Part, factor: float | None) -> None:
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
             f"{part.rope_where} lacks 'partial_rotary_factor'. The default in {model} is not always {default}, "
-            "because it "
-            "depends on rope_type. Add partial_rotary_factor to the config"
+            "because it depends on rope_type. Add partial_rotary_factor to the config"
         )
 
 
@@ -221,8 +217,7 @@ def _part(part: Part, head: int, given: float | None) -> int:
     if factor > 1:
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, "
-            "or remove "
-            "it and give rotary_dim"
+            "or remove it and give rotary_dim"
         )
     dim = int(head * factor)
     for key in row.dims:
@@ -235,8 +230,7 @@ def _part(part: Part, head: int, given: float | None) -> int:
         if count != dim and (given is not None or not row.dims_read):
             raise ValueError(
                 f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
-                "values; "
-                "leave one out of the config"
+                "values; leave one out of the config"
             )
         dim = count
     return dim
@@ -283,8 +277,7 @@ def _base_of(part: Part) -> float:
     if stored is not None and stored != value:
         raise ValueError(
             f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two different bases. "
-            "transformers "
-            "reads the second, and the model's own code the first; leave one out of the config"
+            "transformers reads the second, and the model's own code the first; leave one out of the config"
         )
     return real(value, where, positive=True)
 
@@ -302,8 +295,7 @@ def _check_null(part: Part) -> None:
         if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
                 f"{where}['rope_theta']=None is not a base; give a number, or remove rope_theta from the config to "
-                "use the default "
-                f"of {part.model}"
+                f"use the default of {part.model}"
             )
 
 
