@@ -191,7 +191,7 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         default=absent,
         help="for an odd width: crop the last column, fill it with zeros, or raise an error (default: crop)",
     )
-    add("--scale", type=float, default=absent, help="factor of all columns (default: 1)")
+    add("--scale", type=float, default=absent, help="factor that multiplies all columns (default: 1)")
 
 
 def cycles_of(arguments: argparse.Namespace) -> Cycles | None:

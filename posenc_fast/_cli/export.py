@@ -24,9 +24,9 @@ the package gguf).
 """
 HELP = """\
 --onnx writes an .npz file with cos_cache and sin_cache, and prints attributes.
-They are for RotaryEmbedding of ai.onnx (opset 23) and com.microsoft. --gguf and
---config write JSON. llama.cpp divides frequencies by rope_freqs.weight, a
-float32 tensor.
+The caches and attributes are for RotaryEmbedding of ai.onnx (opset 23) and
+com.microsoft. --gguf and --config write JSON. llama.cpp divides frequencies by
+rope_freqs.weight, a float32 tensor.
 
 """
 EXAMPLES = """
@@ -64,10 +64,12 @@ def add(commands: Any) -> None:
         metavar="OUT",
         help="file, or - for standard output (default; only for JSON)",
     )
-    parser.add_argument("--layer", type=int, metavar="N", help="number of the layer, from 0, if layers differ")
+    parser.add_argument(
+        "--layer", type=int, metavar="N", help="index of the layer, from 0, if layers have different encodings"
+    )
     parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights (default: the layout of the model)")
     parser.add_argument(
-        "--seq-len", type=int, metavar="N", help="sequence length, for the scalings dynamic and longrope"
+        "--seq-len", type=int, metavar="N", help="sequence length (needed for the scalings dynamic and longrope)"
     )
     parser.add_argument(
         "--num-heads", type=int, metavar="N", help="with --onnx: attribute num_heads, for inputs with 3 axes"

@@ -29,11 +29,11 @@ Kept = Sequence[tuple[str, Any]]
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
-OUT is written under another name and renamed when it is complete; until then an
-existing file stays. Its suffix determines the format, unless --format does. An
-.npz file has one array, "encoding". CSV and Parquet have the columns c0, c1, ..
-CSV has all digits that the type needs, and Parquet needs pyarrow. Standard
-output is CSV, unless --format names another format.
+OUT is written under another name and renamed when it is complete. Until then,
+an existing file is unchanged. The suffix of OUT determines the format, unless
+--format does. An .npz file has one array, "encoding". CSV and Parquet have the
+columns c0, c1, .. CSV has all digits that the type needs, and Parquet needs
+pyarrow. Standard output is CSV, unless --format names another format.
 """
 BFLOAT16_HELP = """\
 NumPy stores bfloat16 as raw bytes, of type |V2: read it with

@@ -35,7 +35,7 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, _identify, "identify", "find out which encoding made a table", ABOUT, HELP)
+    parser = add_command(commands, _identify, "identify", "identify the encoding that computed a table", ABOUT, HELP)
     parser.add_argument("table", metavar="TABLE", help=".npy, .npz or .safetensors file")
     parser.add_argument("--key", metavar="NAME", help="name of the array in an .npz or .safetensors file")
     parser.add_argument("--start", type=number, help="position of the first row (default: identified from the table)")

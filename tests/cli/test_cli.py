@@ -225,7 +225,7 @@ def test_completion_errors(monkeypatch, capsys):
     optional("shtab")
     assert "SHELL must be one of 'bash', " in error(capsys, "completion", "bsh")
     monkeypatch.setitem(sys.modules, "shtab", None)
-    assert error(capsys, "completion", "bash") == "completion needs shtab: pip install shtab\n"
+    assert error(capsys, "completion", "bash") == "completion needs the package shtab; run pip install shtab\n"
 
 
 # ---- how it ends ----------------------------------------------------------------------------------------------------

@@ -229,7 +229,7 @@ class _Function:
             if tables is not None:
                 return _Rows(None, tables)
         if getattr(value, "shape", None) == (self.width, count):
-            reason = f"shape {tuple(value.shape)}: the rows and columns are exchanged"
+            reason = f"the rows and columns of shape {tuple(value.shape)} are exchanged"
             self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
         raise Unusable(f"the call returned {shape_of(value)} for {count} positions")
 
@@ -370,7 +370,7 @@ def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Findi
     finding = _judge(runner.name, results, positions, wanted, call_clause)
     if finding.verdict == "wrong" and not runner.repeats():
         return Finding(
-            runner.name, finding.is_, "unknown", None, f"it returns different values at each call{call_clause}"
+            runner.name, finding.is_, "unknown", None, f"the code returns different values at each call{call_clause}"
         )
     if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
         reason = f"{finding.says}, but the config has {longest:g} positions"
@@ -388,7 +388,7 @@ def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, call_
         return judge_code_rows(name, results.rows, positions, exact, call_clause)
     assert results.tables is not None
     if isinstance(exact, Encoding):
-        reason = f"cosines and sines{call_clause}, where rows of {exact!r} are expected"
+        reason = f"cosines and sines, where rows of {exact!r} are expected{call_clause}"
         return Finding(name, "computed cosines and sines", "wrong", "shape", reason)
     return judge_code_tables(name, results.tables, positions, exact, call_clause)
 

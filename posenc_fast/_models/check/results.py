@@ -348,7 +348,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
             if layout == own:
                 return finding
             reason = (
-                f"{words}pairs are {_ROTATIONS[layout][2]}, where the model's are {_ROTATIONS[own][2]}{call_clause}"
+                f"{words}pairs are {_ROTATIONS[layout][2]}, but the model's pairs are {_ROTATIONS[own][2]}{call_clause}"
             )
             if finding.verdict == "right":
                 return replace(finding, verdict="wrong", fault="layout", says=reason)
