@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
             return hint
         arguments = [str(each.metavar) for each in self._actions if not each.option_strings and each.metavar]
         hint = meant(name[2:].replace("-", "_"), arguments)
-        return f"{hint} Give it without a name" if hint else ""
+        return f"{hint} Pass its value without an option name" if hint else ""
 
     def _check_periods(self, words: Sequence[str]) -> None:
         """Raise an error if the cycles of --periods are separated by spaces instead of commas."""
@@ -191,21 +191,23 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         default=absent,
         help="for an odd width: crop the last column, fill it with zeros, or raise an error (default: crop)",
     )
-    add("--scale", type=float, default=absent, help="factor of all columns (default: 1)")
+    add("--scale", type=float, default=absent, help="factor that multiplies all columns (default: 1)")
 
 
 def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
     """Return the cycles of the option --periods, or None if the option is absent."""
     if arguments.periods is None:
         if arguments.timezone is not None:
-            raise ValueError("--timezone is for the cycles of --periods: give these too, as in --periods day,week")
+            raise ValueError("--timezone is for the cycles of --periods; add --periods, such as --periods day,week")
         return None
     others = {name: getattr(arguments, name, None) for name in ("d_model", "preset", *_OPTIONS) if name != "layout"}
     for name, value in others.items():
         if value is not None:
             raise ValueError(f"--periods excludes --{name.replace('_', '-')}; leave one of them out")
     if arguments.set:
-        raise ValueError("--set is for the arguments of a preset, and --periods excludes --preset")
+        raise ValueError(
+            "--set is for the arguments of a preset, and --periods excludes presets; leave --set or --periods out"
+        )
     periods = [_number_or_text(each.strip()) for each in arguments.periods.split(",") if each.strip()]
     return Cycles(periods, getattr(arguments, "layout", "interleaved"), arguments.timezone)
 
@@ -217,7 +219,7 @@ def encoding_of(arguments: argparse.Namespace, metavar: str, default_width: int 
     encoding: Encoding = value_of(arguments, metavar, default_width, encoding_preset)
     if encoding.ndim != 1:
         raise ValueError(
-            f"the preset {arguments.preset!r} has {encoding.ndim} axes, but this command supports only one: use "
+            f"the preset {arguments.preset!r} has {encoding.ndim} axes, but this command supports only one; use "
             "posenc_fast.grid or Encoding.encode in Python"
         )
     return encoding
@@ -238,14 +240,15 @@ def value_of(
     if arguments.preset is not None:
         for name in options:
             raise ValueError(
-                f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set sets arguments of a preset)"
+                f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set sets arguments of a "
+                "preset)"
             )
         return _preset(arguments, metavar, default_width, find_preset)
     if arguments.set:
-        raise ValueError("--set is for the arguments of a preset: give --preset NAME too")
+        raise ValueError("--set is for the arguments of a preset; add --preset NAME")
     d_model = default_width if arguments.d_model is None else arguments.d_model
     if d_model is None:
-        raise ValueError(f"give {metavar}, the number of columns, or a --preset that has one")
+        raise ValueError(f"give {metavar}, the number of columns, or a --preset with a fixed number of columns")
     if "frequencies" in options:
         options["frequencies"] = read_vector(options["frequencies"])
     return sinusoidal(d_model, **options)
@@ -271,27 +274,29 @@ def _preset(
     if by_width:
         first = next(iter(parameters))
         if d_model is not None and settings.setdefault(first, d_model) != d_model:
-            raise ValueError(f"{metavar} is {d_model}, --set {first}={settings[first]}: leave one of them out")
+            raise ValueError(
+                f"{metavar} is {d_model}, but --set gives {first}={settings[first]}; leave one of them out"
+            )
         if default_width is not None:
             settings.setdefault(first, default_width)
     missing = [key for key, each in parameters.items() if each.default is each.empty and key not in settings]
     if missing:
         raise ValueError(
-            f"the preset {name!r} needs {', '.join(missing)}: give "
+            f"the preset {name!r} needs {', '.join(missing)}; add "
             + (metavar if by_width else " ".join(f"--set {key}=VALUE" for key in missing))
         )
     value = build(**settings)
     columns = value.head_dim if known.rotary else value.d_model
     if not by_width and d_model not in (None, columns):
         has = f"heads of {columns} values" if known.rotary else f"{columns} columns"
-        raise ValueError(f"the preset {name!r} has {has}, not {d_model}: leave {metavar} out")
+        raise ValueError(f"the preset {name!r} has {has}, not {d_model}; leave {metavar} out")
     return value
 
 
 def _setting(text: str, preset: str, known: list[str]) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator:
-        raise ValueError(f"--set {text} must be KEY=VALUE")
+        raise ValueError(f"--set {text} must have the form KEY=VALUE")
     if key not in known:
         takes = ", ".join(known) or "no arguments"
         raise ValueError(f"--set {text}: the preset {preset!r} takes {takes}, not {key!r}{meant(key, known)}")

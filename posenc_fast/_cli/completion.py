@@ -10,8 +10,8 @@ from .._core.numbers.names import one_of
 from .arguments import Parser, add_command
 
 ABOUT = """\
-Print a script by which SHELL completes commands, options, names of presets and
-files, with shtab: pip install shtab.
+Print a script that lets SHELL complete commands, options, names of presets and
+files. It needs the package shtab (pip install shtab).
 """
 EXAMPLES = """\
 examples:
@@ -27,14 +27,14 @@ def add(commands: Any, parser: Parser) -> None:
     """Add the command to the parser. The command prints a script that completes all commands of the parser."""
     run = functools.partial(_complete, parser, commands)
     completion = add_command(commands, run, "completion", "print a script that completes commands", ABOUT, EXAMPLES)
-    completion.add_argument("shell", metavar="SHELL", help="bash, zsh, fish or another that shtab knows")
+    completion.add_argument("shell", metavar="SHELL", help="bash, zsh, fish or another shell that shtab supports")
 
 
 def _complete(parser: Parser, commands: Any, arguments: argparse.Namespace) -> None:
     try:
         import shtab
     except ImportError:
-        raise ImportError("completion needs shtab: pip install shtab") from None
+        raise ImportError("completion needs the package shtab; run pip install shtab") from None
     from ..presets import names
 
     one_of(arguments.shell, "SHELL", shtab.SUPPORTED_SHELLS)

@@ -176,7 +176,7 @@ def _hint(first: list[str], separator: str) -> str:
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first)
         if other != separator and count and count >= len(first) - 1:
-            return f"; its first line has {shown}: perhaps --delimiter {shown}"
+            return f"; the first line contains {shown}, so try --delimiter {shown}"
     return ""
 
 
@@ -244,8 +244,8 @@ class _Column:
             yield np.concatenate(parsed), list(zip(*kept, strict=True))
         if not self.count and self.guessed_title is not None:
             raise ValueError(
-                f"{self.name} has a single line, whose {self.guessed_title!r} is neither a number nor an ISO date; "
-                f"if it is a header, give its name with --column"
+                f"{self.name} has a single line with {self.guessed_title!r}, which is neither a number nor an ISO "
+                "date; if this is the name of a column, pass it with --column"
             )
 
     def _cells(
@@ -256,12 +256,14 @@ class _Column:
         lines: list[int] = []
         for line, row in rows:
             if len(row) <= self.index:
-                raise ValueError(f"{self.name}, line {line}: no column {self.index}, the line has {len(row)}")
+                raise ValueError(
+                    f"{self.name}, line {line}: no column {self.index}, because the line has only {len(row)} columns"
+                )
             if self.keep:
                 if len(row) != len(self.titles):
                     raise ValueError(
-                        f"{self.name}, line {line}: number of cells is {len(row)}, but {len(self.titles)} in the first line; "
-                        f"--keep needs equally many in each line"
+                        f"{self.name}, line {line}: the line has {len(row)} cells, but the first line has "
+                        f"{len(self.titles)}; with --keep, all lines must have the same number of cells"
                     )
                 kept.append(row)
             cells.append(row[self.index])
@@ -307,7 +309,8 @@ class _Column:
             self.content, self.content_line = content, line
         if self.content != content:
             raise ValueError(
-                f"a {content}, but line {self.content_line} has a {self.content}; positions must be all numbers or all dates"
+                f"the cell is a {content}, but line {self.content_line} has a {self.content}; positions must be all "
+                "numbers or all dates"
             )
 
 
@@ -319,14 +322,14 @@ def _by_name(column: str | None) -> bool:
 def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
     """Return the index of the column that --column names or numbers (default: the only column)."""
     shown = [f"{i} ({title[:40]!r})" for i, title in enumerate(titles[:20])]
-    columns = f"columns are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
+    columns = f"the columns are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
     if column is None:
         if len(titles) != 1:
-            raise ValueError(f"{name} has {len(titles)} columns: choose one with --column; {columns}")
+            raise ValueError(f"{name} has {len(titles)} columns, so choose one with --column; {columns}")
         return 0
     if _by_name(column):
         if titles.count(column) != 1:
-            many = "has several columns" if column in titles else "has no column"
+            many = "has several columns named" if column in titles else "has no column"
             raise ValueError(f"{name} {many} {column!r}{meant(column, titles)}; {columns}")
         return titles.index(column)
     if int(column) >= len(titles):
@@ -399,7 +402,7 @@ def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
     if "_" in text:
         raise ValueError(f"{text[:80]!r} is not a number")
     if math.isinf(value) and not _INFINITY.fullmatch(text):
-        raise ValueError(f"{text[:80]} is outside of float64")
+        raise ValueError(f"{text[:80]} is too large for float64")
     return REAL, value
 
 
@@ -426,7 +429,7 @@ def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
     if not digits:
         return MICROSECONDS, count
     if len(digits) > 3:
-        raise ValueError(f"{text[:80]!r} is finer than nanoseconds")
+        raise ValueError(f"{text[:80]!r} is finer than nanoseconds; give at most 9 digits of a second")
     nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
     # NumPy reads -2^63 as NaT, so this number is excluded
     if not -(2**63) < nanoseconds < 2**63:
@@ -460,7 +463,7 @@ def _either_microseconds(text: str) -> int:
     """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error for another UTC offset."""
     time = _isoformat(text)
     if time.utcoffset():
-        raise _AmbiguousClock(f"{text[:80]!r} has a UTC offset: pass --timezone, in which calendar cycles are counted")
+        raise _AmbiguousClock(f"{text[:80]!r} has a UTC offset; pass --timezone, the time zone of the calendar cycles")
     return microseconds(time)
 
 

@@ -31,12 +31,12 @@ a .parquet file, a CSV file (.gz or not), or - (the default) for CSV on standard
 input. INPUT and OUT may be larger than memory.
 
 A cell is a number, or an ISO date or time (UTC unless it has an offset).
-Integers are exact over all of int64 and uint64, times to the nanosecond. An
-empty cell or "nan" is a missing position: its row is NaN. Empty lines are
+Integers are exact over all of int64 and uint64, times to the nanosecond. The
+row of a missing position (an empty cell or "nan") is NaN. Empty lines are
 skipped. The first line is a header if --column is a name, or if its cell does
 not begin like a number or a date.
 
-Columns of timestamps need --periods. It computes a sine and a cosine of each
+Columns of timestamps need --periods, which computes a sine and a cosine of each
 cycle. A cycle is day, week (from Monday), month, quarter or year in local time,
 or a length in UTC such as 12h. For a column of numbers, pass lengths in the
 units of the column, such as 24. Local time is the time in --timezone (default:
@@ -75,7 +75,9 @@ def add(commands: Any) -> None:
         nargs="?",
         help=".npy, .parquet or CSV file (.gz too), or - for CSV on standard input (default, unless it is a terminal)",
     )
-    parser.add_argument("--d-model", type=int, metavar="D", help="number of columns, unless the preset has its own")
+    parser.add_argument(
+        "--d-model", type=int, metavar="D", help="number of columns, unless the preset has a fixed number"
+    )
     parser.add_argument(
         "--column",
         type=str.strip,
@@ -92,7 +94,9 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--delimiter", metavar="CHAR", help="character between cells: ';', '|', tab (default ',')")
     parser.add_argument(
-        "--keep", action="store_true", help="copy all columns of INPUT before the encoded ones, to CSV or Parquet"
+        "--keep",
+        action="store_true",
+        help="copy all columns of INPUT before the encoded columns (only to CSV or Parquet)",
     )
     add_output(parser)
     add_rows(parser)

@@ -24,9 +24,9 @@ the package gguf).
 """
 HELP = """\
 --onnx writes an .npz file with cos_cache and sin_cache, and prints attributes.
-They are for RotaryEmbedding of ai.onnx (opset 23) and com.microsoft. --gguf and
---config write JSON. llama.cpp divides frequencies by rope_freqs.weight, a
-float32 tensor.
+The caches and attributes are for RotaryEmbedding of ai.onnx (opset 23) and
+com.microsoft. --gguf and --config write JSON. llama.cpp divides frequencies by
+rope_freqs.weight, a float32 tensor.
 
 """
 EXAMPLES = """
@@ -64,10 +64,12 @@ def add(commands: Any) -> None:
         metavar="OUT",
         help="file, or - for standard output (default; only for JSON)",
     )
-    parser.add_argument("--layer", type=int, metavar="N", help="number of the layer, from 0, if layers differ")
-    parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights, if it is not the model's")
     parser.add_argument(
-        "--seq-len", type=int, metavar="N", help="sequence length, for the scalings dynamic and longrope"
+        "--layer", type=int, metavar="N", help="index of the layer, from 0, if layers have different encodings"
+    )
+    parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights (default: the layout of the model)")
+    parser.add_argument(
+        "--seq-len", type=int, metavar="N", help="sequence length (needed for the scalings dynamic and longrope)"
     )
     parser.add_argument(
         "--num-heads", type=int, metavar="N", help="with --onnx: attribute num_heads, for inputs with 3 axes"
@@ -78,7 +80,7 @@ def add(commands: Any) -> None:
 def _export(arguments: argparse.Namespace) -> int:
     for option in ("num_heads", "dtype") if arguments.onnx is None else ():
         if getattr(arguments, option) is not None:
-            raise ValueError(f"--{option.replace('_', '-')} is for --onnx; leave it out")
+            raise ValueError(f"--{option.replace('_', '-')} is only for --onnx; leave the option out")
     rotary = _rotary_of(arguments)
     if rotary is None:
         complain(f"posenc-fast: error: {arguments.model}: the layer has no rotary encoding")
@@ -88,7 +90,7 @@ def _export(arguments: argparse.Namespace) -> int:
         return 0
     content = rotary.config() if arguments.config else rotary.gguf(arguments.gguf)
     if content is None:
-        complain(f"posenc-fast: error: {arguments.model}: a config has no parameters for {rotary}")
+        complain(f"posenc-fast: error: {arguments.model}: a config.json cannot express {rotary}")
         return 1
     text = json.dumps(content, indent=2, default=np.ndarray.tolist) + "\n"
     with opened(arguments.output) as file:
@@ -107,12 +109,13 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     if path.lower().endswith(".gguf"):
         if arguments.layout is not None:
             raise ValueError(
-                f"--layout is for configs: the architecture of {path} determines the layout; leave --layout out"
+                f"--layout is only for configs, because the architecture of {path} determines the layout; leave "
+                "--layout out"
             )
         return Rotary.from_gguf(path, layer=layer, seq_len=seq_len)
     file = path if path.lower().endswith(".json") else config_in(path)
     if file is None:
-        raise ValueError(f"{path} has no config.json and no params.json")
+        raise ValueError(f"{path} has no config.json and no params.json; pass the path of a config")
     return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
 
 

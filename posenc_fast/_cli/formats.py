@@ -29,11 +29,11 @@ Kept = Sequence[tuple[str, Any]]
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
-OUT is written under another name and renamed when it is complete; until then an
-existing file stays. Its suffix determines the format, unless --format does. An
-.npz file has one array, "encoding". CSV and Parquet have the columns c0, c1, ..
-CSV has all digits that the type needs, and Parquet needs pyarrow. Standard
-output is CSV, unless --format names another format.
+OUT is written under another name and renamed when it is complete. Until then,
+an existing file is unchanged. The suffix of OUT determines the format, unless
+--format does. An .npz file has one array, "encoding". CSV and Parquet have the
+columns c0, c1, .. CSV has all digits that the type needs, and Parquet needs
+pyarrow. Standard output is CSV, unless --format names another format.
 """
 BFLOAT16_HELP = """\
 NumPy stores bfloat16 as raw bytes, of type |V2: read it with
@@ -173,16 +173,21 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
         if arguments.format not in _FORMATS:
             raise ValueError(f"{path} must end with {_listed()}, or --format must name its format")
     if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
-        raise ValueError("standard output is a terminal: send it to a file or a program, or leave --format out")
+        raise ValueError(
+            "standard output is a terminal; write to a file with -o, send the output to a program, or leave --format "
+            "out"
+        )
     if keep and arguments.format not in ("csv", "parquet"):
-        raise ValueError(f"--keep needs columns with names, and .{arguments.format} has none: choose .csv or .parquet")
+        raise ValueError(
+            f"--keep needs columns with names, and .{arguments.format} files have none; choose .csv or .parquet"
+        )
     if arguments.format == "parquet":
         if dtype.name == "bfloat16":
-            raise ValueError("Parquet has no bfloat16: choose another --dtype, or another format")
+            raise ValueError("Parquet has no bfloat16; choose another --dtype, or another format")
         try:
             import pyarrow.parquet  # noqa: F401
         except ImportError:
-            raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from None
+            raise ImportError(f"{path}: Parquet needs the package pyarrow; run pip install pyarrow") from None
 
 
 def length_first(arguments: argparse.Namespace) -> bool:
@@ -245,7 +250,7 @@ def _check_kept(kept: Kept, columns: Sequence[str], file_format: str) -> None:
         return
     name, count = collections.Counter(_names(kept, columns)).most_common(1)[0]
     if count > 1:
-        raise ValueError(f"--keep: OUT would have {count} columns {name!r}; rename the column of INPUT")
+        raise ValueError(f"with --keep, OUT would have {count} columns named {name!r}; rename the column of INPUT")
     if file_format == "csv":
         for name, field in kept:
             if field is not None:
@@ -258,9 +263,7 @@ def _check_text(name: str, of_type: Any) -> None:
     try:
         pa.array([], of_type).cast(pa.string())
     except pa.ArrowException:
-        raise ValueError(
-            f"--keep: column {name!r} has {of_type}, which CSV does not support: choose .parquet"
-        ) from None
+        raise ValueError(f"--keep cannot copy column {name!r} of type {of_type} to CSV; choose .parquet") from None
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

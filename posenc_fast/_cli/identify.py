@@ -35,7 +35,7 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = add_command(commands, _identify, "identify", "find out which encoding made a table", ABOUT, HELP)
+    parser = add_command(commands, _identify, "identify", "identify the encoding that computed a table", ABOUT, HELP)
     parser.add_argument("table", metavar="TABLE", help=".npy, .npz or .safetensors file")
     parser.add_argument("--key", metavar="NAME", help="name of the array in an .npz or .safetensors file")
     parser.add_argument("--start", type=number, help="position of the first row (default: identified from the table)")
@@ -58,11 +58,11 @@ def _identify(arguments: argparse.Namespace) -> int:
                 if table.ndim == 1:
                     rotary = {"frequencies": table}
     elif arguments.key is not None:
-        raise ValueError(f"{path} has no keys, as .npz and .safetensors files have: leave --key out")
+        raise ValueError(f"{path} has no keys (only .npz and .safetensors files have keys); leave --key out")
     else:
         table = as_bfloat16(read_array(path))
     if rotary and arguments.start is not None:
-        raise ValueError("--start is for a table; for a rotary encoding, give an array of positions in the .npz file")
+        raise ValueError("--start is for a table; for a rotary encoding, add an array named positions to the .npz file")
     try:
         # NumPy warns when it converts some NaNs, which identify reports as an error
         with np.errstate(invalid="ignore"):
@@ -82,8 +82,8 @@ def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -
     if key is None:
         others = [name for name in archive.names if name not in known]
         raise ValueError(
-            f"{path} has an array {others[0]!r}, which is none of {', '.join(known)}: choose one with --key; "
-            f"the keys are {listed}"
+            f"{path} has several arrays, and {others[0]!r} is not one of {', '.join(known)}; choose an array with "
+            f"--key; the keys are {listed}"
         )
     if key not in archive.names:
         raise ValueError(f"{path} has no key {key!r}{meant(key, names)}; the keys are {listed}")

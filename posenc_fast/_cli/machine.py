@@ -26,7 +26,8 @@ def add(commands: Any) -> None:
         _verify,
         "verify",
         "check accuracy on this machine",
-        "Compare values of every backend and level with exact values. Exit status 1 if\nan error exceeds the promised bound.",
+        "Compare values of every backend and level with exact values. Exit status 1 if\nan error exceeds the "
+        "promised bound.",
     )
     verify.add_argument(
         "--seconds", type=float, default=20.0, help="seconds to spend on random positions (default: 20)"
@@ -83,10 +84,10 @@ def _verify(arguments: argparse.Namespace) -> int:
     for (name, call, engine), worst in broken.items():
         backend, level = engines()[engine]
         print(
-            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {name}: "
-            f"{worst.encoding!r}, position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, "
-            f"exactly {worst.exact:.25g}, {worst.share:.9g} times what is promised; "
-            f"posenc-fast verify --seed {seed} --seconds {seconds:g} draws it again"
+            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {name}: {worst.encoding!r}, "
+            f"position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, exactly "
+            f"{worst.exact:.25g}, {worst.share:.9g} times the promised bound; posenc-fast verify --seed {seed} "
+            f"--seconds {seconds:g} draws this position again"
         )
     return 0 if report() and not broken else 1
 

@@ -29,10 +29,12 @@ def usable_target(path: str) -> Path:
     target = Path(os.path.realpath(path))
     # a rename would replace a device or a named pipe by a file
     if target.exists() and not target.is_file():
-        raise ValueError(f"{path} exists already and is not a regular file (- is standard output)")
+        raise ValueError(
+            f"{path} exists already and is not a regular file; choose another file, or - for standard output"
+        )
     if not target.parent.is_dir():
         shown = target if os.path.islink(path) else Path(path)
-        raise FileNotFoundError(errno.ENOENT, "there is no such directory", str(shown.parent))
+        raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(shown.parent))
     # check the permission of the file, because a rename would replace a read-only file as well
     if target.exists() and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)

@@ -20,9 +20,9 @@ PLOTS = {
     "decay": "alignment of queries and keys against distance (--distance)",
     "errors": "error against position, of float32 angles and of this package\n(--positions)",
     "frequencies": "factor by which the scaling of a rotary preset slows each\npair",
-    "grid": "similarity of all patches of an image to one, of a preset of two\naxes (--shape, --patch, --step)",
+    "grid": "similarity of all patches of an image to one patch, for a preset\nof two axes (--shape, --patch, --step)",
     "heatmap": "the table (--length, --start, --step, --positions)",
-    "rotary": "the angles of a head, of a rotary preset (--length, --start,\n--step, --positions)",
+    "rotary": "the angles of a head, for a rotary preset (--length, --start,\n--step, --positions)",
     "shift": "a table, its transition matrix, and both multiplied (--length,\n--offset)",
     "similarity": "dot products with the row of a position (--position, --span,\n--step)",
     "sinusoids": "columns against position (--length, --start, --step,\n--columns)",
@@ -35,11 +35,11 @@ _SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
     "length": (1, int, "N", "number of positions"),
     "start": (1, number, "P", "first position"),
     "step": (1, number, "S", "distance between positions"),
-    "position": (1, number, "P", "position in the middle"),
+    "position": (1, number, "P", "position in the middle of the picture"),
     "positions": (None, None, "P", "positions: numbers, or ISO dates and times"),
     "columns": (None, int, "C", "numbers of columns, from 0"),
     "pairs": (1, int, "N", "maximum number of clocks per row"),
-    "span": (1, int, "N", "number of rows on both sides"),
+    "span": (1, int, "N", "number of rows on each side of --position"),
     "offset": (1, number, "P", "distance by which the table is shifted"),
     "distance": (1, int, "N", "largest distance"),
     "shape": (2, int, ("ROWS", "COLUMNS"), "patches of an image"),
@@ -113,7 +113,10 @@ def _plot(arguments: argparse.Namespace) -> None:
 
     kind = arguments.drawing
     if kind in _ROTARY and arguments.preset is None:
-        raise ValueError(f"{kind} draws a rotary encoding: give its --preset (see posenc-fast presets --search rotary)")
+        raise ValueError(
+            f"{kind} draws a rotary encoding; pass a rotary preset with --preset (see posenc-fast presets --search "
+            "rotary)"
+        )
     cycles = cycles_of(arguments)
     if cycles is not None and cycles.calendar:
         raise ValueError(
@@ -137,7 +140,8 @@ def _plot(arguments: argparse.Namespace) -> None:
     most = _PIXELS / max(figure.get_size_inches())
     if not _DPI <= real(arguments.dpi, "--dpi") <= most:
         raise ValueError(
-            f"--dpi {arguments.dpi:g} must be from {_DPI} to {most:.0f}: a side has {_PIXELS} pixels at most"
+            f"--dpi {arguments.dpi:g} must be from {_DPI} to {most:.0f}, because a side of the picture has at most "
+            f"{_PIXELS} pixels"
         )
     known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in known:

@@ -30,11 +30,11 @@ def open_positions(
     """
     file_format = _format_of(path)
     if file_format == "npy" and column is not None:
-        raise ValueError(f"{path} is a .npy file and has no columns: leave --column out")
+        raise ValueError(f"{path} is a .npy file and has no columns; leave --column out")
     if file_format != "text" and delimiter is not None:
-        raise ValueError(f"{path} is not text: leave --delimiter out")
+        raise ValueError(f"{path} is not text; leave --delimiter out")
     if file_format == "npy" and keep:
-        raise ValueError(f"{path} is a .npy file and has no columns: leave --keep out")
+        raise ValueError(f"{path} is a .npy file and has no columns; leave --keep out")
     if file_format == "npy":
         with _npy(path) as source:
             yield source
@@ -73,7 +73,7 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ImportError(f"{path}: Parquet needs pyarrow: pip install pyarrow") from None
+        raise ImportError(f"{path}: Parquet needs the package pyarrow; run pip install pyarrow") from None
 
     @contextlib.contextmanager
     def reading() -> Iterator[None]:
@@ -91,7 +91,9 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
         index = column_index(schema.names, column, path)
         field = schema.field(index)
         if pa.types.is_nested(field.type):
-            raise ValueError(f"{path}: column {field.name!r} has {field.type}, not one position a row")
+            raise ValueError(
+                f"{path}: column {field.name!r} has the type {field.type}, but must have one position per row"
+            )
 
         def blocks(rows: int) -> Iterator[Block]:
             batches = file.iter_batches(rows, columns=None if keep else [field.name])

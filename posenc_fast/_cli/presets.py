@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 
 def _presets(arguments: argparse.Namespace) -> int:
     if arguments.name is not None and arguments.search is not None:
-        raise ValueError("NAME shows one preset, --search finds several: leave one of them out")
+        raise ValueError("NAME shows one preset, and --search lists several; leave one of them out")
     width = max(shutil.get_terminal_size().columns, 40)
     if arguments.name is not None:
         _show(arguments.name, width)

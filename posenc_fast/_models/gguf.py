@@ -125,14 +125,14 @@ class Metadata:
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self._values, self._where = values, where
         if values.get("general.architecture") is None:
-            raise ValueError(f"{where} lacks 'general.architecture'; give all of a GGUF file's metadata")
+            raise ValueError(f"{where} lacks 'general.architecture'; pass the complete metadata of a GGUF file")
         architecture = str(values["general.architecture"])
         self.architecture, self.mode = architecture, ARCHITECTURES.get(architecture, "")
         self.layer: int | None = None
         if not self.mode:
             raise ValueError(
-                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF has no "
-                "key for the order of pairs, so give Rotary(head_dim, base=.., layout='half' or 'interleaved')"
+                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF has "
+                "no key for the order of pairs, so call Rotary(head_dim, base=.., layout='half' or 'interleaved')"
             )
         if self.mode == "none":
             raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
@@ -153,8 +153,8 @@ class Metadata:
                 or not near.isdisjoint(_shortened(key))
             ):
                 raise ValueError(
-                    f"{self._where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct the key, or "
-                    f"give Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
+                    f"{self._where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct the key, "
+                    f"or call Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
                 )
 
     def key(self, key: str) -> str:
@@ -171,12 +171,12 @@ class Metadata:
         array = np.asarray(value, np.float64).reshape(-1)
         if array.shape != (pairs,):
             raise ValueError(
-                f"{self._where}[{name!r}] has {array.size} numbers, but must have one for each of {pairs} pairs"
+                f"{self._where}[{name!r}] has {array.size} numbers, but must have one number for each of {pairs} pairs"
             )
         for k in np.flatnonzero(~((array > 0) & np.isfinite(array)))[:1].tolist():
             raise ValueError(
-                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0: frequencies are divided "
-                "by it"
+                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0, because frequencies "
+                "are divided by this number"
             )
         return array
 
@@ -193,7 +193,7 @@ class Metadata:
         if self.layer is not None and self.layer < len(value):
             return value[self.layer]
         if not value or any(one != value[0] for one in value):
-            raise ValueError(f"{self.key(key)}={value!r} differs between layers; give layer=")
+            raise ValueError(f"{self.key(key)}={value!r} differs between layers; give layer=, the index of a layer")
         return value[0]
 
     def listed(self, key: str) -> list[Any] | None:
@@ -212,7 +212,10 @@ class Metadata:
     def needed(self, key: str) -> int:
         count = self.count(key)
         if count is None:
-            raise ValueError(f"{self._where} lacks '{self.architecture}.{key}', which the encoding depends on; add it")
+            raise ValueError(
+                f"{self._where} lacks '{self.architecture}.{key}', which the encoding depends on; add it to the "
+                "metadata"
+            )
         return count
 
 
@@ -271,9 +274,9 @@ def open_gguf(path: str) -> Any:
     try:
         import gguf
     except ImportError:
-        raise ImportError(f"{path}: GGUF needs the package gguf: pip install gguf") from None
+        raise ImportError(f"{path}: GGUF needs the package gguf; run pip install gguf") from None
     if not os.path.exists(path):
-        raise FileNotFoundError(2, "there is no such file", path)
+        raise FileNotFoundError(2, "the file does not exist", path)
     if not os.path.isfile(path):
         raise ValueError(f"{path} is not a regular file")
 
@@ -282,7 +285,7 @@ def open_gguf(path: str) -> Any:
 
         def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
             if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
-                raise EOFError("it ends too early")
+                raise EOFError("the file ends too early")
             return super()._get(offset, dtype, count, *options, **more)
 
     with _named(path):
@@ -348,7 +351,9 @@ def _rotates(metadata: Metadata) -> bool:
     if architecture in _RECURRENT:
         return (layer + 1) % (metadata.count("full_attention_interval") or 4) == 0
     if architecture == "llama4" and metadata.get("attention.sliding_window") == 0:
-        raise ValueError(f"{metadata.key('attention.sliding_window')}=0 is ambiguous in llama.cpp; leave layer out")
+        raise ValueError(
+            f"{metadata.key('attention.sliding_window')}=0 is ambiguous in llama.cpp; leave the argument layer out"
+        )
     return architecture not in _EVERY_FOURTH_WITHOUT or (layer + 1) % 4 != 0
 
 
@@ -365,8 +370,9 @@ def _is_window(metadata: Metadata) -> bool | None:
             other = metadata.get(key.removesuffix("_swa"))
             if metadata.get(key) != other:
                 raise ValueError(
-                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, which are unknown for "
-                    f"the architecture {metadata.architecture!r}; give Rotary(head_dim, base=.., layout=..)"
+                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, and these layers "
+                    f"are unknown for the architecture {metadata.architecture!r}; call Rotary(head_dim, base=.., "
+                    "layout=..)"
                 )
         return None
     if layer is None:
@@ -375,17 +381,22 @@ def _is_window(metadata: Metadata) -> bool | None:
         if not own and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
             return None
         raise ValueError(
-            f"{metadata.key('attention.sliding_window')}={size!r}: layers with and without a sliding window have different "
-            "encodings; give layer="
+            f"{metadata.key('attention.sliding_window')}={size!r} means that layers with and without a sliding window "
+            "have different encodings; give layer=, the index of a layer"
         )
     key = "attention.sliding_window_pattern"
     pattern = metadata.listed(key)
     if pattern is not None:
         if layer >= len(pattern):
-            raise ValueError(f"{metadata.key(key)} has {len(pattern)} values, and none for layer={layer}")
+            raise ValueError(
+                f"{metadata.key(key)} has {len(pattern)} values, one per layer, so layer={layer} has no value"
+            )
         return bool(pattern[layer])
     if windows.every is None:
-        raise ValueError(f"{metadata.key(key)} must be an array of one value per layer: not 0 for a sliding window")
+        raise ValueError(
+            f"{metadata.key(key)} must be an array with one value per layer, which is 0 for layers without a sliding "
+            "window"
+        )
     every = metadata.count(key) or windows.every
     return layer % every != 0 if windows.first else layer % every < every - 1
 
@@ -407,7 +418,8 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
         head = metadata.needed("embedding_length") // metadata.needed("attention.head_count")
     if head > MOST_VALUES:
         raise ValueError(
-            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} values can rotate"
+            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} values can "
+            "rotate"
         )
     key = f"rope.dimension_count{swa}"
     dim = metadata.count(key)
@@ -421,7 +433,7 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
         dim = head
     if dim > head or (metadata.architecture in _WHOLE and dim != head):
         raise ValueError(
-            f"{metadata.key(key)}={dim} and heads of {head} values do not agree; llama.cpp rejects such a file"
+            f"{metadata.key(key)}={dim} differs from the head width {head}; llama.cpp rejects such a file"
             if dim <= head
             else f"{metadata.key(key)}={dim} is more than the {head} values of a head"
         )
@@ -435,10 +447,12 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
     by_file = metadata.architecture in _SECTIONED
     if not counts or not any(counts):
         if mode in ("contiguous", "interleaved"):
-            raise ValueError(f"{metadata.key(key)} is missing, which {metadata.architecture!r} needs; add it")
+            raise ValueError(
+                f"{metadata.key(key)} is missing, but {metadata.architecture!r} needs it; add it to the metadata"
+            )
         return None
     if mode in ("normal", "neox") and not by_file:
-        raise ValueError(f"{metadata.key(key)}={counts} is not read by llama.cpp for this architecture; leave it out")
+        raise ValueError(f"{metadata.key(key)}={counts} is not read by llama.cpp for this architecture; remove the key")
     numbers = [count_of(number, metadata.key(key), 0) for number in counts]
     while numbers and not numbers[-1]:
         numbers.pop()
@@ -470,13 +484,14 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
     if short is not None or long is not None:
         if short is None or long is None or divisors is not None or factor != 1 or name == "yarn":
             raise ValueError(
-                "rope_factors_short.weight and rope_factors_long.weight must occur together, and without rope_freqs.weight, "
-                f"a factor ({factor:g}) and the scaling type yarn ({name}); correct the file"
+                "rope_factors_short.weight and rope_factors_long.weight must occur together, without "
+                f"rope_freqs.weight, with a factor of 1 (not {factor:g}) and without the scaling type yarn (found: "
+                f"{name}); correct the file"
             )
         if seq_len is None:
             raise ValueError(
                 f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for sequences longer than "
-                f"{length:g}; give seq_len=, the length of your sequence (or {length:g}, if it is not longer)"
+                f"{length:g}; give seq_len=, the length of your sequence (or {length:g} for all shorter sequences)"
             )
         longest = real(seq_len, "seq_len", positive=True)
         lists = {"short_factor": short.tolist(), "long_factor": long.tolist(), "seq_len": longest}
@@ -484,17 +499,19 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
     if name == "longrope":
         raise ValueError(
             f"{metadata.key('rope.scaling.type')}='longrope' needs the tensors rope_factors_short.weight and "
-            "rope_factors_long.weight; give the file, or a mapping that contains them"
+            "rope_factors_long.weight; pass the path of the file, or a mapping that contains these tensors"
         )
     if name == "yarn":
         if divisors is not None:
-            raise ValueError("rope_freqs.weight and the scaling type yarn exclude each other; leave one out")
+            raise ValueError("rope_freqs.weight and the scaling type yarn exclude each other; remove one of them")
         return _yarn(metadata, factor, attention, length)
     if name == "none":
         factor = 1.0
     if divisors is not None:
         if factor != 1:
-            raise ValueError(f"rope_freqs.weight and a factor of {factor:g} exclude each other; leave one out")
+            raise ValueError(
+                f"rope_freqs.weight and a scaling factor of {factor:g} exclude each other; remove one of them"
+            )
         return _divided({"short_factor": divisors.tolist(), "long_factor": divisors.tolist()}, length, attention)
     if attention != 1:
         return _divided({"short_factor": [factor] * pairs, "long_factor": [factor] * pairs}, length, attention)
@@ -523,8 +540,9 @@ def _check_yarn(metadata: Metadata, name: str) -> None:
         value = metadata.number(f"rope.scaling.{key}", default)
         if value != default and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
             raise ValueError(
-                f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for {metadata.architecture!r} "
-                f"and the scaling type {name!r}, where it is {default:g}; leave it out, or give Rotary(head_dim, scaling=..)"
+                f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for "
+                f"{metadata.architecture!r} and the scaling type {name!r}, which always use {default:g}; remove the "
+                "key, or call Rotary(head_dim, scaling=..)"
             )
 
 
@@ -541,8 +559,9 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
         # in DeepSeek 2, mscale equals mscale_all_dim, and only their quotient, 1, matters: any multiplier is right
         if unit is None or (architecture != "deepseek2" and abs(value / unit - 1) > 1e-6):
             raise ValueError(
-                f"{metadata.key('rope.scaling.yarn_log_multiplier')}={value:g} has no known meaning for {architecture!r}; "
-                "give Rotary(head_dim, scaling={'rope_type': 'yarn', .., 'attention_factor': ..})"
+                f"{metadata.key('rope.scaling.yarn_log_multiplier')}={value:g} has no known meaning for "
+                f"{architecture!r}; "
+                "call Rotary(head_dim, scaling={'rope_type': 'yarn', .., 'attention_factor': ..})"
             )
         result["attention_factor"] = attention
     elif attention != 1:

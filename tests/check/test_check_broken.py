@@ -56,7 +56,7 @@ def test_frequencies_that_are_not_finite(value, where):
 
 
 def test_frequencies_that_were_never_written():
-    is_wrong(the_finding({NAME: np.zeros(64, np.float32)}), "values", "all are 0")
+    is_wrong(the_finding({NAME: np.zeros(64, np.float32)}), "values", "all values are 0")
     assert the_finding({"freqs": np.zeros(64, np.float32)}).verdict == "unknown"
 
 

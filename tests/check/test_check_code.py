@@ -313,10 +313,10 @@ def test_each_fault_has_advice():
     ("function", "words"),
     [
         (lambda p: 1 / 0, "ZeroDivisionError: division by zero"),
-        (lambda p: None, "it returned None"),
-        (lambda p: "rows", "it returned a value of type str"),
+        (lambda p: None, "the call returned None"),
+        (lambda p: "rows", "the call returned a value of type str"),
         (lambda p: np.array(["a", "b"]), "<U1"),
-        (lambda p: {}, "it returned a value of type dict"),
+        (lambda p: {}, "the call returned a value of type dict"),
         (lambda: 0, "takes 0 positional arguments"),
         (lambda p: pf.sinusoidal(64).encode(p)[None].T, "(64, 11, 1)"),
     ],

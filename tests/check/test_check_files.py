@@ -50,7 +50,7 @@ def model(folder, layers=4, values=FREQUENCIES, config=CONFIG, **more):
 def test_right(tmp_path, capsys):
     assert run("check", model(tmp_path / "model")) == 0
     out = capsys.readouterr().out
-    name = "right    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: those of base 500000"
+    name = "right    model.layers.*.self_attn.rotary_emb.inv_freq (4 alike): rotary frequencies: same as base 500000"
     assert name in out
     assert "what to do" not in out
 
@@ -82,7 +82,7 @@ def test_json(tmp_path, capsys):
 
 def test_report():
     wrong = Finding("<a>", "rotary tables", "wrong", "values", "row 3", float("inf"), 0.5, 3.0)
-    right = Finding("b.0", "position table", "right", None, "those of mae")
+    right = Finding("b.0", "position table", "right", None, "same as mae")
     report = Report("there", (right, wrong))
     assert report.ok is False
     assert report.compared == 2
@@ -220,7 +220,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
     with warnings.catch_warnings(action="error"):
         assert run("check", "model.pt") == 2
     error = capsys.readouterr().err
-    assert "model.pt cannot be read as torch weights: it contains other objects" in error
+    assert "model.pt cannot be read as torch weights: the file contains objects other than tensors" in error
     assert "could execute code from the file" in error
     assert "weights_only" not in error
     assert "\x1b" not in error

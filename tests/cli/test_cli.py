@@ -70,7 +70,7 @@ tabel 4 4 -o o.npy | not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)
 table 4 4 -o o.npy --wokers 2 | --wokers; is '--workers' meant\? \(see posenc-fast table --help\)
 table 4 4 -o o.npy --wokers=2 | no option --wokers; is '--workers' meant?
 table --wokers 2 | no option --wokers; is '--workers' meant?
-table 5 4 --lenght 3 | no option --lenght; is 'LENGTH' meant\? Give it without a name \(see
+table 5 4 --lenght 3 | no option --lenght; is 'LENGTH' meant\? Pass its value without an option name \(see
 table 5 --d-model 3 | no option --d-model; is 'D_MODEL' meant
 plot heatmap 8 --lenght 3 -o o.png | no option --lenght; is '--length' meant?
 encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
@@ -100,16 +100,16 @@ table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
 table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
 table 4 6 -o o.npy --frequencies three.npy --base 2 | pass frequencies, or base
 table 9 98 -o o.npy --frequencies nan.npy | frequencies must be finite
-table 4 4 -o no/o.npy | no: there is no such directory
+table 4 4 -o no/o.npy | no: the directory does not exist
 table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
 table 4 4 --workers 0 | workers=0 must not be zero
 table 4 4 -o o.npy --no-compare | --no-compare
 table 4 4 -o . | not a regular file
-table 4 4 -o /dev/null | not a regular file .- is standard output
+table 4 4 -o /dev/null | not a regular file; choose another file, or - for standard output
 table 99999999999999999 64 -o o.npy | 99999999999999999 rows of d_model=64 .* larger than any file
 identify | TABLE
 identify missing.npy | missing.npy: No such file
-identify three.npy | table has shape \(3,\), but must have \(rows, columns\)
+identify three.npy | table has shape \(3,\), but must have shape \(rows, columns\)
 identify three.npy --start 1e | 1e
 identify three.npy --start nan | start must be a finite number
 presets wisper | no preset 'wisper'; perhaps whisper
@@ -119,17 +119,17 @@ table 4 4 -o o.txt | o.txt must end with .npy, .npz, .csv or .parquet, or --form
 table 4 4 -o o | o must end with
 table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
 encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
-encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text: leave --delimiter out
+encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text; leave --delimiter out
 encode three.npy -o o.npy | --d-model
 encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
 encode three.npy --d-model 4 -o o.npy --workers 0 | workers=0 must not be zero
 encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
 encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file
-encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns: leave --keep
-encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and .npy has none: choose .csv or .parquet
-encode three.npy --d-model 4 --keep -o - --format npz | and .npz has none: choose .csv or .parquet
+encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep
+encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and .npy files have none; choose .csv or .parquet
+encode three.npy --d-model 4 --keep -o - --format npz | and .npz files have none; choose .csv or .parquet
 encode . --d-model 4 -o o.npy | Is a directory|Permission denied
-encode three.npy --d-model 4 -o no/o.npy | no: there is no such directory
+encode three.npy --d-model 4 -o no/o.npy | no: the directory does not exist
 """
 
 
@@ -156,7 +156,7 @@ def test_no_command(monkeypatch, capsys):
 
 def test_link_to_a_missing_directory(inside, capsys):
     (inside / "o.npy").symlink_to(inside / "no" / "x.npy")
-    assert error(capsys, "table", "4", "4", "-o", "o.npy") == f"{inside / 'no'}: there is no such directory\n"
+    assert error(capsys, "table", "4", "4", "-o", "o.npy") == f"{inside / 'no'}: the directory does not exist\n"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_completion_errors(monkeypatch, capsys):
     optional("shtab")
     assert "SHELL must be one of 'bash', " in error(capsys, "completion", "bsh")
     monkeypatch.setitem(sys.modules, "shtab", None)
-    assert error(capsys, "completion", "bash") == "completion needs shtab: pip install shtab\n"
+    assert error(capsys, "completion", "bash") == "completion needs the package shtab; run pip install shtab\n"
 
 
 # ---- how it ends ----------------------------------------------------------------------------------------------------

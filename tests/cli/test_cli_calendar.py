@@ -83,7 +83,7 @@ def test_two_clocks_are_not_guessed(capsys):
     arguments = ["encode", "p.csv", "--column", "time", "--periods", "day,12h", "-o", "o.npy"]
     assert run(*arguments) == 2
     error = capsys.readouterr().err
-    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has a UTC offset: pass --timezone" in error
+    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has a UTC offset; pass --timezone" in error
     assert os.listdir() == ["p.csv"]
     assert run(*arguments, "--timezone", "Europe/Berlin") == 0
     same("o.npy", expected_beside(TIMES, "Europe/Berlin"))

@@ -70,7 +70,7 @@ def test_from_gguf(tmp_path, capsys):
     assert run("export", str(tmp_path / "model.gguf"), "--config") == 0
     assert json.loads(capsys.readouterr().out) == pf.Rotary(128, base=1e6).config()
     err = error(capsys, "export", str(tmp_path / "model.gguf"), "--config", "--layout", "half")
-    assert "--layout is for configs" in err
+    assert "--layout is only for configs" in err
 
 
 def test_layers_and_layouts(tmp_path, capsys):
@@ -86,8 +86,8 @@ REFUSED = {
     "no file": (["--onnx", "4"], "- must end with .npz, because --onnx writes two arrays; pass -o FILE.npz"),
     "no such folder": (["--onnx", "4", "-o", "nowhere/rope.npz"], "nowhere"),
     "no length": (["--onnx", "0", "-o", "rope.npz"], "length"),
-    "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is for --onnx"),
-    "a type of a config": (["--config", "--dtype", "float16"], "--dtype is for --onnx"),
+    "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is only for --onnx"),
+    "a type of a config": (["--config", "--dtype", "float16"], "--dtype is only for --onnx"),
     "another layout": (["--gguf", "llama"], "layout='half' differs from layout='interleaved', which llama.cpp uses"),
     "an architecture": (["--gguf", "lama"], "is 'llama' meant"),
 }
@@ -110,7 +110,7 @@ def test_encodings_that_no_config_describes(tmp_path, capsys):
     hunyuan = {"model_type": "hunyuan_v1_dense", "head_dim": 128, "rope_theta": 1e4,
             "rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}}  # fmt: skip
     assert run("export", written(tmp_path / "config.json", hunyuan), "--config") == 1
-    assert "a config has no parameters for Rotary(128, scaling={'rope_type': 'ntk'" in capsys.readouterr().err
+    assert "a config.json cannot express Rotary(128, scaling={'rope_type': 'ntk'" in capsys.readouterr().err
     nope = {"model_type": "smollm3", "hidden_size": 64, "num_attention_heads": 4}
     assert run("export", written(tmp_path / "config.json", nope), "--config", "--layer", "3") == 1
     assert "the layer has no rotary encoding" in capsys.readouterr().err

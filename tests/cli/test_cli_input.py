@@ -117,7 +117,7 @@ def zipped():
         (saved(np.array([True])), "positions must be"),
         (saved(np.array([1j])), "positions must be"),
         (saved(np.zeros(2, "V2")), "positions must be"),
-        (saved(np.zeros(2, "f4,f4")), "cannot be read as a .npy file of numbers: its type is"),
+        (saved(np.zeros(2, "f4,f4")), "cannot be read as a .npy file of numbers: the type"),
         (saved(np.array([1, 2], "m8[M]")), "months|M, which"),
     ],
 )
@@ -145,7 +145,7 @@ def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
     monkeypatch.setattr(pf.Encoding, "encode", cutting)
     monkeypatch.setattr(_encode, "BLOCK", 4 * 100_000)
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == 2
-    assert "error: p.npy cannot be read as a .npy file of numbers: it ends too early" in capsys.readouterr().err
+    assert "error: p.npy cannot be read as a .npy file of numbers: the file ends too early" in capsys.readouterr().err
     assert sorted(os.listdir()) == ["o.npy", "p.npy"][not existing :]
     assert not existing or Path("o.npy").read_bytes() == b"before"
 
@@ -194,7 +194,7 @@ def test_one_line_is_no_header(text, capsys):
     """A single line without a number may be a mistake. It is a header if --column names it."""
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
-    words = "p.csv has a single line, whose 'hello' is neither a number nor an ISO date"
+    words = "p.csv has a single line with 'hello', which is neither a number nor an ISO date"
     assert words in error(capsys, "encode", "p.csv", "--d-model", "4", "-o", "o.npy", *column)
     assert os.listdir() == ["p.csv"]
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0
@@ -301,7 +301,7 @@ def test_many_chunks(column, rng, monkeypatch):
     [
         ("", "", "p.csv is empty"),
         ("\n\n", "", "p.csv is empty"),
-        ("a,b\n1,2\n", "", r"2 columns: choose one with --column; .* 0 \('a'\), 1 \('b'\)"),
+        ("a,b\n1,2\n", "", r"2 columns, so choose one with --column; .* 0 \('a'\), 1 \('b'\)"),
         ("1,2\n", "", r"2 columns: .*0 \('1'\), 1 \('2'\)"),
         ("a,b\n1,2\n", "--column c", r"no column 'c'; .* 0 \('a'\), 1 \('b'\)"),
         ("a,b\n1,2\n", "--column 2", "no column 2"),
@@ -316,7 +316,7 @@ def test_many_chunks(column, rng, monkeypatch):
         ("t\n1\n18446744073709551616\n", "", "line 3: 18446744073709551616 is outside of int64 and uint64"),
         ("t\n-9223372036854775809\n", "", "line 2: -9223372036854775809 is outside"),
         ("t\n1\n" + "9" * 5000 + "\n", "", "line 3: 9+ is outside of int64"),
-        ("t\n1.5\n1e999\n", "", "line 3: 1e999 is outside of float64"),
+        ("t\n1.5\n1e999\n", "", "line 3: 1e999 is too large for float64"),
         ("t\n2026-01-01\n2026-13-01\n", "", r"line 3: '2026-13-01' .* \(month must be in 1..12"),
         ("2026-02-29\n", "", "line 1: '2026-02-29' .*day"),
         ("t\n2026-01-01x10:00\n", "", "line 2: '2026-01-01x10:00' is neither"),
@@ -417,7 +417,7 @@ def test_hint_at_another_delimiter(text, options, hint, capsys):
     err = capsys.readouterr().err
     if hint:
         assert status == 2
-        assert err.endswith(f"; its first line has {hint}: perhaps --delimiter {hint}\n")
+        assert err.endswith(f"; the first line contains {hint}, so try --delimiter {hint}\n")
     else:
         assert "--delimiter" not in err
 
@@ -504,7 +504,7 @@ def test_parquet_in_blocks(monkeypatch, rng):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("", r"p.parquet has 4 columns: choose one with --column; columns are 0 \('n'\), 1 \('s'\)"),
+        ("", r"p.parquet has 4 columns, so choose one with --column; the columns are 0 \('n'\), 1 \('s'\)"),
         ("--column nn", "p.parquet has no column 'nn'; is 'n' meant"),
         ("--column 7", "p.parquet has no column 7"),
         (
@@ -512,8 +512,8 @@ def test_parquet_in_blocks(monkeypatch, rng):
             r"p.parquet, column 's' \(string\): positions must be integers, real numbers or times, not text",
         ),
         ("--column b", r"p.parquet, column 'b' \(bool\): positions must be"),
-        ("--column l", "p.parquet: column 'l' has list<.*, not one position a row"),
-        ("--column n --delimiter ;", "p.parquet is not text: leave --delimiter out"),
+        ("--column l", "p.parquet: column 'l' has the type list<.*, but must have one position per row"),
+        ("--column n --delimiter ;", "p.parquet is not text; leave --delimiter out"),
     ],
 )
 def test_bad_column_of_parquet(options, words, capsys):
@@ -540,7 +540,7 @@ def test_parquet_needs_pyarrow(monkeypatch, capsys):
     np.save("p.npy", np.arange(3))
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     for arguments in (["encode", "p.parquet", "-o", "o.npy"], ["encode", "p.npy", "-o", "o.parquet"]):
-        words = ".parquet: Parquet needs pyarrow: pip install pyarrow\n"
+        words = ".parquet: Parquet needs the package pyarrow; run pip install pyarrow\n"
         assert error(capsys, *arguments, "--d-model", "4").endswith(words)
 
 
@@ -663,14 +663,14 @@ def test_kept_columns_of_parquet(block, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("c1,t\n1,2\n", "--keep: OUT would have 2 columns 'c1'; rename the column of INPUT"),
+        ("c1,t\n1,2\n", "with --keep, OUT would have 2 columns named 'c1'; rename the column of INPUT"),
         (" c0 ,t\n1,2\n", "2 columns 'c0'"),
         ("a,t,a\n1,2,3\n", "2 columns 'a'"),
         (
             "a,t\n1,2\n3,4,5\n",
-            "p.csv, line 3: number of cells is 3, but 2 in the first line; --keep needs equally many",
+            "p.csv, line 3: the line has 3 cells, but the first line has 2; with --keep, all lines must have",
         ),
-        ("t,a\n1,2\n3\n", "p.csv, line 3: number of cells is 1, but 2 in the first line"),
+        ("t,a\n1,2\n3\n", "p.csv, line 3: the line has 1 cells, but the first line has 2"),
     ],
 )
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet", "-"])
@@ -685,7 +685,7 @@ def test_columns_that_cannot_be_kept(out, text, words, capsys):
 def test_kept_columns_of_lists(capsys):
     parquet({"t": [1, 2], "parts": [[1], [2]]})
     err = error(capsys, "encode", "p.parquet", "--column", "t", "--d-model", "4", "--keep")
-    assert re.search("--keep: column 'parts' has list<.*>, which CSV does not support: choose .parquet", err)
+    assert re.search("--keep cannot copy column 'parts' of type list<.*> to CSV; choose .parquet", err)
 
 
 # ---- progress -------------------------------------------------------------------------------------------------------

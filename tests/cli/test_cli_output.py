@@ -128,7 +128,7 @@ def test_formats(command_name, suffix, dtype, monkeypatch, capfdbinary):
         monkeypatch.setattr(module, "BLOCK", 6 * 11)
     if (suffix, dtype) == ("parquet", "bfloat16"):
         assert run(*full, "-o", "o.parquet") == 2
-        assert b"Parquet has no bfloat16: choose another --dtype, or another format" in capfdbinary.readouterr().err
+        assert b"Parquet has no bfloat16; choose another --dtype, or another format" in capfdbinary.readouterr().err
         assert os.listdir() == ["p.npy"]
         return
     assert run(*full, "-o", f"o.{suffix.upper()}") == 0

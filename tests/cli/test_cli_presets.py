@@ -182,24 +182,24 @@ def test_formula_has_any_phases():
 BAD_PRESETS = r"""
 --preset wisper | --preset: there is no preset 'wisper'; perhaps whisper
 --preset llama | is a Rotary, not an Encoding; posenc_fast.presets.llama
---preset mae | 'mae' has 2 axes, but this command supports only one: use posenc_fast.grid
+--preset mae | 'mae' has 2 axes, but this command supports only one; use posenc_fast.grid
 --preset whisper --base 3 | --preset excludes --base; leave one of them out
 --preset whisper --frequencies f.npy | --preset excludes --frequencies
---set max_timescale=3 | --set is for the arguments of a preset: give --preset NAME too
---preset whisper --set max_timescale | --set max_timescale must be KEY=VALUE
+--set max_timescale=3 | --set is for the arguments of a preset; add --preset NAME
+--preset whisper --set max_timescale | --set max_timescale must have the form KEY=VALUE
 --preset whisper --set max_timescal=3 | takes channels, max_timescale, .*; is 'max_timescale' meant?
 --preset whisper --set max_timescale=x | max_timescale must be a real number, not 'x'
---preset whisper --set channels=9 | is 8, --set channels=9: leave one of them out
---preset lingvo_harmonics | needs embedding_dim, length: give --set embedding_dim=VALUE --set length=VALUE
---preset diffwave | 'diffwave' has 128 columns, not 8: leave .* out
+--preset whisper --set channels=9 | is 8, but --set gives channels=9; leave one of them out
+--preset lingvo_harmonics | needs embedding_dim, length; add --set embedding_dim=VALUE --set length=VALUE
+--preset diffwave | 'diffwave' has 128 columns, not 8; leave .* out
 --preset diffwave --set channels=4 | takes no arguments, not 'channels'
 --preset mp_fourier --set weights=missing.npy | missing.npy: No such file
 """
 NO_WIDTH = """
-table 4 | give D_MODEL, the number of columns, or a --preset that has one
-table 4 --preset whisper | 'whisper' needs channels: give D_MODEL
+table 4 | give D_MODEL, the number of columns, or a --preset with a fixed number of columns
+table 4 --preset whisper | 'whisper' needs channels; add D_MODEL
 encode p.npy | give --d-model, the number of columns
-encode p.npy --preset whisper | 'whisper' needs channels: give --d-model
+encode p.npy --preset whisper | 'whisper' needs channels; add --d-model
 """
 ERRORS = [
     *(

@@ -144,7 +144,7 @@ def broken(printed):
     """Return type and call of the rows marked BROKEN, and engine and type of the reported values."""
     rows = {tuple(line.split()[:2]) for line in printed.splitlines() if line.endswith("BROKEN")}
     shown = re.findall(
-        r"^BROKEN: backend (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times what is promised.*$", printed, re.MULTILINE
+        r"^BROKEN: backend (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times the promised bound.*$", printed, re.MULTILINE
     )
     assert rows == {(name, call) for _, _, call, name in shown}
     return rows, {(level or engine, name) for engine, level, _, name in shown}
@@ -241,8 +241,8 @@ def test_a_reported_value_can_be_reproduced(capsys, monkeypatch):
     printed = verify(capsys, "--seed", "7")[1]
     (line,) = (line for line in printed.out.splitlines() if "backend python" in line and "encode, float32" in line)
     encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(
-        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+), exactly (\S+), \S+ times what is promised; "
-        r"posenc-fast verify --seed (\d+) --seconds (\S+) draws it again$",
+        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+), exactly (\S+), \S+ times the promised bound; "
+        r"posenc-fast verify --seed (\d+) --seconds (\S+) draws this position again$",
         line,
     ).groups()
     assert float(value) == float.fromhex(hexadecimal)

@@ -665,13 +665,13 @@ def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
 WRONG_COMMANDS = """
     heatmap 8 -o a.xyz | a.xyz; .png; .svg; .pdf
     heatmap 8 -o a | a must end; .png
-    heatmap 8 -o none/a.png | none; no such directory
+    heatmap 8 -o none/a.png | none; the directory does not exist
     heatmap 8 -o a.png --offset 3 | heatmap takes no --offset
     clocks 8 -o a.png --length 3 | clocks takes no --length
     heatmap 8 -o a.png --preset wisper | wisper; perhaps whisper
     heatmap 8 -o a.png --preset whisper --freq-shift 1 | --preset; --freq-shift
     heatmap 8 -o a.png --dpi 0 | --dpi 0 must be from 10 to 9362
-    shift 8 -o a.png --dpi 1e9 | --dpi 1e+09 must be from 10 to 5461: a side has 65535 pixels
+    shift 8 -o a.png --dpi 1e9 | --dpi 1e+09 must be from 10 to 5461, because a side of the picture has at most 65535 pixels
     heatmap 8 -o a.png --dpi nan | --dpi must be a finite number, not nan
     heatmap 8 -o a.png --start 1e300 | --start 1e+300 is beyond 2^53
     shift 8 -o a.png --offset -9007199254740994 | --offset -9007199254740994 is beyond 2^53

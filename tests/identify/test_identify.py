@@ -360,7 +360,11 @@ def test_tables_of_no_encoding():
 @pytest.mark.parametrize(
     ("table", "error", "words"),
     [
-        (np.ones(20), ValueError, r"table has shape \(20,\), but must have \(rows, columns\), or the shape of a grid"),
+        (
+            np.ones(20),
+            ValueError,
+            r"table has shape \(20,\), but must have shape \(rows, columns\), or the shape of a grid",
+        ),
         (np.ones(()), ValueError, r"table has shape \(\)"),
         (np.ones((1, 1, 8)), ValueError, r"table has shape \(1, 1, 8\)"),
         (np.arange(1280.0).reshape(2, 2, 2, 20, 8), ValueError, r"table has shape \(2, 2, 2, 20, 8\)"),
@@ -468,7 +472,7 @@ def test_paths_without_one_table(arrays, words, tmp_path):
 
 
 def test_paths_that_cannot_be_read(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such file or folder"):
+    with pytest.raises(FileNotFoundError, match="the file or folder does not exist"):
         pf.identify(str(tmp_path / "nowhere.pt"))
     (tmp_path / "x.txt").write_text("1")
     with pytest.raises(ValueError, match=r"x\.txt must be a folder.*\.safetensors"):

@@ -122,7 +122,7 @@ def without(config, *keys):
 
 
 REFUSED = {
-    "keys of both formats": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json and hidden_dim of Mistral's"),
+    "keys of both formats": ({**LLAMA31, "hidden_dim": 1}, {}, "of Meta's params.json and the key hidden_dim of Mistral's"),
     "a misspelt key": ({**LLAMA31, "rope_thetta": 1e4}, {}, r"params\.json of Meta.*rope_thetta"),
     "a base of Llama 3": (without(LLAMA31, "rope_theta"), {}, "lacks 'rope_theta', which is 10000 in Llama 1 and 2"),
     "a base of Mistral": (without(MISTRAL, "rope_theta"), {}, "of Mistral. lacks 'rope_theta'.*Mistral 7B 0.1"),
@@ -136,10 +136,10 @@ REFUSED = {
     "half a yarn": ({**MISTRAL, "yarn": {"factor": 4}}, {}, "must be an object of alpha, apply_scale, beta"),
     "a yarn with two readings": ({**MISTRAL, "yarn": {**YARN, "apply_scale": True}}, {}, "is ambiguous"),
     "a layer too many": (MISTRAL, {"layer": 32}, "layer=32 is too large"),
-    "a kind of layer": (MISTRAL, {"layer_type": "full_attention"}, "a params.json of Mistral; give layer="),
+    "a kind of layer": (MISTRAL, {"layer_type": "full_attention"}, "a params.json of Mistral; pass layer="),
     "no width": (without(LLAMA31, "n_layers"), {}, "lacks 'n_layers'"),
     "torchtune's code": ({"_component_": "torchtune.models.llama3.llama3_8b"}, {}, "num_heads, embed_dim, rope_base only in"),
-    "torchtune's factor": ({"_component_": "torchtune.models.llama3_1.llama3_1", **TUNE}, {}, "has scale_factor only in its code.*layout='interleaved', scaling="),
+    "torchtune's factor": ({"_component_": "torchtune.models.llama3_1.llama3_1", **TUNE}, {}, "sets scale_factor only in the code.*layout='interleaved', scaling="),
     "another builder": ({"_component_": "my.models.x", **TUNE}, {}, "is an unknown model"),
     "litgpt's yarn": ({**LIT, "rope_adjustments": {"factor": 4, "beta_fast": 32, "beta_slow": 1, "original_max_seq_len": 8}}, {}, "in the opposite order"),
     "litgpt's layers": (GEMMA, {}, "give layer="),
@@ -148,7 +148,7 @@ REFUSED = {
     "litgpt's contradiction": ({**PYTHIA, "rope_n_elem": 32}, {}, "rotates 16 of 64 values"),
     "litgpt's part beyond the whole": ({**PYTHIA, "rotary_percentage": 1e308}, {}, "must be at most 1"),
     "litgpt's enormous width": ({**LIT, "head_size": None, "n_embd": 10**400}, {}, "has heads of 3125000"),
-    "litgpt, interleaved": ({**LIT, "rope_interleave": True}, {}, "is not read"),
+    "litgpt, interleaved": ({**LIT, "rope_interleave": True}, {}, "is unsupported"),
 }  # fmt: skip
 
 

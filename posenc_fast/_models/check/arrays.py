@@ -128,7 +128,7 @@ def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype
     """Return (shape, whether the order is Fortran's, dtype) of the array in a .npy file of ``size`` bytes."""
     shape, fortran, dtype = _header_of_any(file)
     if _is_foreign(dtype):
-        raise ValueError(f"its type is {dtype}")
+        raise ValueError(f"the type {dtype} is unsupported")
     _check_room(shape, dtype, size - file.tell())
     return shape, fortran, dtype
 
@@ -142,24 +142,24 @@ def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
     """Return (shape, whether the order is Fortran's, dtype) of the array in a .npy file. Any dtype is accepted."""
     version = np.lib.format.read_magic(file)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"version {version} of the format is not for numbers")
+        raise ValueError(f"version {version} of the format is unsupported")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     # NumPy warns about headers of old versions, and about malformed headers before it raises an error
     with warnings.catch_warnings(action="ignore"):
         try:
             shape, fortran, dtype = read(file)
         except MemoryError:
-            raise ValueError("its header is too deep to be parsed") from None
+            raise ValueError("the header is too deep to be parsed") from None
     return shape, fortran, dtype
 
 
 def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> None:
     """Raise an error if an array needs more than the ``there`` bytes that the file contains."""
     if min(shape, default=0) < 0:
-        raise ValueError(f"its shape is {shape}")
+        raise ValueError(f"the shape {shape} has a negative number")
     needed = math.prod(shape) * dtype.itemsize
     if needed > there:
-        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, but the file has {there}")
+        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, but the file has {there} bytes")
 
 
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
@@ -170,7 +170,7 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
         # zipfile decompresses all requested bytes into memory first, so request few bytes at a time
         got = file.readinto(left[:_PART])  # type: ignore[attr-defined]
         if not got:
-            raise EOFError("it ends too early, or was cut while it was read")
+            raise EOFError("the file ends too early, or was cut while it was read")
         left = left[got:]
     return values
 
@@ -244,17 +244,17 @@ def _safetensors(path: str, file: IO[bytes]) -> Archive:
         size = os.fstat(file.fileno()).st_size
         begin = 8 + int.from_bytes(file.read(8), "little")
         if not 8 < begin <= size:
-            raise ValueError("it has no complete header")
+            raise ValueError("the header is incomplete")
         if begin > _MOST_HEADER:
-            raise ValueError(f"its header has {begin - 8} bytes, more than the format allows")
+            raise ValueError(f"the header has {begin - 8} bytes, more than the format allows")
         entries = _entries(_values(file, np.dtype(np.uint8), begin - 8).tobytes(), size - begin)
 
     def read(name: str) -> Array:
         entry = entries[name]
-        with _reading(path, f"numbers of NumPy, in {name!r}"):
+        with _reading(path, f"numbers of NumPy (tensor {name!r})"):
             dtype, shape, first = _SAFETENSORS.get(entry["dtype"]), entry["shape"], entry["data_offsets"][0]
             if dtype is None:
-                raise ValueError(f"its type is {entry['dtype']}")
+                raise ValueError(f"the type {entry['dtype']} is unsupported")
             file.seek(begin + first)
             return as_bfloat16(_values(file, dtype, math.prod(shape)).reshape(shape))
 
@@ -273,7 +273,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     """
 
     def refused(number: str) -> Any:
-        raise ValueError(f"its header has the number {number}, which is not an integer from 0 to 2^64 - 1")
+        raise ValueError(f"the header has the number {number}, which is not an integer from 0 to 2^64 - 1")
 
     def integer(digits: str) -> int:
         return (
@@ -284,13 +284,13 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
 
     decoded = text.decode("utf-8")
     if not decoded.startswith("{"):
-        raise ValueError("its header does not begin with {")
+        raise ValueError("the header does not begin with {")
     entries = json.loads(
         decoded, object_pairs_hook=unique, parse_int=integer, parse_float=refused, parse_constant=refused
     )
     metadata = entries.pop("__metadata__", None)
     if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
-        raise ValueError("its __metadata__ is not a mapping from strings to strings")
+        raise ValueError("__metadata__ is not a mapping from strings to strings")
     for words in (*entries, *(metadata or {}), *(metadata or {}).values()):
         # encode raises an error for unpaired surrogates
         words.encode("utf-8")
@@ -303,7 +303,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
             raise ValueError(f"{name!r} begins at byte {first}, but the previous tensor ends at byte {end}")
         end = last
     if end != size:
-        raise ValueError(f"its tensors need {end} bytes, but the file has {size}")
+        raise ValueError(f"the tensors need {end} bytes, but the file has {size} bytes")
     return entries  # type: ignore[no-any-return]
 
 
@@ -319,7 +319,7 @@ def _check_entry(name: str, entry: Any) -> None:
         raise ValueError(f"{name!r} has dtype={kind!r}, which is not a type of safetensors")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         raise ValueError(
-            f"{name!r} has data_offsets={offsets!r}, which must be its first byte, and the byte after its last"
+            f"{name!r} has data_offsets={offsets!r}, which must be the first byte of the tensor, and the byte after the last one"
         )
     count = _BITS[kind]
     # multiply the largest sides first: otherwise a side of 0 would hide that a product is too large

@@ -275,7 +275,7 @@ def _content(array: Array) -> tuple[Any, ...]:
 
 def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
     if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
-        reason = f"all values are {arrays[0].flat[0]!s}: never written, or not positional"
+        reason = f"all values are {arrays[0].flat[0]!s}; the tensor was never written, or is not positional"
         return Finding(name, "a tensor", "unknown", None, reason)
     if kind == "table":
         return judge_table(name, arrays[0])
@@ -302,6 +302,6 @@ def _divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: fl
         if rotary.base is not None and 2 * len(divisors) == rotary.rotary_dim and divisors.all():
             plain = Rotary(rotary.rotary_dim, base=rotary.base).frequencies
             finding = judge_frequencies(name, plain / divisors, rotaries, length=length)
-            return replace(finding, says=f"powers of the base, divided by these: {finding.says}")
+            return replace(finding, says=f"powers of the base, divided by these values: {finding.says}")
     reason = "divisors of frequencies, without a config to compare them with"
     return Finding(name, "divisors of rotary frequencies", "unknown", None, reason)

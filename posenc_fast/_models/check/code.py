@@ -117,10 +117,12 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
         rotary = Rotary.from_config(value)
     except ValueError as error:
         raise ValueError(
-            f"{name} does not determine one rotary encoding: {error}; or pass a Rotary as expected"
+            f"{name} does not determine one rotary encoding: {error}. You can also pass a Rotary as expected"
         ) from None
     if rotary is None:
-        raise ValueError(f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary")
+        raise ValueError(
+            f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary as expected"
+        )
     return rotary, expected_of(value).length
 
 
@@ -179,7 +181,7 @@ def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
         raise
     # the code may raise any error
     except Exception as error:  # noqa: BLE001
-        raise Unusable(f"it raised {first_line(error)}") from None
+        raise Unusable(f"the call raised {first_line(error)}") from None
 
 
 class _Rows(NamedTuple):
@@ -227,9 +229,9 @@ class _Function:
             if tables is not None:
                 return _Rows(None, tables)
         if getattr(value, "shape", None) == (self.width, count):
-            reason = f"shape {tuple(value.shape)}: rows and columns are exchanged"
+            reason = f"the rows and columns of shape {tuple(value.shape)} are exchanged"
             self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
-        raise Unusable(f"it returned {shape_of(value)} for {count} positions")
+        raise Unusable(f"the call returned {shape_of(value)} for {count} positions")
 
     def at(self, positions: Floats) -> _Rows:
         """Return the results of the function at positions (n, axes)."""
@@ -285,7 +287,7 @@ class _Function:
         for count in (20, 22, 42):
             with contextlib.suppress(Unusable):
                 self.results(call_quietly(self.function, 21), count)
-                reason = f"f(21) returned {count} rows"
+                reason = f"f(21) returned {count} rows instead of 21"
                 self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
         return None
 
@@ -368,7 +370,7 @@ def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Findi
     finding = _judge(runner.name, results, positions, wanted, call_clause)
     if finding.verdict == "wrong" and not runner.repeats():
         return Finding(
-            runner.name, finding.is_, "unknown", None, f"it returns different values at each call{call_clause}"
+            runner.name, finding.is_, "unknown", None, f"the code returns different values at each call{call_clause}"
         )
     if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
         reason = f"{finding.says}, but the config has {longest:g} positions"
@@ -386,7 +388,7 @@ def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, call_
         return judge_code_rows(name, results.rows, positions, exact, call_clause)
     assert results.tables is not None
     if isinstance(exact, Encoding):
-        reason = f"cosines and sines{call_clause}, where rows of {exact!r} are expected"
+        reason = f"cosines and sines, where rows of {exact!r} are expected{call_clause}"
         return Finding(name, "computed cosines and sines", "wrong", "shape", reason)
     return judge_code_tables(name, results.tables, positions, exact, call_clause)
 
@@ -608,7 +610,7 @@ def _runner(function: Any, arrange: Any, make: Any, batched: bool) -> Callable[[
         result = call_quietly(function, make(vectors), make(converted[np.newaxis] if batched else converted))
         rotated = numbers_in(result, "x")
         if rotated.shape != vectors.shape:
-            raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
+            raise Unusable(f"the call returned {shape_of(result)} for x of shape {vectors.shape}")
         return rotated.reshape(x.shape)
 
     return run

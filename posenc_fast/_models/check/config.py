@@ -31,7 +31,7 @@ _SIZES = {name for names in SPELLINGS.values() for name in names}
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
 # A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600
-_STORED = "no file stores the frequencies: the program that loads the model computes them"
+_STORED = "no file stores the frequencies, because the program that loads the model computes them"
 
 
 class Part(NamedTuple):

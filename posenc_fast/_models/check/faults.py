@@ -30,7 +30,7 @@ _CHUNK = 1 << 16
 _MATCHED = 128
 # description of each wrong factor of the angles
 _UNITS = {
-    180 / math.pi: "multiplied by 180/pi: sines take radians, not degrees",
+    180 / math.pi: "multiplied by 180/pi, but sines take radians, not degrees",
     math.pi / 180: "multiplied by pi/180, as if they were degrees",
     2 * math.pi: "multiplied by 2 pi",
     1 / (2 * math.pi): "divided by 2 pi",
@@ -233,11 +233,11 @@ def _starts(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _signs(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    yield _Variant("sign", "positions count backwards: the sines have the other sign", waves, -positions)
-    yield _Variant("sign", "all values have the other sign", _times(waves, -1.0), positions)
+    yield _Variant("sign", "positions count backwards, so the sines have the opposite sign", waves, -positions)
+    yield _Variant("sign", "all values have the opposite sign", _times(waves, -1.0), positions)
     cosines = np.where(np.abs(np.cos(waves.phases)) < 0.5, -1.0, 1.0)
     flipped = waves._replace(amplitudes=waves.amplitudes * cosines)
-    yield _Variant("sign", "the cosines have the other sign", flipped, positions)
+    yield _Variant("sign", "the cosines have the opposite sign", flipped, positions)
 
 
 def _units(waves: Waves, positions: Floats) -> Iterator[_Variant]:
@@ -376,7 +376,7 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
     )
     yield variant(f"the exponent is 4c/{shown} for column c, where a pair of columns shares 2i/{shown}", 2 * column / d)
     yield variant("the exponents are all 0, as an integer division makes them", 0 * i)
-    yield variant("the exponents have the other sign: positions are multiplied by powers of the base", -i / d)
+    yield variant("the exponents have the opposite sign, so positions are multiplied by powers of the base", -i / d)
     yield variant("the logarithm of the base is to base 10 instead of e", i / d / math.log(10))
     yield variant("the logarithm of the base is to base 2 instead of e", i / d / math.log(2))
     yield variant(f"the exponent is 2i instead of 2i/{shown}", 2 * i)
@@ -559,7 +559,7 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
 
 def _differences(found: Identification, own: Identification) -> Iterator[tuple[Fault, str]]:
     if found.start != own.start:
-        yield "start", f"the first row is that of position {found.start:g}"
+        yield "start", f"the first row has the values of position {found.start:g}"
     if found.step != own.step:
         yield "sign", "positions count backwards"
     if (found.layout, found.functions) != (own.layout, own.functions) and found.layout and own.layout:

@@ -85,7 +85,7 @@ def config_in(path: str) -> Path | None:
 def read_json(path: str | Path) -> dict[str, Any]:
     """Return the object that a JSON file contains, as a dictionary."""
     if not Path(path).is_file():
-        raise ValueError(f"{path} is not a regular file" if os.path.exists(path) else f"{path}: there is no such file")
+        raise ValueError(f"{path} is not a regular file" if os.path.exists(path) else f"{path} does not exist")
     with named(str(path)), open(path, "rb") as file:
         text = file.read(_MOST_JSON + 1)
     if len(text) > _MOST_JSON:
@@ -95,7 +95,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(value, dict):
-        raise TypeError(f"{path} must hold an object, not a {type(value).__name__}")
+        raise TypeError(f"{path} must contain an object, not a {type(value).__name__}")
     return value
 
 
@@ -120,7 +120,7 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
         indexes = {index.name: _indexed(index) for index in inside if index.name.endswith(endings)}
         return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)], indexes
     if not path.exists():
-        raise FileNotFoundError(2, "there is no such file or folder", str(path))
+        raise FileNotFoundError(2, "the file or folder does not exist", str(path))
     if not path.is_file():
         raise ValueError(f"{path} is not a regular file")
     if path.name.endswith(_INDEX):
@@ -129,7 +129,9 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
     if path.suffix.lower() == ".json":
         return [], {}
     if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
-        raise ValueError(f"{path} must be a folder, a config.json, or end with {', '.join((*_ARRAYS, *PICKLES))}")
+        raise ValueError(
+            f"{path} must be a folder, a config.json, or a file that ends with {', '.join((*_ARRAYS, *PICKLES))}"
+        )
     return [path], {}
 
 
@@ -137,7 +139,7 @@ def _indexed(index: Path) -> dict[str, str]:
     """Return the file name for each tensor in an index. All files must be in the folder of the index."""
     names = read_json(index).get("weight_map")
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise ValueError(f"{index} has no weight_map from tensors to files")
+        raise ValueError(f"{index} has no weight_map that maps names of tensors to names of files")
     for name in sorted(set(names.values())):
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
             raise ValueError(f"{index} names the file {name!r}, which is not in the same folder")
@@ -186,7 +188,7 @@ def _pickle(path: str) -> Iterator[Tensor]:
     try:
         import torch
     except ImportError:
-        raise ImportError(f"{path} is a pickle, and needs torch to be read: pip install torch") from None
+        raise ImportError(f"{path} is a pickle, and needs torch to be read; run pip install torch") from None
     try:
         # torch warns about files that are not weights, before it raises an error
         with warnings.catch_warnings(action="ignore"):
@@ -199,7 +201,7 @@ def _pickle(path: str) -> Iterator[Tensor]:
         if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
             # do not show torch's advice to load the file without weights_only
             raise ValueError(
-                f"{path} cannot be read as torch weights: it contains other objects, and loading these "
+                f"{path} cannot be read as torch weights: the file contains objects other than tensors, and loading them "
                 "could execute code from the file; save the state dictionary as safetensors"
             ) from None
         first = str(error).strip().partition("\n")[0]

@@ -100,7 +100,7 @@ def judge_frequencies(
         return Finding(name, "a tensor", "unknown", None, "complex numbers are not frequencies")
     numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
     if numbers.ndim != 1 or not numbers.size:
-        return Finding(name, "a tensor", "unknown", None, f"shape {array.shape} is not that of frequencies")
+        return Finding(name, "a tensor", "unknown", None, f"frequencies cannot have shape {array.shape}")
     tensor = _Values(name, numbers, narrowest(array), length)
     expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
     if not np.isfinite(numbers).all():
@@ -113,19 +113,19 @@ def judge_frequencies(
     if not numbers.any() and "inv_freq" in name:
         # a tensor of zeros was probably never written
         return tensor.finding(
-            "wrong", "values", f"all are 0 instead of those of {described(expected[0][0])}", expected[0][1]
+            "wrong", "values", f"all values are 0, not the same as {described(expected[0][0])}", expected[0][1]
         )
     for rotary, exact in expected:
         # compare with the tolerance of float32: values in 16 bits are right only if rounding did not change them
         if tensor._replace(form=FLOAT32).near(exact):
-            return tensor.finding("right", None, f"those of {described(rotary)}", exact)
+            return tensor.finding("right", None, f"same as {described(rotary)}", exact)
     # with several axes, a program may store the frequencies axis by axis
     expected = [
         (rotary, exact if rotary._settings.axes is None else _in_order_of(numbers, exact)) for rotary, exact in expected
     ]
     for rotary, exact in expected:
         if tensor._replace(form=FLOAT32).near(exact):
-            return tensor.finding("right", None, f"those of {described(rotary)}, axis by axis", exact)
+            return tensor.finding("right", None, f"same as {described(rotary)}, axis by axis", exact)
     for faults in (_rounded, _order, _base, _scaling, _arithmetic, _single, _identified):
         for rotary, exact in expected:
             for variant in faults(tensor, rotary, exact):
@@ -134,9 +134,9 @@ def judge_frequencies(
     # with linear scaling, a program may store the unscaled frequencies, and divide positions instead
     if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(tensor, exact):
         own = described(rotary)
-        reason = f"{tensor.worst(exact)}; they are not those of {own}, and no known fault explains the difference"
+        reason = f"{tensor.worst(exact)}; the values differ from {own}, and no known fault explains the difference"
         return tensor.finding("wrong", "frequencies", reason, exact)
-    return tensor.finding("unknown", None, f"nothing like the frequencies of {described(rotary)}", None, "a tensor")
+    return tensor.finding("unknown", None, f"very different from {described(rotary)}", None, "a tensor")
 
 
 def _mostly(tensor: _Values, exact: Floats) -> bool:
@@ -247,7 +247,7 @@ def _order(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the exact frequencies in another order, or with the opposite sign, if they explain the values."""
     if tensor.near(-exact):
         yield Variant(
-            "layout", f"frequencies of {described(rotary)} with the opposite sign: pairs rotate backwards", -exact
+            "layout", f"frequencies of {described(rotary)} with the opposite sign, so pairs rotate backwards", -exact
         )
         return
     variant = _in_order_of(tensor.numbers, exact)
@@ -364,9 +364,7 @@ def _scaling(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
             if rotary._settings.rope_type == "linear" and np.array_equal(
                 variant.frequencies, without_scaling(rotary, exact)
             ):
-                reason = (
-                    f"{variant.reason}: right if the program divides positions by the factor instead, otherwise wrong"
-                )
+                reason = f"{variant.reason}; this is right only if the program divides positions by the factor instead"
                 variant = variant._replace(reason=reason)
             yield variant
 
@@ -378,7 +376,7 @@ def _single(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]
     # if only the slowest pairs differ, a wrong scaling is more likely
     tail = len(at) > 2 and np.array_equal(at, np.arange(len(exact) - len(at), len(exact)))
     if 0 < 4 * len(at) <= len(exact) and not tail:
-        reason = f"values {_listed(at)} are not those of {described(rotary)}"
+        reason = f"values {_listed(at)} differ from {described(rotary)}"
         yield Variant("values", reason, tensor.numbers)
 
 
@@ -433,7 +431,11 @@ def _without_config(tensor: _Values) -> Finding:
         or min(int(rises.sum()), int((~rises).sum())) * 4 > len(rises)
     ):
         return tensor.finding(
-            "unknown", None, "no known schedule of frequencies: learned, or other weights", None, "a tensor"
+            "unknown",
+            None,
+            "no known schedule of frequencies; probably learned frequencies, or other weights",
+            None,
+            "a tensor",
         )
     for form in (FLOAT32, *HALVES):
         if form is not FLOAT32 and not fits(form, numbers):
@@ -448,7 +450,11 @@ def _without_config(tensor: _Values) -> Finding:
                     "wrong", "rounded", f"{words}, rounded to {form.name}: {tensor.worst(exact)}", exact, kind
                 )
     return tensor.finding(
-        "unknown", None, "no known schedule of frequencies: learned, or other weights", None, "a tensor"
+        "unknown",
+        None,
+        "no known schedule of frequencies; probably learned frequencies, or other weights",
+        None,
+        "a tensor",
     )
 
 
@@ -481,7 +487,7 @@ def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
         answer = identify_rotary(frequencies=numbers.astype(dtype))
         if answer.rotary is not None and answer.rotary.frequencies.shape == numbers.shape:
             names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
-            yield _KINDS, f"those of {described(answer.rotary)}{names}", answer.rotary.frequencies
+            yield _KINDS, f"same as {described(answer.rotary)}{names}", answer.rotary.frequencies
 
 
 def _bases_by_ends(tensor: _Values, denominator: float) -> list[float]:

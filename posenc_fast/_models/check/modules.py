@@ -144,7 +144,7 @@ def _copied(module: Any) -> Any:
         for _, tensor in _own_tensors(one):
             size += tensor.numel() * tensor.element_size()
             if size > _MOST_BYTES:
-                raise Unusable(f"it has more than {_MOST_BYTES} bytes of weights")
+                raise Unusable(f"the module has more than {_MOST_BYTES} bytes of weights")
             clone = tensor.detach().clone()
             is_parameter = isinstance(tensor, torch.nn.Parameter)
             memo[id(tensor)] = torch.nn.Parameter(clone, requires_grad=False) if is_parameter else clone
@@ -152,7 +152,7 @@ def _copied(module: Any) -> Any:
         twin = copy.deepcopy(module, memo)
     # an attribute that cannot be copied may raise any error
     except Exception as error:  # noqa: BLE001
-        raise Unusable(f"it cannot be copied: {first_line(error)}") from None
+        raise Unusable(f"the module cannot be copied: {first_line(error)}") from None
     for one in twin.modules():
         one.training = False
         for hooks in ("_forward_hooks", "_forward_pre_hooks"):
@@ -194,9 +194,9 @@ class _Runner(NamedTuple):
 
 def _finding(name: str, module: Any, wanted: Expected, longest: float | None, alone: bool) -> Finding:
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
-        return Finding(name, _MODULE, "unknown", None, "on the meta device, without values")
+        return Finding(name, _MODULE, "unknown", None, "the module is on the meta device, without values")
     if _has_weights(module):
-        reason = "its forward has other layers too; pass the module or function that only encodes positions"
+        reason = "forward has other layers too; pass the module or function that only encodes positions"
         return Finding(name, _MODULE, "unknown", None, reason)
     try:
         runner = _Runner.of(module)
@@ -208,7 +208,7 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
         finding = attempt(runner, name, _Wanted(wanted, reference, longest, alone), errors)
         if finding is not None:
             return finding
-    reasons = "; ".join(dict.fromkeys(errors[:4])) or "no call that was tried returns an encoding"
+    reasons = "; ".join(dict.fromkeys(errors[:4])) or "none of the calls that were tried returned an encoding"
     return Finding(name, _MODULE, "unknown", None, reasons)
 
 
@@ -337,14 +337,14 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
     if n == _FEW:
         _check_sum(runner, x, y)
     if not hasattr(y, "shape"):
-        raise Unusable(f"it returned {shape_of(y)}")
+        raise Unusable(f"the call returned {shape_of(y)}")
     array = numbers_in(y, "x")
     if array.dtype.kind == "c" or array.ndim < 2:
-        raise Unusable(f"it returned {shape_of(y)}")
+        raise Unusable(f"the call returned {shape_of(y)}")
     if array.shape != tuple(x.shape):
         rows = rows_in(array, n, "x") if axis != 2 else None
         if rows is None:
-            raise Unusable(f"it returned {shape_of(y)} for x of shape {tuple(x.shape)}")
+            raise Unusable(f"the call returned {shape_of(y)} for x of shape {tuple(x.shape)}")
         return rows
     if array.ndim == 2:
         return array
@@ -353,7 +353,7 @@ def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> A
     first: Array = moved.take(0, batch)
     second = moved.take(1, batch)
     if first.shape != (n, width) or not np.array_equal(first, second, equal_nan=True):
-        raise Unusable("its rows differ within a batch")
+        raise Unusable("the rows differ within a batch")
     return first
 
 
@@ -374,7 +374,7 @@ def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
     other = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
     made, zero = (numbers_in(one, "x").astype(np.float64) for one in (_sum_in(runner(other), x), y))
     if made.shape != zero.shape or not np.isfinite(zero).any():
-        raise Unusable("its rows depend on x")
+        raise Unusable("the rows depend on x")
     difference = np.nan_to_num(made - zero)
     factor = 0.0
     if zero.shape == tuple(x.shape):
@@ -382,7 +382,7 @@ def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
         factor = float((difference * values).sum() / (values**2).sum())
         difference = difference - factor * values
     if np.abs(difference).max() > 0.02 * max(1.0, abs(factor)):
-        raise Unusable("its rows depend on x")
+        raise Unusable("the rows depend on x")
 
 
 def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: Finding) -> Finding:
@@ -404,7 +404,7 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
     def function(positions: Any) -> Any:
         torch = sys.modules["torch"]
         if not isinstance(positions, (int, torch.Tensor)):
-            raise Unusable("it takes only tensors")
+            raise Unusable("forward takes only tensors")
         return runner(positions.to(runner.device) if isinstance(positions, torch.Tensor) else positions)
 
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
@@ -434,7 +434,7 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
 
     def of_ids(positions: Any, batched: bool) -> Any:
         if not isinstance(positions, torch.Tensor):
-            raise Unusable("it takes only tensors")
+            raise Unusable("forward takes only tensors")
         ids = positions.to(runner.device)
         return runner(runner.zeros(1, len(ids), 1), ids[None] if batched else ids)
 
@@ -454,7 +454,7 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
             errors.append(f"{words}: {error}")
             continue
         if not usable:
-            errors.append(f"{words}: it returned {shape_of(value)}")
+            errors.append(f"{words}: the call returned {shape_of(value)}")
             continue
 
         def judge(rotary: Expected, function: Any = function, call: Any = call, words: str = words) -> Finding:
@@ -537,13 +537,13 @@ def _rotations(
         else:
             result = numbers_in(runner(tensor, *arguments), "x")
         if result.shape != vectors.shape:
-            raise Unusable(f"it returned {shape_of(result)} for x of shape {vectors.shape}")
+            raise Unusable(f"the call returned {shape_of(result)} for x of shape {vectors.shape}")
         return result.reshape(x.shape)
 
     def counting(x: Floats, positions: Floats) -> Array:
         indices = positions[:, 0].astype(np.intp)
         if (positions[:, 0] != indices).any() or indices.max() >= _MOST_TOKENS:
-            raise Unusable(f"it counts tokens, and the check tries at most {_MOST_TOKENS}")
+            raise Unusable(f"the module counts tokens, and the check tries at most {_MOST_TOKENS} tokens")
         tokens = np.ones((int(indices.max()) + 1, x.shape[1]))
         tokens[indices] = x
         result: Array = rotated(tokens)[indices]

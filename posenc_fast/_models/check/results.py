@@ -45,13 +45,13 @@ def numbers_in(value: Any, name: str) -> Array:
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(one, name) for one in value]
         if len({array.shape for array in arrays}) > 1:
-            raise Unusable(f"it returned {shape_of(value)}")
+            raise Unusable(f"the call returned {shape_of(value)}")
         value = np.stack(arrays)
     if not hasattr(value, "dtype"):
         try:
             value = np.asarray(value, np.float64)
         except (TypeError, ValueError):
-            raise Unusable(f"it returned {shape_of(value)} instead of an array of numbers") from None
+            raise Unusable(f"the call returned {shape_of(value)} instead of an array of numbers") from None
     if getattr(getattr(value, "dtype", None), "kind", "f") in "iub":
         value = np.asarray(value, np.float64)
     elif "int" in str(value.dtype) and not isinstance(value, np.ndarray):
@@ -59,7 +59,7 @@ def numbers_in(value: Any, name: str) -> Array:
     try:
         return array_of(value, name)
     except TypeError:
-        raise Unusable(f"it returned numbers of type {value.dtype}") from None
+        raise Unusable(f"the call returned numbers of type {value.dtype}") from None
 
 
 def shape_of(value: Any) -> str:
@@ -158,7 +158,7 @@ def judge_code_rows(
 def _finding(name: str, kind: str, outcome: Outcome, words: str, call_clause: str) -> Finding:
     numbers = outcome.largest_error, outcome.radians
     if outcome.fault is None:
-        return Finding(name, kind, "right", None, f"those of {words}{call_clause}", *numbers)
+        return Finding(name, kind, "right", None, f"same as {words}{call_clause}", *numbers)
     reason = f"compared with {words}: {outcome.reason}{call_clause}"
     return Finding(name, kind, "wrong", outcome.fault, reason, *numbers, outcome.first_position)
 
@@ -348,7 +348,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
             if layout == own:
                 return finding
             reason = (
-                f"{words}pairs are {_ROTATIONS[layout][2]}, where the model's are {_ROTATIONS[own][2]}{call_clause}"
+                f"{words}pairs are {_ROTATIONS[layout][2]}, but the model's pairs are {_ROTATIONS[own][2]}{call_clause}"
             )
             if finding.verdict == "right":
                 return replace(finding, verdict="wrong", fault="layout", says=reason)

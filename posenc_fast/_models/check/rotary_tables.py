@@ -90,7 +90,7 @@ def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[R
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
     orders = list(orders_of(cos, sin))
     if not orders:
-        return Finding(name, "a tensor", "unknown", None, f"shape {cos.shape} is not that of cosines and sines")
+        return Finding(name, "a tensor", "unknown", None, f"cosines and sines cannot have shape {cos.shape}")
     rows = len(orders[0].cos)
     places = np.arange(rows) if positions is None else np.asarray(positions)
     if len(places) != rows:
@@ -191,12 +191,12 @@ def _with_config(
                 )
     tables, rotary, judgement = min(judged, key=lambda one: one[2].largest_error)
     if _turns(tables, form) and not judgement.gross:
-        reason = f"about those of {described(rotary)}, but with larger errors than float32 arithmetic has"
+        reason = f"close to {described(rotary)}, but with larger errors than those of float32 arithmetic"
         return _finding(name, "unknown", None, reason, judgement)
     if _turns(tables, form):
-        reason = f"not those of {described(rotary)}, and no known fault explains the difference"
+        reason = f"different from {described(rotary)}, and no known fault explains the difference"
         return _finding(name, "wrong", "frequencies", reason, judgement)
-    return Finding(name, "a tensor", "unknown", None, "not cosines and sines: other weights")
+    return Finding(name, "a tensor", "unknown", None, "not cosines and sines; probably other weights")
 
 
 def _of_equal_axes(orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
@@ -230,7 +230,7 @@ def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) 
 
     The layout is wrong if the columns are interleaved, and the model rotates pairs that are half a head apart.
     """
-    words = f"those of {described(rotary)}"
+    words = f"same as {described(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
         reason = f"{words}, with the two columns of a pair side by side, but the model's pairs are half a head apart"
         return _finding(name, "wrong", "layout", reason, judgement)
@@ -385,7 +385,7 @@ def _without_config(name: str, orders: list[Tables], positions: Floats, form: Fo
         judgement = judge_waves(tables.together(), tables.encoding(answer.rotary), positions, form)
         words = described(answer.rotary) + (f" ({', '.join(answer.presets[:3])})" if answer.presets else "")
         if judgement.complete and judgement.fault is None:
-            return _finding(name, "right", None, f"those of {words}", judgement)
+            return _finding(name, "right", None, f"same as {words}", judgement)
         judged.append((words, judgement))
     for words, judgement in judged:
         if judgement.fault is not None:

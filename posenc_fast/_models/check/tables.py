@@ -65,7 +65,7 @@ def _judged(name: str, array: Array) -> Finding:
         return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
     shape = [n for n in array.shape if n != 1]
     if len(shape) < 2 or array.shape[-1] < _LEAST_COLUMNS or array.size < _LEAST_ROWS * array.shape[-1]:
-        reason = f"shape {array.shape} has too few rows or columns to tell"
+        reason = f"shape {array.shape} has too few rows or columns to identify an encoding"
         return Finding(name, "a tensor", "unknown", None, reason)
     array = array.reshape(shape)
     form = narrowest(array)
@@ -78,7 +78,7 @@ def _judged(name: str, array: Array) -> Finding:
         [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
     )
     if not _may_turn(flat if finite.all() else flat[finite]):
-        return Finding(name, TABLE, "unknown", None, "not sinusoidal: learned positions, or other weights")
+        return Finding(name, TABLE, "unknown", None, "not sinusoidal; probably learned positions, or other weights")
     answer = Identification()
     if finite.all():
         try:
@@ -96,7 +96,9 @@ def _judged(name: str, array: Array) -> Finding:
         reason = f"sinusoids of unknown frequencies: {answer.encoding!r}"
         return Finding(name, TABLE, "unknown", None, reason, answer.error)
     near = f"; the closest is {answer.closest}, off by {answer.error:.3g}" if answer.closest else ""
-    return Finding(name, TABLE, "unknown", None, f"no known encoding{near}: learned positions, or other weights")
+    return Finding(
+        name, TABLE, "unknown", None, f"no known encoding{near}; probably learned positions, or other weights"
+    )
 
 
 def _may_turn(flat: Array) -> bool:

@@ -17,7 +17,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
     if layer is None and layer_type is None:
         return None, None
     if layer is not None and layer_type is not None:
-        raise ValueError(f"layer={layer!r} and layer_type={layer_type!r} exclude each other; leave one out")
+        raise ValueError(f"layer={layer!r} and layer_type={layer_type!r} exclude each other; pass only one of them")
     types, groups = part.types(), part.row.groups
     by_type = bool(groups) or any(WITHOUT[name].by_type for name in part.row.without)
     if layer_type is not None:
@@ -31,7 +31,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
             )
         if not known and not by_type and not part.is_unknown:
             raise ValueError(
-                f"layer_type={layer_type!r} is not for {part.model}, whose layers are all alike; leave it out"
+                f"layer_type={layer_type!r} is not for {part.model}, whose layers are all alike; leave the argument out"
             )
         return layer_type, None
     index = count_of(layer, "layer", 0)
@@ -39,7 +39,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
     if count is not None and index >= count:
         raise ValueError(f"layer={index} is too large: {part.where} has {count} layers, counted from 0")
     if types is None and by_type:
-        part.needed("layer_types", f"layer={index} needs (or give layer_type=)")
+        part.needed("layer_types", f"determines the type of layer={index} (or give layer_type= instead of layer=)")
     return (None if types is None else types[index]), index
 
 
@@ -60,13 +60,13 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
     if not row.groups and not part.is_unknown:
         raise ValueError(
             f"{part.rope_where} has parameters for each of {', '.join(nested)}, but {part.model} has one kind of "
-            "layers; give the parameters of one of them"
+            "layers; keep only the parameters of one kind"
         )
     stray = [name for name in nested if row.groups and name not in row.groups]
     if stray:
         raise ValueError(
             f"{part.rope_where}[{stray[0]!r}]={part.rope[stray[0]]!r} is for layers that {part.model} does not have; "
-            f"give {', '.join(row.groups)}"
+            f"allowed are parameters for {', '.join(row.groups)}"
         )
     label = part.label(layer_type) if layer_type is not None else _only(part, nested)
     if part.is_null(label):
@@ -76,11 +76,13 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
     fills = any(one.base_keys for one in row.groups.values())
     if group is None and not nested:
         raise ValueError(
-            f"{part.key('layer_types')} has {layer_type!r}, which {part.model} does not have; give "
-            f"{', '.join(row.groups)}"
+            f"{part.key('layer_types')} has the layer type {layer_type!r}, which {part.model} does not have; allowed "
+            f"are {', '.join(row.groups)}"
         )
     if group is None or (nested and label not in nested and not fills):
-        raise ValueError(f"{part.rope_where} has no parameters for {label}; it has {', '.join(nested)}")
+        raise ValueError(
+            f"{part.rope_where} has parameters for {', '.join(nested)}, but no parameters for {label}; add them"
+        )
     return _overridden(_with_parameters(part._replace(group=group, layer=index), label, nested), layer_type or label)
 
 
@@ -91,8 +93,8 @@ def _only(part: Part, nested: list[str]) -> str:
     used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
     if len(used) != 1:
         raise Several(
-            f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type= or "
-            "layer=",
+            f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
+            "one of these kinds, or layer=, the index of a layer",
             [{"layer_type": label} for label in used],
         )
     return used[0]
@@ -110,26 +112,28 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
         if stray:
             raise ValueError(
                 f"{part.rope_where} has {stray[0]}={rope[stray[0]]!r} next to parameters for {', '.join(nested)}; move "
-                "it into the parameters that it belongs to"
+                f"{stray[0]} into the parameters of the kinds of layers that use it"
             )
         own = dict(rope.get(label) or default)
         # `always` classes set rope_type themselves, so they ignore the key "type"
         if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
             raise ValueError(
-                f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, which reads rope_type; "
-                "rename it if the model was trained with this scaling, or leave the scaling out"
+                f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, which reads "
+                "rope_type; rename type to rope_type if the model was trained with this scaling, or remove the "
+                "scaling from the config"
             )
         special = group.unscaled_base or part.row.codes[0]
         filled = not special and any(one.base_keys for one in groups.values())
         if label in nested and own.get("rope_theta") is None and not filled:
             raise Undecided(
-                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base for all "
-                "layers. Add it"
+                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base for "
+                "all layers. Add rope_theta to the config"
             )
         if own.get("truncate") is False:
             raise ValueError(
-                f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always truncates if a kind "
-                "of layers has its own parameters. Leave it out, or call Rotary with arguments"
+                f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always truncates if a "
+                "kind of layers has its own parameters. Remove truncate from the config, or call Rotary(head_dim, "
+                "scaling=..)"
             )
         _check_lists(part, nested)
         return part._replace(rope=own, rope_where=f"{part.rope_where}[{label!r}]")
@@ -142,8 +146,8 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
     _check_flat(part)
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
-            f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for {label}. "
-            f"Add it, or give parameters for each of {', '.join(groups)}"
+            f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for "
+            f"{label}. Add rope_theta to the config, or parameters for each of {', '.join(groups)}"
         )
     if group.yarn_factor is not None and (rope.get("rope_type") or rope.get("type")) == "yarn":
         rope = {"attention_factor": group.yarn_factor} | rope
@@ -154,16 +158,19 @@ def _check_flat(part: Part) -> None:
     """Raise an error if all layers share rotary parameters that transformers would not read completely."""
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):
-        raise ValueError(f"{where} must have separate parameters for each of {groups}; or rename it to rope_scaling")
+        raise ValueError(
+            f"{where} must have separate parameters for each of {groups}. If all layers share parameters, rename it "
+            "to rope_scaling"
+        )
     if rope.get("truncate") is False:
         raise ValueError(
-            f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Leave it out, "
-            "or call Rotary with arguments"
+            f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Remove truncate "
+            "from the config, or call Rotary(head_dim, scaling=..)"
         )
     if part.row.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
         raise ValueError(
-            f"{where}['type']={rope['type']!r} is not read by {part.model}, which reads rope_type; rename it if the model "
-            "was trained with this scaling, or leave the scaling out"
+            f"{where}['type']={rope['type']!r} is not read by {part.model}, which reads rope_type; rename type to "
+            "rope_type if the model was trained with this scaling, or remove the scaling from the config"
         )
 
 
@@ -173,12 +180,15 @@ def _check_lists(part: Part, nested: list[str]) -> None:
     used = part.row.groups if types is None or codes else set(map(part.label, types))
     missing = sorted(name for name in used if name not in nested)
     if missing and (codes or "partial_rotary_factors" in part.row.factor_keys):
-        raise ValueError(f"{part.rope_where} lacks {missing[0]!r}; without it, {part.model} ignores all of it. Add it")
+        raise ValueError(
+            f"{part.rope_where} lacks {missing[0]!r}; without these parameters, {part.model} ignores all of "
+            f"{part.rope_where}. Add the missing parameters"
+        )
     for key in ("rope_theta", "partial_rotary_factors"):
         if is_list(part.config.get(key)):
             raise ValueError(
-                f"{part.key(key)}={part.config[key]!r} and {part.rope_where}, which depends on kinds of layers, are both "
-                "present; leave one out"
+                f"{part.key(key)}={part.config[key]!r} is a list for single layers, but {part.rope_where} already has "
+                "parameters for kinds of layers; leave one out of the config"
             )
 
 

@@ -66,7 +66,8 @@ def form_of(config: Config) -> str:
     meta, mistral = _META & keys, _MISTRAL & keys
     if meta and mistral:
         raise ValueError(
-            f"config has {min(meta)} of Meta's params.json and {min(mistral)} of Mistral's params.json; leave one out"
+            f"config has the key {min(meta)} of Meta's params.json and the key {min(mistral)} of Mistral's "
+            "params.json; remove one of these keys"
         )
     return "meta" if meta else "mistral" if mistral else "params"
 
@@ -94,7 +95,7 @@ class _Config(NamedTuple):
     def needed(self, key: str) -> Any:
         value = self.values.get(key)
         if value is None:
-            raise Undecided(f"{self.where} lacks {key!r}, which the encoding depends on; add it")
+            raise Undecided(f"{self.where} lacks {key!r}, which the encoding depends on; add it to the config")
         return value
 
     def has(self, key: str) -> bool:
@@ -109,7 +110,7 @@ class _Config(NamedTuple):
         if low >= high:
             raise ValueError(
                 f"{self.where} has a low factor of {low:g} and a high factor of {high:g}, but the high factor must be "
-                "larger; correct them, or give Rotary(head_dim, frequencies=..)"
+                "larger; correct the factors, or call Rotary(head_dim, frequencies=..)"
             )
         parts = {"low_freq_factor": low, "high_freq_factor": high, "original_max_position_embeddings": length}
         return {"rope_type": "llama3", "factor": factor, **parts}
@@ -118,11 +119,16 @@ class _Config(NamedTuple):
 def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
     """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE."""
     if layer_type is not None:
-        raise ValueError(f"layer_type={layer_type!r} is not for a {NAMES[form]}; give layer=, or leave it out")
+        raise ValueError(
+            f"layer_type={layer_type!r} is not for a {NAMES[form]}; pass layer=, the index of a layer, or leave both "
+            "arguments out"
+        )
     one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))
     for key, value in config.items():
         if value is not None and key not in _READ[form] and _WORDS & set(str(key).lower().split("_")):
-            raise ValueError(f"{one.key(key)}={value!r} is unknown; give Rotary(head_dim, base=.., scaling=..)")
+            raise ValueError(
+                f"{one.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
+            )
     depth = next((key for key in ("n_layers", "num_layers", "n_layer") if one.has(key)), None)
     if depth is not None and one.layer is not None and one.layer >= one.count(depth):
         raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, counted from 0")
@@ -144,8 +150,8 @@ def _meta(config: _Config) -> dict[str, Any] | None:
         base = 10000.0
     else:
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the code "
-            "of Llama 3; add it"
+            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the "
+            "code of Llama 3; add it to the config"
         )
     every = config.count("nope_layer_interval") if config.has("nope_layer_interval") else None
     if every is not None and config.layer is not None and (config.layer + 1) % every == 0:
@@ -161,7 +167,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     if not scaled:
         if here:
             raise ValueError(
-                f"{config.key(here[0])} is not read without use_scaled_rope; leave it out, or set use_scaled_rope"
+                f"{config.key(here[0])} is not read without use_scaled_rope; remove {here[0]}, or set "
+                "use_scaled_rope to true"
             )
         return None
     if len(here) == 2:
@@ -170,9 +177,9 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     factor = _SCALED.get(size)
     if factor is None or here or config.has("moe_args"):
         raise Undecided(
-            f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and 3.3, 32 "
-            f"in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor and "
-            "rope_high_freq_factor (4 in all of them)"
+            f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and "
+            f"3.3, 32 in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor "
+            "and rope_high_freq_factor (4 in these models) to the config"
         )
     return config.scaling(factor, 1.0, 4.0, 8192)
 
@@ -180,7 +187,8 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
 def _mistral(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1, 1000000 in later models; add it"
+            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add it "
+            "to the config"
         )
     scaling = None
     if config.has("yarn"):
@@ -190,8 +198,8 @@ def _mistral(config: _Config) -> dict[str, Any]:
             raise ValueError(f"{config.key('yarn')} must be an object of {', '.join(sorted(keys))}, not {yarn!r}")
         if yarn["apply_scale"] is not False:
             raise Undecided(
-                f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is ambiguous; from_config only reads "
-                "false, which does not scale cosines and sines. Give Rotary(head_dim, scaling=..)"
+                f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is ambiguous; from_config supports only "
+                "false, which does not scale cosines and sines. Call Rotary(head_dim, scaling=..) instead"
             )
         names = {"factor": "factor", "beta": "beta_fast", "alpha": "beta_slow"}
         names["original_max_position_embeddings"] = "original_max_position_embeddings"
@@ -203,7 +211,8 @@ def _mistral(config: _Config) -> dict[str, Any]:
 def _params(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', and has no keys that identify the model; add the base, or the other keys"
+            f"{config.where} lacks 'rope_theta', and has no keys that identify the model; add rope_theta to the "
+            "config, or pass the complete params.json"
         )
     return _arguments(config, config.number("rope_theta"), None)
 
@@ -227,15 +236,15 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     if layout is None:
         raise Undecided(
             f"{config.key('_component_')}={name!r} is an unknown model; known are torchtune.models."
-            f"{', '.join(_TORCHTUNE)}. Give Rotary(head_dim, base=.., layout=..)"
+            f"{', '.join(_TORCHTUNE)}. Call Rotary(head_dim, base=.., layout=..) instead"
         )
     keys = ["num_heads", "embed_dim", "rope_base", *(["scale_factor"] if family in _TORCHTUNE_SCALED else [])]
     missing = [key for key in keys if not config.has(key)]
     if missing:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
         raise Undecided(
-            f"{config.key('_component_')}={name!r} has {', '.join(missing)} only in its code; add them, or give "
-            f"Rotary(head_dim, base=.., layout={layout!r}{more})"
+            f"{config.key('_component_')}={name!r} sets {', '.join(missing)} only in the code of torchtune; add the "
+            f"missing keys, or call Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
     scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None
     head = config.head("embed_dim", "num_heads", "head_dim")
@@ -245,7 +254,9 @@ def _torchtune(config: _Config) -> dict[str, Any]:
 def _litgpt(config: _Config) -> dict[str, Any]:
     for key in ("rope_interleave", "latent_attention"):
         if config.values.get(key):
-            raise Undecided(f"{config.key(key)}={config.values[key]!r} is not read; give Rotary(head_dim, layout=..)")
+            raise Undecided(
+                f"{config.key(key)}={config.values[key]!r} is unsupported; call Rotary(head_dim, layout=..) instead"
+            )
     head = config.head("n_embd", "n_head", "head_size")
     share = config.number("rotary_percentage")
     if share > 1:
@@ -254,8 +265,9 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(
-            f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts {config.key('rotary_percentage')}, "
-            f"which rotates {dim} of {head} values; leave it out"
+            f"{config.key('rope_n_elem')}={config.values['rope_n_elem']!r} contradicts "
+            f"{config.key('rotary_percentage')}, which rotates {dim} of {head} values; remove rope_n_elem from the "
+            "config"
         )
     base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
     if config.has("rope_local_base_freq"):
@@ -263,7 +275,8 @@ def _litgpt(config: _Config) -> dict[str, Any]:
         if config.layer is None:
             firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
             raise Several(
-                f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=",
+                f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=, the index of a "
+                "layer",
                 [{"layer": i} for i in firsts],
             )
         if not is_list(indices) or config.layer >= len(indices) or indices[config.layer] not in (0, 1):
@@ -281,10 +294,12 @@ def _litgpt_scaling(config: _Config, adjusted: Any, ratio: float) -> dict[str, A
     where = config.key("rope_adjustments")
     keys = set(adjusted) if isinstance(adjusted, Mapping) else set()
     if ratio != 1:
-        raise ValueError(f"{where} and {config.key('rope_condense_ratio')}={ratio:g} are both scalings; leave one out")
+        raise ValueError(
+            f"{where} and {config.key('rope_condense_ratio')}={ratio:g} are both scalings; remove one of them"
+        )
     if {"beta_fast", "beta_slow"} & keys:
         raise Undecided(
-            f"{where} is YaRN, which litgpt blends in the opposite order of other programs; give Rotary(head_dim, "
+            f"{where} is YaRN, which litgpt blends in the opposite order of other programs; call Rotary(head_dim, "
             "scaling=..) with the scaling that the model was trained with"
         )
     numbers = {key: real(adjusted[key], f"{where}[{key!r}]", positive=True) for key in keys}

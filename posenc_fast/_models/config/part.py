@@ -66,7 +66,8 @@ def check_same(places: Sequence[tuple[str, Any]], words: str) -> None:
     for where, value in places[1:]:
         if value != places[0][1]:
             raise ValueError(
-                f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are different {words}; leave one out"
+                f"{places[0][0]}={places[0][1]!r} and {where}={value!r} are different {words}; leave one out of the "
+                "config"
             )
 
 
@@ -126,8 +127,8 @@ class Part(NamedTuple):
         value = self.get(key)
         if value is None:
             raise Undecided(
-                f"{self.where} lacks {key}, which {why}; add it, or give the config object of transformers, which has "
-                "the defaults"
+                f"{self.where} lacks {key}, which {why}; add {key} to the config, or pass the config object of "
+                "transformers, which has the defaults"
             )
         return value
 
@@ -147,7 +148,9 @@ class Part(NamedTuple):
             listed = list(listed)
             if self.row.mlp_entries and "mlp" in listed:
                 if len(listed) % 2 or any((one == "mlp") != (i % 2 == 1) for i, one in enumerate(listed)):
-                    raise ValueError(f"{self.key('layer_types')} must have 'mlp' after each other type, or nowhere")
+                    raise ValueError(
+                        f"{self.key('layer_types')} must have 'mlp' after the type of every layer, or contain no 'mlp'"
+                    )
                 listed = listed[::2]
             return listed
         key, names = self.row.codes
@@ -156,7 +159,7 @@ class Part(NamedTuple):
             unknown = [code for code in codes if code not in list(names)]
             if unknown:
                 raise ValueError(
-                    f"{self.key(key)} has {unknown[0]!r}, but must have values of {', '.join(map(str, names))}"
+                    f"{self.key(key)} contains {unknown[0]!r}, but the allowed values are {', '.join(map(str, names))}"
                 )
             return [names[code] for code in codes]
         if pattern is None or count is None:
@@ -177,7 +180,7 @@ class Part(NamedTuple):
         """
         if self.layer is not None:
             if self.layer >= len(values):
-                raise ValueError(f"{where} has {len(values)} values, and none for layer={self.layer}")
+                raise ValueError(f"{where} has {len(values)} values, one per layer, so layer={self.layer} has no value")
             return values[self.layer]
         used = [value for value in values if value]
         if self.group is not None:
@@ -186,6 +189,7 @@ class Part(NamedTuple):
         if not used or any(value != used[0] for value in used):
             firsts = {repr(values[i]): i for i in reversed(range(len(values)))}
             raise Several(
-                f"{where} has a value for each layer; give layer=", [{"layer": i} for i in sorted(firsts.values())]
+                f"{where} has a value for each layer; give layer=, the index of a layer",
+                [{"layer": i} for i in sorted(firsts.values())],
             )
         return used[0]

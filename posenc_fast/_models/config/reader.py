@@ -128,8 +128,8 @@ def _advice_on(path: Path) -> str:
         return ACCEPTED
     name = path.as_posix()
     return (
-        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or the path "
-        f"that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
+        f"{ACCEPTED}. For a model of the Hugging Face Hub, give transformers.AutoConfig.from_pretrained({name!r}), or "
+        f"the path that huggingface_hub.hf_hub_download({name!r}, 'config.json') returns"
     )
 
 
@@ -137,12 +137,12 @@ def _loaded(path: Path) -> Any:
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise FileNotFoundError(errno.ENOENT, f"there is no such file; {_advice_on(path)}", str(path)) from None
+        raise FileNotFoundError(errno.ENOENT, f"the file does not exist; {_advice_on(path)}", str(path)) from None
     try:
         # json.loads detects UTF-8, UTF-16 and UTF-32
         return json.loads(text, object_pairs_hook=unique)
     except ValueError as error:
-        raise ValueError(f"{path} is not a config.json: {error}") from None
+        raise ValueError(f"{path} is not a valid config.json: {error}") from None
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
@@ -157,7 +157,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
         if len(found) > 1:
             model_type = f"model_type {model!r}" if model else "no model_type"
             raise Undecided(
-                f"{where} has {model_type}, and several parts with RoPE; give one of them: "
+                f"{where} has {model_type}, and several parts with RoPE; pass one of these parts instead: "
                 + " or ".join(f"{where}[{key!r}]" for key in found)
             )
         if found:
@@ -171,8 +171,8 @@ def _part(config: Config) -> tuple[Config, str, str]:
     texts = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
     if model in table.types() and texts:
         raise ValueError(
-            f"{where} is a {model}, which has RoPE itself, and contains {texts[0]}; give {where}[{texts[0]!r}], or "
-            "remove one of them"
+            f"{where} has model_type {model!r}, a model with RoPE, and also contains {texts[0]}; pass "
+            f"{where}[{texts[0]!r}] to read only this part, or remove {texts[0]} from the config"
         )
     return config, where, model
 
@@ -189,11 +189,14 @@ def _flat(config: Config, where: str, model: str) -> str:
     """Return the model type of the only part of a composite config, if the part's keys are at the top level."""
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
-        raise Undecided(f"{where} is a {model}, and lacks {' and '.join(parts)}, its parts with RoPE; add one of them")
+        raise Undecided(
+            f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model with RoPE; "
+            "add one of these parts to the config"
+        )
     if any(key in config for key in VISUAL):
         raise ValueError(
-            f"{where}['model_type']={model!r} names a composite model, but this is the part for images; give the type of "
-            f"this part, such as {model + '_vision'!r}"
+            f"{where}['model_type']={model!r} names a composite model, but the config contains only the part for "
+            f"images; set model_type to the type of this part, such as {model + '_vision'!r}"
         )
     return next(iter(parts.values()))
 
@@ -205,14 +208,14 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
         others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
-        advice = f"; give one of its parts: {', '.join(others)}" if others else ""
+        advice = f"; pass one of the parts of this config instead: {', '.join(others)}" if others else ""
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
         advice = f" (is {near[0]!r} meant?)" if near else ""
         raise Undecided(
-            f"{named} is unknown{advice}; give layout='half', 'interleaved' or 'interleaved_to_half' to read it as a "
-            "model with this layout"
+            f"{named} is unknown{advice}; to read the config anyway, give layout=, the order of pairs in the "
+            "model: 'half', 'interleaved' or 'interleaved_to_half'"
         )
     row = table.row(model)
     check_spelling(config, where, row)
@@ -221,17 +224,20 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     if row.parameters:
         for key, value in scalings:
             if value:
-                raise ValueError(f"{where}[{key!r}]={value!r} is not read by {model}; leave it out")
+                raise ValueError(f"{where}[{key!r}]={value!r} is not read by {model}; remove {key} from the config")
         return Part(config, where, row, PARAMETERS[row.parameters](config), where)
     for key, value in scalings:
         if value is not None and not isinstance(value, Mapping):
             raise TypeError(f"{where}[{key!r}] must be a mapping or null, not {value!r}")
     if old and new and dict(old) != dict(new):
-        raise ValueError(f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}; leave one out")
+        raise ValueError(
+            f"{where} has both rope_scaling={old!r} and rope_parameters={new!r}, which differ; leave one out of the "
+            "config"
+        )
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class and "
-            "ignores other keys. Add them, or pass the config object of transformers"
+            f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class "
+            "and ignores other keys. Add rope_parameters to the config, or pass the config object of transformers"
         )
     key = "rope_scaling" if old else "rope_parameters"
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
@@ -242,16 +248,16 @@ def _check_needs(part: Part) -> None:
         value = part.get(key)
         if (default if value is None else value) != needed:
             kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
-            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config only reads {needed!r}")
+            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config supports only {needed!r}")
     if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
         raise ValueError(
-            f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; move it "
-            "to rope_scaling, with its parameters, or leave it out"
+            f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; move rope_type "
+            "and its parameters into rope_scaling, or remove them from the config"
         )
     for key in part.row.keys if part.is_unknown else ():
         value = part.config.get(key)
         if value is not None and not any(word in str(value).lower() for word in ("rope", "rotary", "yarn")):
-            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config only reads 'rope'")
+            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config supports only 'rope'")
 
 
 # ---- arguments of the Rotary -----------------------------------------------------------------------------------------
@@ -278,7 +284,10 @@ def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
 def _switched(part: Part, key: str) -> bool:
     value = part.config.get(key, True)
     if not isinstance(value, bool):
-        raise TypeError(f"{part.key(key)} must be true or false, not {value!r}; leave it out for true")
+        raise TypeError(
+            f"{part.key(key)} must be true or false, not {value!r}; to use the default true, remove {key} from the "
+            "config"
+        )
     return value
 
 
@@ -295,7 +304,7 @@ def _scaled(part: Part) -> Part:
         count = range(part.depth() or 0)
         firsts = [next((i for i in count if (i in scaled) == wanted), None) for wanted in (True, False)]
         options = [{"layer": i} for i in firsts if i is not None]
-        raise Several(f"{part.key(key)}={layers!r} scales only some layers; give layer=", options)
+        raise Several(f"{part.key(key)}={layers!r} scales only some layers; give layer=, the index of a layer", options)
     base = {key: value for key, value in part.rope.items() if key == "rope_theta"}
     return part if part.layer in layers else part._replace(rope=base)
 
@@ -322,7 +331,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     if rope.get("alpha") and "alpha" in part.row.also and name != "ntk":
         raise ValueError(
             f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', not with {name!r}; "
-            "give 'dynamic', or leave alpha out"
+            "set rope_type to 'dynamic', or remove alpha from the config"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
@@ -339,7 +348,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         factor = factor or default or 1.0
         if factor > 1:
             raise ValueError(
-                f"{part.where} has partial_rotary_factor={factor}; with rope_type 'proportional', give at most 1"
+                f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must "
+                "be at most 1; correct the factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
     ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
@@ -355,7 +365,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
                 f"{part.rope_where}['rope_type']={name!r} has other frequencies for sequences longer than {longest:g}; "
-                f"give seq_len=, the length of your sequence (or {longest:g}, if it is not longer)",
+                f"give seq_len=, the length of your sequence (or {longest:g} for all shorter sequences)",
                 [{"seq_len": longest}, {"seq_len": longest + 1}],
             )
         scaling["seq_len"] = seq_len
@@ -371,7 +381,9 @@ def _rope_type(part: Part) -> str:
             raise TypeError(f"{where}['rope_type'] must be a string, not {name!r}")
     current = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
     if len(set(current)) > 1:
-        raise ValueError(f"{where} has rope_type={names[0]!r} and type={names[1]!r}; leave one out")
+        raise ValueError(
+            f"{where} has rope_type={names[0]!r} and type={names[1]!r}, which differ; leave one out of the config"
+        )
     name = current[0] if current else "default"
     if name in table.pairs("no rotations"):
         raise Undecided(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
@@ -381,11 +393,13 @@ def _rope_type(part: Part) -> str:
         )
     if name == "axial" and not row.axial and not part.is_unknown:
         raise ValueError(
-            f"{where}['rope_type']='axial' is for image encoders, and not read by {part.model}; leave it out"
+            f"{where}['rope_type']='axial' is for image encoders, and not read by {part.model}; remove rope_type "
+            "from the config"
         )
     if name not in ("default", "axial") and (row.axial or not row.scalable):
         raise ValueError(
-            f"{where}['rope_type']={name!r} is not read by {part.model}, which has no scaling; leave it out"
+            f"{where}['rope_type']={name!r} is not read by {part.model}, which has no scaling; remove the scaling "
+            "from the config"
         )
     return "default" if row.axial else name
 
@@ -397,8 +411,8 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     unknown = [key for key in rope if rope[key] is not None and key not in read]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
-        known = f"the parameters are {', '.join(parameters)}" if parameters else "it has no parameters"
-        advice = f"is {near[0]} meant?" if near else f"{known}; leave it out"
+        known = f"its parameters are {', '.join(parameters)}" if parameters else "this rope_type has no parameters"
+        advice = f"is {near[0]} meant?" if near else f"{known}; remove {unknown[0]} from the config"
         raise ValueError(
             f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is not a parameter of rope_type {name!r}; {advice}"
         )
@@ -419,7 +433,7 @@ def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     elif part.row.original_length is not None:
         scaling[key] = part.row.original_length
     elif key not in scaling:
-        why = f"rope_type {name!r} needs without {key}"
+        why = f"rope_type {name!r} needs if {key} is missing"
         scaling[key] = part.needed("max_position_embeddings", why)
 
 
@@ -427,8 +441,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     where, rope = part.rope_where, part.rope
     if "factor" not in scaling:
         if "factor" not in rope:
-            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs; add it")
-        length = part.needed("max_position_embeddings", "a factor of null needs")
+            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs; add factor to the config")
+        length = part.needed("max_position_embeddings", "rope_type 'yarn' needs if factor is null")
         length = real(length, part.key("max_position_embeddings"), positive=True)
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
@@ -437,8 +451,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
         key = "mscale" if one else "mscale_all_dim"
         raise Undecided(
-            f"{where}[{key!r}]={rope[key]!r} is ambiguous: programs differ if only one of mscale and mscale_all_dim "
-            "is present. Give both, or attention_factor"
+            f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
+            "only one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
         )
     # zero means that the value is missing
     for key in ("mscale", "mscale_all_dim"):
@@ -454,7 +468,9 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
     # llama3 divides by the difference of the two values, so they must differ
     if low > high or (low == high and scaling["rope_type"] == "llama3"):
         where = part.rope_where
-        raise ValueError(f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; exchange them")
+        raise ValueError(
+            f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; correct the two values"
+        )
 
 
 # ---- axis of each pair ---------------------------------------------------------------------------------------------------
@@ -469,14 +485,15 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         axes = AXES[sections.rule](pairs)
         if len(axes) != pairs:
             raise ValueError(
-                f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the axes"
+                f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the "
+                "axes; correct the head width in the config"
             )
         return axes
     keys = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
     if len(keys) > 1:
         raise ValueError(
             f"{part.rope_where} has both mrope_section={rope['mrope_section']!r} and "
-            f"xdrope_section={rope['xdrope_section']!r}; leave one out"
+            f"xdrope_section={rope['xdrope_section']!r}; leave one out of the config"
         )
     key = keys[0] if keys else "mrope_section"
     counts = rope[key] if keys else sections.default
@@ -489,13 +506,14 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
             rule = "pangu"
             if not keys or flag is False:
                 raise ValueError(
-                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and mrope_interleaved=True, "
-                    f"but mrope_section={counts!r} and mrope_interleaved={flag!r}"
+                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and "
+                    f"mrope_interleaved=True, but has mrope_section={counts!r} and mrope_interleaved={flag!r}; "
+                    "correct these keys of the config"
                 )
     elif flag is not None and bool(flag) != (rule == "interleaved"):
         raise ValueError(
             f"{part.rope_where}['mrope_interleaved']={flag!r} contradicts {part.model}, whose sections are "
-            f"{'contiguous' if flag else 'interleaved'}; leave it out"
+            f"{'contiguous' if flag else 'interleaved'}; remove mrope_interleaved from the config"
         )
     if counts is None:
         return None

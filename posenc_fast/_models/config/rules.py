@@ -100,7 +100,10 @@ def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) 
     counts = [space, space, space, names]
     rest = pairs - sum(counts)
     if rest < 0:
-        raise ValueError(f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}")
+        raise ValueError(
+            f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}; correct "
+            f"{' or '.join(keys)}"
+        )
     schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
     axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
     # frequencies are listed one by one, because no geometric progression contains the 0 of pairs that do not rotate
@@ -117,7 +120,9 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
     key = "long_mscale" if seq_len is not None and seq_len > original else "short_mscale"
     factor = part.rope.get(key)
     if factor is None:
-        raise ValueError(f"{part.rope_where} lacks {key!r}, which {part.model} needs with a scaling")
+        raise ValueError(
+            f"{part.rope_where} lacks {key!r}, which {part.model} needs with a scaling; add it to the config"
+        )
     if "attention_factor" in parameters:
         return {"base": base, "scaling": {"rope_type": rope_type, **parameters, "attention_factor": factor}}
     return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": factor}
@@ -225,10 +230,11 @@ def _cohere2_moe(part: Part, layer_type: Any, index: int | None) -> bool:
         return True
     if index is None:
         raise Several(
-            f"layer_type='full_attention' includes layers with and without RoPE in {part.model}; give layer=",
+            f"layer_type='full_attention' includes layers with and without RoPE in {part.model}; give layer=, the "
+            "index of a layer",
             ({"layer": i} for i in range(len(part.types() or ()))),
         )
-    mlps = part.needed("mlp_layer_types", f"layer={index} needs")
+    mlps = part.needed("mlp_layer_types", f"tells whether layer={index} has RoPE")
     dense = is_list(mlps) and index < len(mlps) and mlps[index] == "dense"
     return dense and part.config.get("prefix_dense_sliding_window_pattern", 1) == 1
 

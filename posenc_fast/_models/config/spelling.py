@@ -32,7 +32,9 @@ def check_spelling(config: Config, where: str, row: Row) -> None:
         if near is None and _has_meaning(key, value):
             near = _closest(str(key), row.family)
         if near is not None:
-            advice = f"is {near} meant? if not, leave it out" if near else "leave it out"
+            advice = (
+                f"is {near} meant? If not, remove {key} from the config" if near else f"remove {key} from the config"
+            )
             raise ValueError(
                 f"{where}[{key!r}]={value!r} is not read by {row.model or 'models of this type'}; {advice}"
             )

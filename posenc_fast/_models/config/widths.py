@@ -25,7 +25,8 @@ def width(part: Part) -> int:
     uses_head_dim = "head_dim" in row.width or "qk_rope_head_dim" in row.width or row.whole_head is not None
     if head_dim not in (None, head) and not uses_head_dim:
         raise ValueError(
-            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, with heads of {head} values; leave it out"
+            f"{part.key('head_dim')}={head_dim!r} is not read by {part.model}, whose heads have {head} values; "
+            "remove head_dim from the config"
         )
     return head
 
@@ -49,11 +50,13 @@ def _width(part: Part) -> int:
             return row.head
         if not row.divides:
             raise ValueError(
-                f"{part.key('head_dim')}=None is not a width; give a number, or leave it out for the "
-                f"default {row.head} of {part.model}"
+                f"{part.key('head_dim')}=None is not a width; give a number, or remove head_dim from the config to use "
+                f"the default {row.head} of {part.model}"
             )
     if row.per_head is None:
-        return count_of(part.needed(row.width[0], f"is the width that a {part.model} rotates"), "", 2)
+        return count_of(
+            part.needed(row.width[0], f"is the number of values of a head that {part.model} rotates"), "", 2
+        )
     of, heads = row.per_head
     why = f"determines the head width ({' or '.join([*row.width, f'{of} // {heads}'])})"
     total, count = part.needed(of, why), part.needed(heads, why)
@@ -64,7 +67,7 @@ def factor_of(part: Part) -> float | None:
     """Return the rotated fraction of the head width, or None if the config does not contain a fraction."""
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
     read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
-    value, where = _one_of(part, "partial_rotary_factor", read, "fractions of one width")
+    value, where = _one_of(part, "partial_rotary_factor", read, "rotated fractions of the head")
     if is_list(value) and _reads_lists(part):
         value = part.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
@@ -104,11 +107,11 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
             _check_default(part, factor)
         # Without head_dim, a class with groups of layers uses its own default, which is unknown here. A text, which
         # equals no width, stands for this default.
-        whole = part.config.get("head_dim", "the class's" if part.group is not None else head)
+        whole = part.config.get("head_dim", "the default of the class" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
                 f"{part.rope_where}['rope_type']='proportional' applies to all of head_dim={whole!r}, but {part.model} "
-                f"rotates only {head} values"
+                f"rotates only {head} values of a head; correct head_dim or rope_type in the config"
             )
         dim = head
     elif row.rotary_dim:
@@ -120,14 +123,14 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     _check_others(part, head, dim)
     if dim % 2:
         raise ValueError(
-            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; give "
-            f"Rotary({head}, rotary_dim={dim - 1}, ..) or frequencies"
+            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; call "
+            f"Rotary({head}, rotary_dim={dim - 1}, ..) or Rotary({head}, frequencies=..) instead of from_config"
         )
     if not 2 <= dim <= head:
-        by = "" if factor is None else f" by partial_rotary_factor={factor}"
+        by = "" if factor is None else f" (partial_rotary_factor={factor})"
         raise ValueError(
-            f"{part.where} has heads of {head} values, of which {dim} would rotate{by}; 2 to {head} can. Give a "
-            f"config with other widths, or Rotary(head_dim, rotary_dim=..)"
+            f"{part.where} has heads of {head} values, of which {dim} would rotate{by}; the number must be from 2 to "
+            f"{head}. Correct the widths in the config, or call Rotary(head_dim, rotary_dim=..)"
         )
     return dim
 
@@ -137,7 +140,8 @@ def _check_others(part: Part, head: int, dim: int) -> None:
     if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
         raise ValueError(
             f"{part.key('rope_rotate_half_dims')} is not read by {part.model}, which rotates {dim} of {head} values; "
-            f"leave it out, or give Rotary({head}, rotary_dim=..) if the model was trained with it"
+            f"remove this key from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with "
+            "this key"
         )
     for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
@@ -145,8 +149,8 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             continue
         if real(value, part.key(key)) * whole != dim:
             raise ValueError(
-                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; leave it "
-                f"out, or give Rotary({head}, rotary_dim=..) if the model was trained with it"
+                f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; remove "
+                f"{key} from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with {key}"
             )
 
 
@@ -159,12 +163,12 @@ def _whole(part: Part, head: int, factor: float | None) -> int:
         if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
             return head
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the rotated "
-            "part; leave the factor out"
+            f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the "
+            "rotated part; remove partial_rotary_factor from the config"
         )
     raise ValueError(
-        f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; leave it out, or give "
-        f"Rotary({head}, rotary_dim=..) if the model was trained with it"
+        f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; remove this key from the "
+        f"config, or call Rotary({head}, rotary_dim=..) if the model was trained with this key"
     )
 
 
@@ -177,8 +181,8 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
     if whole > MOST_VALUES or int(min(whole * factor, MOST_VALUES)) != head:
         head_dim = whole if "head_dim" in part.config else f"{whole} (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, and "
-            f"{part.row.width[0]}={head}; give values that agree"
+            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, but this "
+            f"is not {part.row.width[0]}={head}; correct one of the two keys"
         )
 
 
@@ -193,13 +197,13 @@ def _check_default(part: Part, factor: float | None) -> None:
     in_use = default if row.outer_factor or factor is None else factor
     if outer is not None and missing and ignored and outer != in_use:
         raise ValueError(
-            f"{part.key('partial_rotary_factor')}={outer!r} is not read by {model} there; move it to the rotary "
-            "parameters, or leave it out"
+            f"{part.key('partial_rotary_factor')}={outer!r} at the top level is not read by {model}; move "
+            f"partial_rotary_factor into {part.rope_where}, or remove it from the config"
         )
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor'. Its default in {model} is not always {default}: it "
-            "depends on rope_type. Add it"
+            f"{part.rope_where} lacks 'partial_rotary_factor'. The default in {model} is not always {default}, "
+            "because it depends on rope_type. Add partial_rotary_factor to the config"
         )
 
 
@@ -212,18 +216,21 @@ def _part(part: Part, head: int, given: float | None) -> int:
     assert factor is not None
     if factor > 1:
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor}, but must be at most 1; leave it out, or give rotary_dim"
+            f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, "
+            "or remove it and give rotary_dim"
         )
     dim = int(head * factor)
     for key in row.dims:
         value = part.config.get(key, row.default_dim)
         if value is None and row.default_dim is not None:
-            raise ValueError(f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; give a number")
+            raise ValueError(
+                f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; set this key to a number"
+            )
         count = dim if value is None else count_of(value, part.key(key), 2)
         if count != dim and (given is not None or not row.dims_read):
             raise ValueError(
-                f"{part.key(key)}={count} and partial_rotary_factor={factor}, which gives {dim} of {head} values, do not "
-                "agree; leave one out"
+                f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
+                "values; leave one out of the config"
             )
         dim = count
     return dim
@@ -259,17 +266,18 @@ def _base_of(part: Part) -> float:
         if part.row.needs_parameters:
             raise Undecided(
                 f"{part.rope_where} lacks 'rope_theta'. The default base of {part.model} is not the base of a config "
-                "without rotary parameters. Add it"
+                "without rotary parameters. Add rope_theta to the config"
             )
         if row.needs_base:
             raise Undecided(
-                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add it"
+                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add it to "
+                "the config"
             )
         return row.base if group is None else group.base
     if stored is not None and stored != value:
         raise ValueError(
-            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two bases. transformers "
-            "reads the second, and the model's own code the first; leave one out"
+            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two different bases. "
+            "transformers reads the second, and the model's own code the first; leave one out of the config"
         )
     return real(value, where, positive=True)
 
@@ -286,7 +294,8 @@ def _check_null(part: Part) -> None:
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
             raise ValueError(
-                f"{where}['rope_theta']=None is not a base; give a number, or leave it out for the default of {part.model}"
+                f"{where}['rope_theta']=None is not a base; give a number, or remove rope_theta from the config to "
+                f"use the default of {part.model}"
             )
 
 
@@ -295,11 +304,15 @@ def _check_bases(part: Part, base: float) -> None:
     row = part.row
     inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
     if inner is not None and not read_here and inner != _outer_base(part):
-        raise ValueError(f"{part.rope_where}['rope_theta']={inner!r} is not read by {part.model}; leave it out")
+        raise ValueError(
+            f"{part.rope_where}['rope_theta']={inner!r} is not read by {part.model}; remove it from the config"
+        )
     read = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
     read |= {key for one in row.groups.values() for key in one.base_keys}
     for key in names("bases"):
         value = part.config.get(key)
         if value is None or key in read or value == base or (key == "rope_theta" and row.groups):
             continue
-        raise ValueError(f"{part.key(key)}={value!r}, a base, is not read by {part.model}; leave it out")
+        raise ValueError(
+            f"{part.key(key)}={value!r} is a base that {part.model} does not read; remove {key} from the config"
+        )

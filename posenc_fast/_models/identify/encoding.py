@@ -268,18 +268,19 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     shape = array.shape[:-1]
     if not 0 < len(shape) < 4 or whole[-1] == 0:
         raise ValueError(
-            f"table has shape {whole}, but must have (rows, columns), or the shape of a grid of two or three axes"
+            f"table has shape {whole}, but must have shape (rows, columns), or the shape of a grid of two or three axes"
         )
     array = array.reshape(math.prod(shape), whole[-1])
     values = array[:_ROWS].astype(np.float64)
     for i in range(0, len(array), _ROWS):
         if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
-            raise ValueError("table has values that are not finite; leave their rows out")
+            raise ValueError("table has values that are not finite; leave out the rows with these values")
     zero = np.concatenate([(array[i : i + _ROWS] == 0).all(axis=1) for i in range(0, max(len(array), 1), _ROWS)])
     rows = np.flatnonzero(~zero[:_ROWS])
     if len(rows) < LEAST_ROWS:
         raise ValueError(
-            f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS}"
+            f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS} rows "
+            "that are not zero"
         )
     return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), form), shape
 

@@ -172,11 +172,12 @@ def identify_rotary(
     ways = {"frequencies": frequencies is not None, "cos": cos is not None, "x": x is not None}
     if sum(ways.values()) != 1:
         raise ValueError(
-            f"pass exactly one of frequencies, cos (with sin), and x (with turned), not {sum(ways.values())} of them"
+            "pass exactly one of frequencies, cos (with sin), and x (with turned), but the call has "
+            f"{sum(ways.values())} of them"
         )
     for one, other, has in (("sin", "cos", sin is not None), ("turned", "x", turned is not None)):
         if has and not ways[other]:
-            raise ValueError(f"{one} needs {other}")
+            raise ValueError(f"{one} needs {other}; pass both")
     head = None if head_dim is None else count_of(head_dim, "head_dim", 2)
     if head is not None:
         check_width(head, "head_dim")
@@ -202,7 +203,7 @@ def _array(value: Any, name: str) -> tuple[Array, int]:
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} has values that are not finite; leave their tokens out")
+        raise ValueError(f"{name} has values that are not finite; leave out the tokens with these values")
     return array, form.kind
 
 
@@ -211,7 +212,7 @@ def _checked_positions(positions: Any, tokens: int) -> Floats:
         return np.arange(tokens, dtype=np.float64)[:, np.newaxis]
     array = np.asarray(positions)
     if array.ndim not in (1, 2) or len(array) != tokens or array.size == 0:
-        raise ValueError(f"positions has shape {array.shape}, but must have ({tokens},) or ({tokens}, axes)")
+        raise ValueError(f"positions has shape {array.shape}, but must have shape ({tokens},) or ({tokens}, axes)")
     convert(positions, 1 if array.ndim == 1 else array.shape[1])
     values = array.astype(np.float64).reshape(tokens, -1)
     if not np.isfinite(values).all() or (values == values[0]).all():
@@ -224,7 +225,9 @@ def _of_frequencies(frequencies: Any, positions: Any, head: int | None) -> Sampl
         raise ValueError("frequencies do not depend on positions; pass frequencies without positions")
     values, kind = _array(frequencies, "frequencies")
     if values.dtype.kind == "c" or values.ndim not in (1, 2) or values.size == 0:
-        raise ValueError(f"frequencies has shape {values.shape}, but must have (pairs,) or (pairs, axes) real numbers")
+        raise ValueError(
+            f"frequencies has shape {values.shape}, but must be real numbers of shape (pairs,) or (pairs, axes)"
+        )
     values = values.reshape(len(values), -1)
     no_tokens = np.zeros((0, 1, len(values)), np.complex128)
     return Sample(None, no_tokens, np.zeros((0, values.shape[1])), kind, None, head, values)
@@ -237,7 +240,9 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
         if first.dtype.kind != "c" and first.shape[-2:] == (2, 2):
             first = first[..., 0, 0] + 1j * first[..., 1, 0]
         if first.dtype.kind != "c":
-            raise ValueError(f"without sin, cos must be complex or (.., pairs, 2, 2), not real of shape {first.shape}")
+            raise ValueError(
+                f"without sin, cos must be complex or have shape (.., pairs, 2, 2), but is real of shape {first.shape}"
+            )
     else:
         second, _ = _array(sin, "sin")
         if first.dtype.kind == "c" or second.dtype.kind == "c" or first.shape != second.shape:
@@ -247,16 +252,21 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
             )
         first = first + 1j * second
     if first.size == 0:
-        raise ValueError(f"cos has shape {first.shape}, which is empty")
+        raise ValueError(f"cos has shape {first.shape}, but must not be empty")
     *outer, columns = first.shape or (1,)
     table = first.reshape([n for n in outer if n != 1] + [columns])
     while table.ndim > 2:
         if (table != table[:1]).any():
-            raise ValueError(f"cos has shape {first.shape}, and differs along its first axis; pass one of its tables")
+            raise ValueError(
+                f"cos has shape {first.shape}, and differs along its first axis; pass one table, such as cos[0] and "
+                "sin[0]"
+            )
         table = table[0]
     table = table.reshape(-1, columns)
     if len(table) < 2:
-        raise ValueError(f"cos has shape {first.shape}, but must have (.., tokens, columns), at least two tokens")
+        raise ValueError(
+            f"cos has shape {first.shape}, but must have shape (.., tokens, columns), with at least two tokens"
+        )
     if (table == table[0]).all():
         # all rows are equal: no pair rotates, or each pair rotates by whole turns
         return
@@ -278,8 +288,8 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
     if before.shape != after.shape or before.ndim < 2 or not real or before.size == 0 or before.shape[-2] < 2:
         raise ValueError(
-            f"x has shape {before.shape} and turned {after.shape}, but both must have (.., tokens, head_dim), real "
-            "numbers, at least two tokens"
+            f"x has shape {before.shape} and turned has {after.shape}, but both must be real numbers of one shape "
+            "(.., tokens, head_dim), with at least two tokens"
         )
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):
