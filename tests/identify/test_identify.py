@@ -450,7 +450,10 @@ def test_paths_of_torch(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"pe": WHISPER, "other.pe": MAE, "weight": MAE}, "several position tables; pass .* its tensors to identify: pe, other.pe$"),
+        (
+            {"pe": WHISPER, "other.pe": MAE, "weight": MAE},
+            "several position tables; pass .* its tensors to identify: pe, other.pe$",
+        ),
         ({"weight": MAE, "bias": np.ones(3)}, "no tensor with the name of a position table; .*: weight, bias$"),
         ({}, "no tensor .*: none$"),
         ({"pe": np.ones(9)}, r"table has shape \(9,\)"),
