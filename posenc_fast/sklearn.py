@@ -325,7 +325,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if self.periods is None:
             if self.timezone is not None:
                 raise ValueError(
-                    f"timezone={self.timezone!r} needs calendar cycles in periods, such as periods=['day']"
+                    f"timezone={self.timezone!r} needs periods with a calendar cycle; pass periods=['day'], or "
+                    "leave timezone out"
                 )
             return sinusoidal(**schedule, layout=layout)
         cycles = self._cycles()

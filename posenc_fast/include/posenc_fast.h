@@ -128,15 +128,15 @@ static inline const posenc_fast_api *posenc_fast_import(void)
     if (api == NULL) {
         PyErr_Clear();
         PyErr_Format(PyExc_ImportError,
-                     "this program needs version %d.%d of the C interface of posenc_fast, but the installed posenc_fast has "
-                     "no C interface. Install a later version of posenc_fast",
+                     "this program needs version %d.%d of the C interface of posenc_fast, but the installed "
+                     "posenc_fast has no C interface. Install a later version of posenc_fast",
                      POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR);
     } else if (api->major != POSENC_FAST_API_MAJOR || api->size < sizeof *api) {
         PyErr_Format(PyExc_ImportError,
-                     "this program needs version %d.%d of the C interface of posenc_fast, but the installed posenc_fast has "
-                     "version %u.%u. %s",
+                     "this program needs version %d.%d of the C interface of posenc_fast, but the installed "
+                     "posenc_fast has version %u.%u. %s",
                      POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR, (unsigned)api->major, (unsigned)api->minor,
-                     api->major > POSENC_FAST_API_MAJOR ? "Compile the program again with the posenc_fast.h of that version"
+                     api->major > POSENC_FAST_API_MAJOR ? "Compile the program again with that version's posenc_fast.h"
                                                         : "Install a later version of posenc_fast");
         api = NULL;
     }

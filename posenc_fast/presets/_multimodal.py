@@ -324,8 +324,8 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
             closing = _marks(part)
             if i in (0, len(runs) - 1):
                 raise ValueError(
-                    "tokens begin or end with an image, video or audio, but it must have its begin token before it "
-                    "and its end token after it"
+                    "tokens begin or end with the content of an image, video or audio. Put the begin token before "
+                    "the content, and the end token after the content"
                 )
             continue
         # number of marks before the next image, video or audio

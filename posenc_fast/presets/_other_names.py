@@ -45,6 +45,6 @@ ELSEWHERE = {
     "rotary": "posenc_fast.Rotary is RoPE; the presets are roformer (the paper) and llama (most language models)",
     "sinusoidal": "posenc_fast.sinusoidal has all parameters; annotated_transformer is the encoding of the paper",
     "t5": "T5 has learned biases of distances, which have no formula",
-    "vit": "ViT's positions are learned, and have no formula; similar models with sinusoidal positions are mae and simple_vit",
+    "vit": "ViT's positions are learned, and have no formula; mae and simple_vit are similar and sinusoidal",
     "wav2vec2": "wav2vec 2.0 learns its positions as a convolution, which has no formula",
 }

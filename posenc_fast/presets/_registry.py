@@ -246,7 +246,7 @@ def advice(name: str) -> str:
     if plain in LEARNED:
         return "the positions of that model are learned, and have no formula"
     if plain in OTHER_NAMES:
-        return f"the name here is {', '.join(OTHER_NAMES[plain])}"
+        return f"use {', '.join(OTHER_NAMES[plain])}"
     mentioned = [
         other for other, facts in FACTS.items() if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
     ]

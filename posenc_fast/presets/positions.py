@@ -259,8 +259,8 @@ def mrope(
     if model is not None:
         if start != 0 or time_step != 1:
             raise ValueError(
-                f"start={start!r} and time_step={time_step!r} cannot be combined with model={model!r}; both are only "
-                "for tokens as parts"
+                f"start={start!r} and time_step={time_step!r} cannot be combined with model={model!r}; use both "
+                "only if tokens are parts"
             )
         return from_tokens(
             tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out

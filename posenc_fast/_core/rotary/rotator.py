@@ -330,8 +330,8 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or leading axes of x before "
-                    "these two axes"
+                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or the same two axes "
+                    "after leading axes of x"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # the table needs a copy, because writing to `out` would overwrite table rows that are still needed
