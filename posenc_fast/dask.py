@@ -178,12 +178,13 @@ def encode(
             )
         if axes != 1:
             raise ValueError(
-                f"positions is one column, but the encoding has {axes} axes: "
-                f"pass an array of shape (n, {axes}), such as frame[[...]].to_dask_array()"
+                f"positions is one column, but the encoding has {axes} axes; pass an array of shape (n, {axes}), such "
+                "as frame[[...]].to_dask_array()"
             )
         if chunks is not None:
             raise ValueError(
-                f"chunks={chunks!r} cannot divide a column, whose length is unknown; repartition the column"
+                f"chunks={chunks!r} cannot divide a column, because the length of a column is unknown; repartition the "
+                "column"
             )
         # raise an error for an unsupported type now, not when the rows are computed
         _encode_column(example[:0], **options)
@@ -191,7 +192,8 @@ def encode(
     check_type(positions.dtype)
     if axes > 1 and (positions.ndim == 0 or positions.shape[-1] != axes):
         raise ValueError(
-            f"positions has shape {positions.shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
+            f"positions has shape {positions.shape}, but the encoding has {axes} axes, so the last dimension of "
+            f"positions must be {axes}"
         )
     shape = positions.shape if axes == 1 else positions.shape[:-1]
     # result_chunks: chunks of the result (.., d_model). position_chunks: chunks of the positions, (..) or (.., axes).
@@ -343,5 +345,5 @@ def _normalize(
         if min((size for sizes in result for size in sizes), default=0) < 0:
             raise ValueError("sizes must not be negative")
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise ValueError(f"chunks={chunks!r} cannot divide an array of shape {shape}: {error}") from None
+        raise ValueError(f"chunks={chunks!r} cannot divide an array of shape {shape} ({error})") from None
     return result

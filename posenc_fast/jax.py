@@ -280,7 +280,9 @@ def _checked_x(x: Any, width: int, columns: str) -> Any:
     x = jnp.asarray(x)
     float_type(np.dtype(x.dtype), "x")
     if x.ndim < 2 or x.shape[-1] != width:
-        raise ValueError(f"x has shape {x.shape}, but must have (.., length, {width}), the {columns} last")
+        raise ValueError(
+            f"x has shape {x.shape}, but must have shape (.., length, {width}), where {width} is the {columns}"
+        )
     return x
 
 
@@ -289,7 +291,9 @@ def _check_positions(positions: Any, axes: int) -> None:
     if kind.kind not in "iu" and kind_of(kind) is None:
         raise TypeError(f"positions must be integers or real numbers, not {kind}")
     if axes > 1 and positions.shape[-1:] != (axes,):
-        raise ValueError(f"positions has shape {positions.shape}, but must have (.., {axes}), a number for each axis")
+        raise ValueError(
+            f"positions has shape {positions.shape}, but must have shape (.., {axes}), with one number for each axis"
+        )
 
 
 def _start_of(start: Any) -> Any:

@@ -175,7 +175,9 @@ def _out_check(axes: int) -> Any:
     @overload(check)
     def check_type(array: Any) -> Any:
         if isinstance(array, types.Array) and array.ndim != axes:
-            raise errors.TypingError(f"posenc_fast.numba expects an array of {axes} axes here, not of {array.ndim}")
+            raise errors.TypingError(
+                f"posenc_fast.numba needs an array of {axes} dimensions for this argument, not of {array.ndim}"
+            )
         if isinstance(array, types.Array) and not array.mutable:
             raise errors.TypingError("posenc_fast.numba cannot write to a read-only array")
 
@@ -254,7 +256,7 @@ def _check(error: Any) -> None:
 @njit(nogil=True)
 def _check_rows(array: Any, width: Any) -> None:
     if array.shape[-1] != width:
-        raise ValueError("rows must have d_model values of the Encoding, or head_dim values of the Rotary")
+        raise ValueError("each row must have d_model values (for an Encoding) or head_dim values (for a Rotary)")
     # strides are meaningless in empty arrays and in arrays of one column
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
         raise ValueError("rows must be contiguous; pass a C-contiguous array")

@@ -267,7 +267,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             )
         values = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
         if values.shape[1] != len(columns):
-            raise ValueError(f"X has {values.shape[1]} columns, but must have {len(columns)}, as transform returns")
+            raise ValueError(
+                f"X has {values.shape[1]} columns, but must have {len(columns)}, like the result of transform"
+            )
         labels: list[str] = [] if self.periods is None else self._cycles().labels
         features = _check_feature_names_in(self).tolist()
         # blocks: the encoded columns of each feature
@@ -322,7 +324,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         schedule = {name: getattr(self, name) for name in _SCHEDULE}
         if self.periods is None:
             if self.timezone is not None:
-                raise ValueError(f"timezone={self.timezone!r} is for periods of the calendar, such as periods=['day']")
+                raise ValueError(
+                    f"timezone={self.timezone!r} needs periods with a calendar cycle; pass periods=['day'], or "
+                    "leave timezone out"
+                )
             return sinusoidal(**schedule, layout=layout)
         cycles = self._cycles()
         for name, default in _SCHEDULE.items():
@@ -348,8 +353,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if has_zone != had_zone:
             now, before = ("a time zone", "no time zone") if has_zone else ("no time zone", "a time zone")
             raise ValueError(
-                f"{column.name} has {now}, but had {before} in fit; give a zone to both or none, for example with "
-                ".dt.tz_localize of pandas or .dt.replace_time_zone of polars"
+                f"{column.name} has {now}, but had {before} in fit; use a time zone in both or in none, for example "
+                "with .dt.tz_localize of pandas or .dt.replace_time_zone of polars"
             )
         return zone
 

@@ -128,16 +128,16 @@ static inline const posenc_fast_api *posenc_fast_import(void)
     if (api == NULL) {
         PyErr_Clear();
         PyErr_Format(PyExc_ImportError,
-                     "this program needs posenc_fast with version %d.%d of its C interface, but the installed one has "
-                     "none: install a later version",
+                     "this program needs version %d.%d of the C interface of posenc_fast, but the installed "
+                     "posenc_fast has no C interface. Install a later version of posenc_fast",
                      POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR);
     } else if (api->major != POSENC_FAST_API_MAJOR || api->size < sizeof *api) {
         PyErr_Format(PyExc_ImportError,
-                     "this program needs posenc_fast with version %d.%d of its C interface, but the installed one has "
-                     "%u.%u: %s",
+                     "this program needs version %d.%d of the C interface of posenc_fast, but the installed "
+                     "posenc_fast has version %u.%u. %s",
                      POSENC_FAST_API_MAJOR, POSENC_FAST_API_MINOR, (unsigned)api->major, (unsigned)api->minor,
-                     api->major > POSENC_FAST_API_MAJOR ? "compile the program again with its posenc_fast.h"
-                                                        : "install a later version");
+                     api->major > POSENC_FAST_API_MAJOR ? "Compile the program again with that version's posenc_fast.h"
+                                                        : "Install a later version of posenc_fast");
         api = NULL;
     }
     Py_DECREF(kernel);

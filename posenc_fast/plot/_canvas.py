@@ -96,7 +96,7 @@ def picture(
 ) -> Any:
     """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of the two axes."""
     if cmap not in colormaps:
-        raise ValueError(f"cmap={cmap!r} is not a name of matplotlib's colours{meant(cmap, colormaps)}")
+        raise ValueError(f"cmap={cmap!r} is not the name of a colormap of matplotlib{meant(cmap, colormaps)}")
     # earlier curves may have changed the scale of the current Axes
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):

@@ -76,9 +76,12 @@ def clocks(
     distinct = distinct_frequencies(encoding)
     columns, rows = min(most_columns, len(distinct)), len(converted)
     if not rows:
-        raise ValueError("positions must have at least one, for a row of clocks")
+        raise ValueError("positions is empty; pass at least one position")
     if columns * rows > MOST_CLOCKS:
-        raise ValueError(f"pairs and positions make {columns:,} x {rows:,} clocks, but must make at most {MOST_CLOCKS}")
+        raise ValueError(
+            f"pairs and positions make {columns:,} x {rows:,} clocks, but at most {MOST_CLOCKS} can be drawn; pass "
+            "fewer pairs or positions"
+        )
     frequencies = distinct[np.linspace(0, len(distinct) - 1, columns).round().astype(int)]
     # ends[row, column]: height (sine) and width (cosine) of the end of a hand
     ends = encode(hands(frequencies)._plans, converted, FLOAT64.stored).reshape(rows, columns, 2)

@@ -81,7 +81,7 @@ def sinusoids(
     first, last = rows.edges()
     chosen = _spread(encoding, abs(last - first)) if columns is None else [count_of(c, "columns", 0) for c in columns]
     if not chosen:
-        raise ValueError("columns must have at least one")
+        raise ValueError("columns is empty; pass at least one column")
     if max(chosen) >= encoding.d_model:
         raise ValueError(f"columns has {max(chosen)}, but the encoding has columns 0 to {encoding.d_model - 1}")
     chosen_columns = encoding._of(encoding._sinusoids.take(chosen))
@@ -232,7 +232,8 @@ def frequencies(
     new, old = np.abs(scaled.frequencies), np.abs(plain.frequencies)
     if new.ndim != 1 or new.shape != old.shape:
         raise ValueError(
-            f"rotary has frequencies of shape {new.shape}, original {old.shape}; both must have one for each pair"
+            f"rotary has frequencies of shape {new.shape} and original has {old.shape}, but both must have one "
+            "frequency for each pair"
         )
     pairs = np.flatnonzero((new > 0) & (old > 0))
     if not len(pairs):
@@ -255,7 +256,7 @@ def frequencies(
 
 def _original(rotary: Rotary) -> Rotary:
     if rotary.base is None:
-        raise ValueError("rotary has frequencies without a base; give original, the Rotary to compare with")
+        raise ValueError("rotary has frequencies without a base; pass original, the Rotary to compare with")
     return Rotary(rotary.head_dim, base=rotary.base, rotary_dim=rotary.rotary_dim)
 
 
@@ -313,7 +314,9 @@ def errors(
     name, encoding = one_axis(encoding, d_model)
     if positions is None:
         if values is not None and not callable(values):
-            raise ValueError("values is an array: give positions too, one for each row")
+            raise ValueError(
+                "values is an array, so positions are needed too; pass one position for each row of values"
+            )
         count, neighbours = affordable(_NEIGHBOURS * encoding.d_model, _PLACES, _LEAST_PLACES), _NEIGHBOURS
         starts = np.geomspace(1, 2e13, count).round().astype(np.int64)
         compared: Any = (starts[:, np.newaxis] + np.arange(neighbours)).reshape(-1)
@@ -321,7 +324,7 @@ def errors(
         compared, neighbours = positions, 1
     converted = convert(compared, 1)
     if len(converted.shape) != 1 or not len(converted):
-        raise ValueError(f"positions has shape {converted.shape}, but must have (n,), at least one")
+        raise ValueError(f"positions has shape {converted.shape}, but must have shape (n,), with at least one position")
     if values is None:
         curves = [
             (_error(encoding, converted, encoding.encode(compared, precision="float32")), "angles in float32"),

@@ -155,7 +155,7 @@ def decay(
     index, frequency_of_column = np.unique(sinusoids.index[:, 0], return_inverse=True)
     weights = np.bincount(frequency_of_column, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
-        raise ValueError("all columns of encoding are zero")
+        raise ValueError("all columns of encoding are zero; pass an encoding with a column that is not zero")
     cosines = encoding._of(
         Sinusoids(sinusoids.schedules, index[:, np.newaxis], np.full(len(index), 0.25), np.ones(len(index)))
     )

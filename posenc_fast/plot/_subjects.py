@@ -55,7 +55,9 @@ def _of_preset(preset: str, d_model: int, name: str) -> Encoding | Rotary:
     needed = [parameter.name for parameter in parameters if parameter.default is parameter.empty]
     if needed:
         call = f"posenc_fast.presets.{preset}({', '.join(f'{argument}=..' for argument in needed)})"
-        raise ValueError(f"{name}={preset!r}: the preset needs {', '.join(needed)}; draw what {call} returns")
+        raise ValueError(
+            f"{name}={preset!r}: the preset needs {', '.join(needed)}; pass the result of {call} instead of the name"
+        )
     return known.build()
 
 
@@ -145,12 +147,13 @@ class Rows:
             self.start, self.step = start, step
             if float(start) + 0.5 * float(step) == float(start):
                 raise ValueError(
-                    f"start={start!r} and step={step!r} are equal neighbouring positions in float64; give a larger step"
+                    f"start={start!r} and step={step!r} give equal neighbouring positions in float64; give a larger "
+                    "step"
                 )
             return
         if start != 0 or step is not None:
             raise ValueError(
-                f"start={start!r} and step={step!r} are for a length; leave them out if positions are given"
+                f"start={start!r} and step={step!r} work only with a length; leave out both if you pass positions"
             )
         self.given = positions
         self.converted = convert(positions, self.axes)
@@ -160,7 +163,7 @@ class Rows:
             )
         invalid = self.converted.invalid_rows()
         if invalid is not None and invalid.all():
-            raise ValueError("positions has no finite number: all are missing, NaN or infinite")
+            raise ValueError("positions has no finite number, because all positions are missing, NaN or infinite")
         self.count = len(self.converted)
 
     def shown(self, most: int) -> ShownRows:

@@ -44,7 +44,7 @@ def search(*words: str) -> tuple[str, ...]:
             raise TypeError(f"words must be strings, not {word!r}")
     lowered = " ".join(words).lower().split()
     if not lowered:
-        raise ValueError(f"words must be at least one, not {words!r}; names() lists all presets")
+        raise ValueError("words is empty; pass at least one word. names() lists all presets")
     patterns = [_pattern(word) for word in lowered]
     matching = []
     for name, facts in FACTS.items():

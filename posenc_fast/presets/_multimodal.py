@@ -93,13 +93,13 @@ _OTHER_NAMES = {
     "qwen3_omni_moe_thinker": "qwen3_omni_moe",
 }
 REFUSED: dict[str, str] = {
-    "exaone4_5": "its tokens count in one axis, images too",
-    "glm_image": "it draws images, whose tokens are counted ahead of their ids",
+    "exaone4_5": "all tokens have positions on one axis, including the tokens of images",
+    "glm_image": "it draws images, and the tokens of an image get positions before they have ids",
     "hy_v4_vl": "rows of its images end with a newline token, and each frame begins a new block of positions",
     "hunyuan_vl": "its axes are the token's index, column, row and index of the image",
-    "lfm3_vl": "its tokens count in one axis, images too",
+    "lfm3_vl": "all tokens have positions on one axis, including the tokens of images",
     "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",
-    "video_llama_3": "its tokens count in one axis, images too",
+    "video_llama_3": "all tokens have positions on one axis, including the tokens of images",
 }
 # largest number of tokens in a cached frame or text; a token takes at most 24 bytes
 _KEPT = 1 << 12
@@ -324,7 +324,8 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
             closing = _marks(part)
             if i in (0, len(runs) - 1):
                 raise ValueError(
-                    "tokens have an image, video or audio without its marks: one token before it, one after it"
+                    "tokens begin or end with the content of an image, video or audio. Put the begin token before "
+                    "the content, and the end token after the content"
                 )
             continue
         # number of marks before the next image, video or audio
@@ -335,8 +336,8 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
         text = end - begin - closing - opening
         if text < 0:
             raise ValueError(
-                f"tokens {begin} to {end - 1} lie between two images, videos or audios, but these have "
-                f"{closing + opening} marks there"
+                f"tokens {begin} to {end - 1} are next to an image, video or audio, but at least {closing + opening} "
+                "begin and end tokens must be there"
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:
@@ -363,13 +364,15 @@ def _place_content(part: npt.NDArray[np.uint8], family: Family, grids: _Grids, b
     if sounds == 0:
         if (part != part[0]).any():
             raise ValueError(
-                "tokens have an image directly next to a video; put the tokens that end and begin them in between"
+                "tokens have an image directly next to a video; put the end token of the first and the begin token of "
+                "the second between them"
             )
         return grids.fill(int(part[0]), block, start, family.following)
     if sounds < len(part):
         if (part == IMAGE).any():
             raise ValueError(
-                "tokens have an image directly next to audio; put the tokens that end and begin them in between"
+                "tokens have an image directly next to audio; put the end token of the first and the begin token of "
+                "the second between them"
             )
         frames = np.empty((3, len(part) - sounds), block.dtype)
         grids.fill(VIDEO, frames, start, family.following)
@@ -465,8 +468,8 @@ class _Grids:
             size = frames * rows * columns
             if begin + size > tokens:
                 raise ValueError(
-                    f"the grids of {name} do not fit a run of {tokens} tokens of {noun}: the last grid has {size} tokens, "
-                    f"but only {tokens - begin} are left"
+                    f"the grids of {name} do not fit a run of {tokens} tokens of {noun}. The last grid has {size} "
+                    f"tokens, but only {tokens - begin} tokens are left"
                 )
             block = positions if size == tokens else positions[:, begin : begin + size]
             _write(grid, start, block)
@@ -492,12 +495,18 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{name} must be of integers, not of {array.dtype}")
     if array.ndim != 2 or array.shape[1] != 3:
-        raise ValueError(f"{name} has shape {array.shape}, but must have (n, 3): frames, rows and columns of patches")
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must have shape (n, 3), with the numbers of frames, rows and columns "
+            "of patches"
+        )
     sizes = []
     for frames, rows, columns in array.tolist():
         if frames < frame_merge or rows < merge or columns < merge:
             least = [frame_merge, merge, merge]
-            raise ValueError(f"{name} has {[frames, rows, columns]}, but must have at least {least}")
+            raise ValueError(
+                f"{name} has the grid {[frames, rows, columns]}, but the smallest grid is {least} (frames, rows, "
+                "columns)"
+            )
         sizes.append((frames // frame_merge, rows // merge, columns // merge))
     return sizes
 
@@ -542,8 +551,8 @@ def _times(family: Family, frames: int, seconds: float) -> Array:
 def _rate(family: Family) -> int:
     if family.rate is None:
         raise ValueError(
-            "model counts frames in seconds, and its model_type does not determine the rate: give its config, or "
-            "{'model_type': .., 'tokens_per_second': ..} (position_id_per_seconds for an omni model)"
+            "model counts frames in seconds, but its model_type does not determine the rate. Pass the config of the "
+            "model, or {'model_type': .., 'tokens_per_second': ..} (position_id_per_seconds for an omni model)"
         )
     return family.rate
 
@@ -551,7 +560,7 @@ def _rate(family: Family) -> int:
 def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]:
     """Return the seconds between two frames of each video's grid."""
     if seconds is not None and fps is not None:
-        raise ValueError(f"second_per_grid excludes fps={fps!r}; leave one of them out")
+        raise ValueError(f"second_per_grid and fps={fps!r} exclude each other; pass only one of the two")
     if not family.timed:
         # these models ignore time: neighbouring frames have positions that differ by 1
         return [1.0] * videos
@@ -563,7 +572,7 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     array = real_array(as_array(value, name), name)
     if array.shape not in ((), (videos,)):
         raise ValueError(
-            f"{name} has shape {array.shape}, but must be a number, or have one for each of {videos} videos"
+            f"{name} has shape {array.shape}, but must be one number, or have one number for each of {videos} videos"
         )
     if not (array > 0 if name == "fps" else array >= 0).all():
         raise ValueError(f"{name} must be positive, not {array!r}")

@@ -244,9 +244,9 @@ def advice(name: str) -> str:
     if plain in ELSEWHERE:
         return ELSEWHERE[plain]
     if plain in LEARNED:
-        return "that model's positions are learned, and have no formula"
+        return "the positions of that model are learned, and have no formula"
     if plain in OTHER_NAMES:
-        return f"that is {', '.join(OTHER_NAMES[plain])}"
+        return f"use {', '.join(OTHER_NAMES[plain])}"
     mentioned = [
         other for other, facts in FACTS.items() if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
     ]
@@ -255,7 +255,7 @@ def advice(name: str) -> str:
     suggested = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
     if not suggested:
         return ""
-    more = f" and others that search({name!r}) finds" if len(suggested) > _MOST_SUGGESTED else ""
+    more = f", or another result of search({name!r})" if len(suggested) > _MOST_SUGGESTED else ""
     return f"perhaps {', '.join(suggested[:_MOST_SUGGESTED])}{more}"
 
 

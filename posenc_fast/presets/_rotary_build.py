@@ -147,7 +147,7 @@ def ltx_pairs(dim: int, axes: int, theta: float) -> tuple[Floats, list[int]]:
     """
     count = dim // (2 * axes)
     if count < 2:
-        raise ValueError(f"dim={dim} must have two pairs for each of {axes} axes; give at least {4 * axes}")
+        raise ValueError(f"dim={dim} must have at least two pairs for each of {axes} axes; give at least {4 * axes}")
     rising = np.asarray(ascending(count, positive(theta, "theta"), per=count - 1, first=math.pi / 2))
     unrotated = dim // 2 - count * axes
     frequencies = np.concatenate([np.zeros(unrotated), np.repeat(rising, axes)])

@@ -239,7 +239,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     side = d // 6 * 2
     dims = (d - 2 * side, side, side)
     if side < 4 or len(rope_scale) != 3:
-        raise ValueError(f"head_dim={d} must be at least 12, and rope_scale={rope_scale!r} three numbers")
+        raise ValueError(f"head_dim={d} must be at least 12, and rope_scale={rope_scale!r} must be three numbers")
     spectra = [
         geometric(dim // 2, base=10000.0 * power(positive(scale, "rope_scale"), Fraction(dim, dim - 2)))
         for dim, scale in zip(dims, rope_scale, strict=True)
@@ -328,7 +328,9 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     """Rotary embedding of one head of LTX-2, for checkpoints with split pairs."""
     d, count, index = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
     if d % (2 * count) or index >= count:
-        raise ValueError(f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} below heads={count}")
+        raise ValueError(
+            f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} must be below heads={count}"
+        )
     by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
     # one row for each pair of all heads, one column for each axis; a pair uses one axis, and its other columns are 0
     frequencies = np.zeros((d // 2, axes))
@@ -375,7 +377,7 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     """Rotary embedding of CogVideoX."""
     d = count_of(head_dim, "head_dim", 16)
     if d % 16:
-        raise ValueError(f"head_dim={d} must be a multiple of 16, of which a quarter is for frames")
+        raise ValueError(f"head_dim={d} must be a multiple of 16, because a quarter of the head is for frames")
     return axis_by_axis((d // 4, d // 8 * 3, d // 8 * 3), 3, theta, frequencies)
 
 

@@ -127,7 +127,9 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
         if array.ndim == 0:
             array = np.arange(count_of(axis, "axes", 0))
         if array.ndim != 1:
-            raise ValueError(f"axes has coordinates of shape {array.shape}, but an axis must have one dimension")
+            raise ValueError(
+                f"axes has coordinates of shape {array.shape}, but the coordinates of an axis must have one dimension"
+            )
         if array.dtype.kind not in "iu":
             array = real_array(array, "axes")
         if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
@@ -257,7 +259,8 @@ def mrope(
     if model is not None:
         if start != 0 or time_step != 1:
             raise ValueError(
-                f"model={model!r} excludes start={start!r} and time_step={time_step!r}, which are for parts"
+                f"start={start!r} and time_step={time_step!r} cannot be combined with model={model!r}; use both "
+                "only if tokens are parts"
             )
         return from_tokens(
             tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out
@@ -273,7 +276,7 @@ def mrope(
     }
     for name, value in only_with_model.items():
         if value is not None:
-            raise ValueError(f"{name} needs model, a model_type or config; without model, tokens must be parts")
+            raise ValueError(f"{name} needs model (a model_type or a config); without model, tokens must be parts")
     return _of_parts(tokens, start, time_step)
 
 
@@ -285,16 +288,18 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
     for part in parts:
         if isinstance(part, Sequence):
             if len(part) != 3:
-                raise ValueError(f"parts has {part!r}, but a grid is (frames, rows, columns)")
+                raise ValueError(f"parts has {part!r}, but a grid must be (frames, rows, columns)")
             frames, rows, columns = (count_of(size, "parts", 1) for size in part)
             if step * frames > _FARTHEST:
-                raise ValueError(f"time_step={time_step!r} puts {frames} frames beyond 2**62")
+                raise ValueError(
+                    f"time_step={time_step!r} puts {frames} frames beyond position 2**62; pass a smaller time_step"
+                )
             times = step * np.arange(frames)
             block = grid(times if step % 1 else times.astype(np.int64), rows, columns)
         else:
             block = np.repeat(np.arange(count_of(part, "parts", 0))[:, np.newaxis], 3, axis=1)
         if next_position > _FARTHEST:
-            raise ValueError(f"start={start!r} puts parts beyond 2**62")
+            raise ValueError(f"start={start!r} puts parts beyond position 2**62; pass a smaller start")
         if len(block):
             blocks.append(next_position + block)
             next_position = blocks[-1].max() + 1

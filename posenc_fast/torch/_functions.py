@@ -358,9 +358,9 @@ def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | 
         case = (
             f"if {recorded[0]} requires gradients"
             if recorded
-            else "inside a transform of torch.func or in forward mode"
+            else "inside a transform of torch.func or in forward-mode differentiation"
         )
-        raise ValueError(f"out cannot be written to {case}; leave it out, or use torch.no_grad() without transforms")
+        raise ValueError(f"out cannot be written to {case}; do not pass out, or use torch.no_grad() without transforms")
     return followed
 
 
@@ -586,16 +586,18 @@ def rotary_embedding(
     if not isinstance(interleaved, bool):
         raise TypeError(f"interleaved must be True or False, not {interleaved!r}")
     if x.ndim < 3 or x.shape[-1] % 2 or x.shape[-1] == 0:
-        raise ValueError(f"x has shape {tuple(x.shape)}, but must have (.., length, heads, head_dim), head_dim even")
+        raise ValueError(
+            f"x has shape {tuple(x.shape)}, but must have shape (.., length, heads, head_dim), with an even head_dim"
+        )
     for name, part in (("cos", cos), ("sin", sin)):
         if part.device != x.device:
             raise ValueError(f"{name} is on {part.device}, but must be on the device of x, {x.device}")
     pairs = x.shape[-1] // 2
     if cos.ndim < 2 or cos.shape != sin.shape or cos.shape[-1] != pairs:
         raise ValueError(
-            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (length, {pairs}), one "
-            f"column for each pair of x, which has shape {tuple(x.shape)}; for two columns a pair, or partial rotary, "
-            "use apply_rotary_pos_emb"
+            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have shape (length, {pairs}), "
+            f"one column for each pair of x, which has shape {tuple(x.shape)}. For tables with two columns per pair, "
+            "or if only part of a head rotates, use apply_rotary_pos_emb"
         )
     if position_ids is not None:
         cos, sin = (_rows_at(table, position_ids) for table in (cos, sin))
@@ -606,7 +608,7 @@ def rotary_embedding(
     if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(
-            f"{name} has shape {tuple(shape)}, which does not match the tokens of x of shape {tuple(x.shape)}: (.., "
+            f"{name} has shape {tuple(shape)}, which does not match x of shape {tuple(x.shape)}, read as (.., "
             "length, heads, head_dim); pass x.transpose(-3, -2) if the heads of x come first"
             + (", or position_ids if cos has more rows" if position_ids is None else "")
         )
@@ -629,14 +631,15 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
         )
     if table.ndim != 2:
         raise ValueError(
-            f"cos and sin have shape {tuple(table.shape)}, but with position_ids must have (n, {table.shape[-1]})"
+            f"cos and sin have shape {tuple(table.shape)}, but with position_ids both must have shape (n, "
+            f"{table.shape[-1]})"
         )
     if tensors.is_eager(position_ids) and position_ids.numel():
         lowest, highest = (int(position) for position in torch.aminmax(position_ids))
         if lowest < 0 or highest >= table.shape[0]:
             raise ValueError(
-                f"position_ids has {lowest if lowest < 0 else highest}, but cos and sin have rows 0 to {table.shape[0] - 1}; "
-                "pass longer tables, or use RotaryEncoding, which needs none"
+                f"position_ids has {lowest if lowest < 0 else highest}, but cos and sin have rows 0 to "
+                f"{table.shape[0] - 1}; pass longer tables, or use RotaryEncoding, which needs no tables"
             )
     tensors.check_dense(position_ids, "position_ids")
     rows = table.index_select(0, position_ids.reshape(-1).long())

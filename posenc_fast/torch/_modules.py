@@ -121,7 +121,7 @@ class SinusoidalEncoding(torch.nn.Module):
             raise TypeError(f"encoding must be an Encoding or the name of a preset, not {encoding!r}")
         elif options:
             raise TypeError(
-                f"{', '.join(options)}: options need a preset or the default encoding, but encoding is {encoding!r}"
+                f"the options {', '.join(options)} need a preset or the default encoding, but encoding is {encoding!r}"
             )
         if encoding.d_model != d_model:
             raise ValueError(f"encoding has {encoding.d_model} columns, but must have d_model={d_model}")
@@ -194,11 +194,13 @@ class SinusoidalEncoding(torch.nn.Module):
         for start_of_axis in starts:
             tensors.check_x(x, "x", start_of_axis, self.inplace)
         if len(starts) != axes:
-            raise ValueError(f"start={start!r} must be one integer, or {axes}, one for each axis of {self.encoding!r}")
+            raise ValueError(
+                f"start={start!r} must be one integer, or {axes} integers, one for each axis of {self.encoding!r}"
+            )
         if not axes + 1 <= x.ndim <= axes + 2 or x.shape[-1] != self.d_model:
             raise ValueError(
-                f"x has shape {tuple(x.shape)}, but must have (batch, {axes} axes, {self.d_model}) or ({axes} axes, "
-                f"{self.d_model}), as the encoding has {axes} axes"
+                f"x has shape {tuple(x.shape)}, but must have shape (batch, *lengths, {self.d_model}) or (*lengths, "
+                f"{self.d_model}), with a length for each of the {axes} axes"
             )
         lengths = x.shape[-1 - axes : -1]
         if positions is None:
@@ -247,7 +249,9 @@ def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None
     shape, width = tuple(stored.shape), encoding.d_model
     length = math.prod(shape[:-1])
     if len(shape) < 2 or shape[-1] != width or sum(n != 1 for n in shape[:-1]) > 1:
-        return f"has shape {shape}, but a table of {encoding!r} has (length, {width}), possibly with axes of length 1"
+        return (
+            f"has shape {shape}, but a table of {encoding!r} has (length, {width}), possibly with more axes of length 1"
+        )
     if stored.is_meta or not length:
         return None
     rows = stored.detach().cpu().double().reshape(length, width)
@@ -324,7 +328,7 @@ class RotaryEncoding(torch.nn.Module):
         if isinstance(rotary, int):
             rotary = Rotary(rotary, **options)
         elif options:
-            raise TypeError(f"{', '.join(options)}: options need a head_dim, but rotary is {rotary!r}")
+            raise TypeError(f"the options {', '.join(options)} need a head_dim, but rotary is {rotary!r}")
         if isinstance(seq_axis, bool) or not isinstance(seq_axis, int):
             raise TypeError(f"seq_axis must be an integer, not {seq_axis!r}")
         self.head_dim = rotary.head_dim
@@ -445,7 +449,8 @@ class RotaryEncoding(torch.nn.Module):
         before = k.shape[self.seq_axis] - q.shape[self.seq_axis]
         if before < 0:
             raise ValueError(
-                f"q has {q.shape[self.seq_axis]} tokens and k {k.shape[self.seq_axis]}, but q must not have more than k"
+                f"q has {q.shape[self.seq_axis]} tokens and k has {k.shape[self.seq_axis]}, but q must not have more "
+                "tokens than k"
             )
         return self(q, k, start=key_start + before, key_start=key_start)
 
@@ -455,7 +460,8 @@ class RotaryEncoding(torch.nn.Module):
         tensors.check_x(x, name, start, self.inplace, start_name)
         if x.ndim < 2 or x.shape[-1] != self.head_dim:
             raise ValueError(
-                f"{name} has shape {tuple(x.shape)}, but must have (.., length, {self.head_dim}), the head_dim last"
+                f"{name} has shape {tuple(x.shape)}, but must have shape (.., length, {self.head_dim}), where "
+                f"{self.head_dim} is the head_dim"
             )
         if not -x.ndim <= self.seq_axis < x.ndim - 1 or self.seq_axis == -1:
             raise ValueError(
@@ -470,8 +476,8 @@ class RotaryEncoding(torch.nn.Module):
             shared, batched = (length, *axes), (*others[:1], length, *axes)
             if tuple(positions.shape) not in (shared, batched):
                 raise ValueError(
-                    f"positions has shape {tuple(positions.shape)}, but for {name} of shape {tuple(x.shape)} must have "
-                    f"{shared} or {batched}"
+                    f"positions has shape {tuple(positions.shape)}, but must have {shared} or {batched}, because "
+                    f"{name} has shape {tuple(x.shape)}"
                 )
 
     def extra_repr(self) -> str:

@@ -143,7 +143,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
     if transforms() is not None and _is_wrapped(tensor):
         raise ValueError(
             f"{name} is inside a transform of torch.func (grad, vmap, jvp, ..) and has no memory of its own"
-            f"{f'; leave {name} out' if overwritten else ''}"
+            f"{f'; do not pass {name}' if overwritten else ''}"
         )
     if overwritten and wants_gradients(tensor):
         raise ValueError(
@@ -285,7 +285,8 @@ def check_operand(tensor: torch.Tensor, name: str) -> None:
 def _elsewhere(tensor: torch.Tensor, name: str) -> ValueError:
     """Return the error for a tensor on another device."""
     return ValueError(
-        f"{name} is on {tensor.device}, but must be on the CPU; pass {name}.cpu(), or use a module, which runs anywhere"
+        f"{name} is on {tensor.device}, but must be on the CPU; pass {name}.cpu(), or use a module of "
+        "posenc_fast.torch, which works on any device"
     )
 
 
@@ -299,7 +300,7 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
     if x.layout is not torch.strided or x.is_nested:
         raise unreadable(x, name, "")
     if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
-        raise TypeError(f"{start_name} must be an integer, not {start!r}; use positions= for real numbers")
+        raise TypeError(f"{start_name} must be an integer, not {start!r}; for real numbers, pass positions")
     if type(start) is int and not -(2**63) <= start < 2**63 and not is_eager(x):
         raise ValueError(f"{start_name}={start} does not fit in 64 bits, as gradients and other devices require")
     if inplace and wants_gradients(x):

@@ -249,7 +249,7 @@ def _unused(finding: Finding) -> Finding:
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
-        raise ValueError("its layers have no RoPE according to the config")
+        raise ValueError("according to the config, the layers of this module have no RoPE")
     return rotary
 
 

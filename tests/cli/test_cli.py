@@ -89,20 +89,20 @@ table 4 4 -o o.npy --base -2 | base must be a finite positive number
 table 4 4 -o o.npy --start nan | start
 table 4 4 -o o.npy --step 1e | 1e
 table 4 4 -o o.npy --start 18446744073709551613 | outside the range of int64 and uint64
-table 4 4 -o o.npy --workers 0 | workers=0 must not be zero
+table 4 4 -o o.npy --workers 0 | workers must not be 0
 table 4 4 -o o.npy --dtype int8 | int8
 table 4 4 -o o.npy --layout diagonal | diagonal
 table 4 4 -o o.npy --functions sin | --functions
 table 4 4 -o o.npy --functions sin tan | tan
 table 4 5 -o o.npy --odd error | odd
-table 4 4 -o o.npy --freq-shift 2 | makes the denominator zero
+table 4 4 -o o.npy --freq-shift 2 | makes the denominator of the exponents zero
 table 4 4 -o o.npy --frequencies missing.npy | missing.npy: No such file
 table 4 4 -o o.npy --frequencies three.npy | frequencies has 3 values
 table 4 6 -o o.npy --frequencies three.npy --base 2 | pass frequencies, or base
 table 9 98 -o o.npy --frequencies nan.npy | frequencies must be finite
 table 4 4 -o no/o.npy | no: the directory does not exist
 table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
-table 4 4 --workers 0 | workers=0 must not be zero
+table 4 4 --workers 0 | workers must not be 0
 table 4 4 -o o.npy --no-compare | --no-compare
 table 4 4 -o . | not a regular file
 table 4 4 -o /dev/null | not a regular file; choose another file, or - for standard output
@@ -122,7 +122,7 @@ encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
 encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text; leave --delimiter out
 encode three.npy -o o.npy | --d-model
 encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
-encode three.npy --d-model 4 -o o.npy --workers 0 | workers=0 must not be zero
+encode three.npy --d-model 4 -o o.npy --workers 0 | workers must not be 0
 encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
 encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file
 encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep

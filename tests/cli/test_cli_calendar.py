@@ -162,13 +162,13 @@ def test_lengths_of_numbers():
         ("--column time --periods dya", "periods has 'dya'.*is 'day' meant"),
         ("--column time --periods ,", "periods must have at least one"),
         ("--column time --periods day --timezone Europe/Berln", "'Europe/Berln'.*is 'Europe/Berlin' meant"),
-        ("--column time --periods 12h --timezone Europe/Berlin", "timezone='Europe/Berlin' needs a cycle of the cal"),
+        ("--column time --periods 12h --timezone Europe/Berlin", "timezone='Europe/Berlin' needs a calendar cycle"),
         ("--column time --timezone Europe/Berlin --d-model 4", "--timezone is for the cycles of --periods"),
         ("--column time --periods day --d-model 4", "--periods excludes --d-model"),
         ("--column time --periods day --preset vaswani2017", "--periods excludes --preset"),
         ("--column time --periods day --freq-shift 1", "--periods excludes --freq-shift"),
         ("--column n --periods day,month", "p.csv, column 'n': positions has numbers, which have no month"),
-        ("--column late --periods day", "p.csv, column 'late': positions has .*, but the calendar reaches .* 9999"),
+        ("--column late --periods day", "p.csv, column 'late': positions has .*, but the calendar supports .* 9999"),
     ],
 )
 @pytest.mark.parametrize("out", [["-o", "o.npy"], []], ids=["file", "standard-output"])

@@ -125,7 +125,7 @@ def test_search_fits_a_terminal(terminal, capsys):
         ("whisper flux2", "'whisper' and 'flux2'; perhaps whisper, flux2\n"),
         ("qqqqqq", "'qqqqqq'; list presets with posenc-fast presets, or identify a table with posenc-fast identify"),
         ("wisper", "'wisper'; perhaps whisper"),
-        ("gpt-2", "'gpt-2'; that model's positions are learned, and have no formula"),
+        ("gpt-2", "'gpt-2'; the positions of that model are learned, and have no formula"),
         ("Phi3", "'Phi3'; posenc_fast.Rotary.from_config reads the config.json of that model"),
     ],
 )

@@ -124,7 +124,7 @@ CASES = {
     "periods-matrix": (lambda: pf.periodic(np.ones((2, 2))), ValueError, "periods", "1."),
     "periods-text": (lambda: pf.periodic(["1 fortnight"]), ValueError, "periods", "'1 fortnight'"),
     "periods-year": (lambda: pf.periodic(["1Y"]), ValueError, "periods", "'1Y'"),
-    "periods-mixed": (lambda: pf.periodic([24, "1D"]), ValueError, "periods", "24 without a unit and '1D' with one"),
+    "periods-mixed": (lambda: pf.periodic([24, "1D"]), ValueError, "periods", "24 without a unit and '1D' with a unit"),
     "periods-mixed-types": (lambda: pf.periodic([np.timedelta64(1, "D"), np.float64(7)]), ValueError, "periods", "without a unit and"),
     "periods-mixed-arrays": (lambda: pf.periodic([np.array(3), np.array(7, "m8[D]")]), ValueError, "periods", "array(3) without a unit"),
     "periods-huge": (lambda: pf.periodic([HUGE]), ValueError, "periods", ""),
@@ -183,7 +183,7 @@ CASES = {
     "positions-decimal": (encode([Decimal("0.1")]), TypeError, "positions", "Decimal('0.1')"),
     "positions-fraction-beyond": (encode([Fraction(HUGE, 3)]), ValueError, "positions", "float64"),
     "positions-text": (encode(["1"]), TypeError, "positions", "'1'"),
-    "positions-text-beside-numbers": (encode([1, "2026-01-01"]), TypeError, "positions", "'2026-01-01'; for a time, give np.datetime64"),
+    "positions-text-beside-numbers": (encode([1, "2026-01-01"]), TypeError, "positions", "'2026-01-01'; for a time, pass np.datetime64"),
     "positions-too-large": (encode([2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-large-beside-reals": (encode([0.5, 2**70]), ValueError, "positions", f"{2**70}, which is too large"),
     "positions-too-small": (encode(-(2**70)), ValueError, "positions", f"{-(2**70)}, which is too small"),
@@ -277,7 +277,7 @@ def test_memory_errors_name_shape_and_dtype(call):
 def test_lazy_columns():
     pl = optional("polars")
     for given, words in (
-        (pl.col("a"), "an expression of polars.*map_batches"),
+        (pl.col("a"), "a polars expression.*map_batches"),
         (pl.LazyFrame({"a": [1]}), "LazyFrame.*collect"),
     ):
         with pytest.raises(TypeError, match=f"positions .*{words}"):

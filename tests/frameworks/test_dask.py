@@ -431,15 +431,15 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
 def test_lazy_positions_are_not_computed_as_a_whole():
     """Functions with positions reject lazy arrays and lazy columns."""
     encoding, x, frame = pf.sinusoidal(8), np.zeros((3, 8)), columns()
-    fix = r"use posenc_fast\.dask\.encode for lazy rows, or positions\.compute\(\)"
+    fix = r"use posenc_fast\.dask\.encode for lazy rows, or pass positions\.compute\(\)"
     for lazy in (da.arange(3, chunks=2), frame["real"], frame[["real"]], frame.index):
-        with pytest.raises(TypeError, match=rf"positions is lazy, a Dask {type(lazy).__name__}, .*; {fix}"):
+        with pytest.raises(TypeError, match=rf"positions is a lazy Dask {type(lazy).__name__}, .*; {fix}"):
             encoding.encode(lazy)
         for call in (pf.Rotary(8).tables, lambda lazy: encoding.add_to(x, positions=lazy, out=x)):
             with pytest.raises(TypeError, match=fix):
                 call(lazy)
     assert not x.any()
-    with pytest.raises(TypeError, match=r"axes\[0\] is lazy, a Dask Array, .*; give axes\[0\]\.compute\(\)"):
+    with pytest.raises(TypeError, match=r"axes\[0\] is a lazy Dask Array, .*; pass axes\[0\]\.compute\(\)"):
         pf.grid([da.arange(3)], encoding)
     with pytest.raises(TypeError, match=r"x must be a numpy array, not Array; give numpy\.asarray\(x\)"):
         encoding.add_to(da.zeros((3, 8)))

@@ -55,7 +55,7 @@ ONES = jnp.ones((2, 8))
     pf.Rotary(8).apply(ONES) | TypeError | x must be a numpy array, not ; give numpy.asarray(x)
     E.add_to(np.ones((2, 8)), out=ONES) | TypeError | out must be a numpy array, not
     E.add_to(np.from_dlpack(ONES), out=np.from_dlpack(ONES)) | ValueError | out is read-only
-    jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, as jax traces it; the functions of posenc_fast.jax
+    jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, because jax traces it; use the functions of posenc_fast.jax
 """)
 def test_jax_arrays_in_functions_of_numpy(call, error, words):
     """jax would not see the result in a converted copy of out, and views of its arrays are read-only."""

@@ -64,7 +64,7 @@ def at(value):
 
 
 @wrong_calls("""
-    pfn.table(at(LINE), 0, ROWS[:, 1:]) | ValueError | d_model values of the Encoding
+    pfn.table(at(LINE), 0, ROWS[:, 1:]) | ValueError | d_model values (for an Encoding)
     pfn.table(at(LINE), 0, np.empty((3, 24))[:, ::2]) | ValueError | rows must be contiguous
     pfn.table(at(LINE), 0, np.empty((3, 12), np.int64)) | numba.TypingError | float64 and float32
     pfn.table(at(LINE), 0.5, ROWS) | numba.TypingError | start must be an integer
@@ -99,7 +99,7 @@ def calls(rows):
 def test_wrong_number_of_axes(axes):
     array = np.full((3,) * (axes - 1) + (12,), 7.0)
     for call in calls(array):
-        with pytest.raises(numba.TypingError, match=r"expects an array of [234] axes here, not of"):
+        with pytest.raises(numba.TypingError, match=r"needs an array of [234] dimensions for this argument, not of"):
             call()
     assert (array == 7).all()
 

@@ -221,7 +221,7 @@ def cycles(*arguments, **options):
     cycles("day") | ValueError | periods; sequence
     cycles([]) | ValueError | periods; at least one
     cycles(["day"], timezone="Europe/Berlim") | ValueError | timezone='Europe/Berlim'; 'Europe/Berlin'
-    cycles(["24h"], timezone="Europe/Berlin") | ValueError | timezone; lengths
+    cycles(["24h"], timezone="Europe/Berlin") | ValueError | timezone; UTC
     cycles(["day"], layout="concat") | ValueError | layout; 'concatenated'
     cycles_of([1], ["month"]) | COMPUTED | column 't'
     cycles_of([0.5], ["month"]) | COMPUTED | column 't'

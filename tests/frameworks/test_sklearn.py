@@ -306,7 +306,7 @@ def test_datetimes_of_python_are_converted():
     np.testing.assert_array_equal(again.transform(frame(time=berlin.tz_convert("UTC"))), expected)
     days = base.clone(encoder).set_params(periods=["day"])
     np.testing.assert_array_equal(days.fit_transform(offsets), expected[:, :2])
-    with pytest.raises(ValueError, match=r"X\['time'\] has times with a zone and times without one"):
+    with pytest.raises(ValueError, match=r"X\['time'\] has times with a time zone and times without one"):
         encoder.transform(mixed)
 
 

@@ -279,7 +279,7 @@ def rotary(head_dim=8, **options):
     rotary(8, precision="double") | ValueError | precision; double
     rotary()(Q, Q, key_start=0.5) | TypeError | key_start; 0.5
     rotary()(Q, Q, key_start=1, positions=torch.arange(3)) | ValueError | key_start=1
-    rotary().rotate_queries_with_cached_keys(Q, Q[:, :, :2]) | ValueError | q has 3; k 2
+    rotary().rotate_queries_with_cached_keys(Q, Q[:, :, :2]) | ValueError | q has 3; k has 2
     rotary(seq_axis=1.0) | TypeError | seq_axis; 1.0
     rotary(seq_axis=-1)(Q) | ValueError | q; seq_axis=-1
     rotary(seq_axis=3)(Q) | ValueError | q; seq_axis=3

@@ -342,8 +342,8 @@ def test_nothing_is_written_to_out():
             (lambda call: func.jvp(call, (X,), (X,)), "inside a transform"),
             (lambda call: call(X.clone().requires_grad_()), "requires gradients"),
         ):
-            with pytest.raises(ValueError, match=f"out cannot be written to .*{message}.*leave it out"):
+            with pytest.raises(ValueError, match=f"out cannot be written to .*{message}.*do not pass out"):
                 run(call)
-    with pytest.raises(ValueError, match=r"out is inside a transform of torch\.func .* leave out out"):
+    with pytest.raises(ValueError, match=r"out is inside a transform of torch\.func .* do not pass out"):
         func.vmap(lambda out: pt.table(ENCODING, 3, out=out))(OUT)
     assert not OUT.any()

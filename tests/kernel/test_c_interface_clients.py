@@ -142,9 +142,9 @@ print("imported")
     ("change", "says"),
     [
         ("start.minor, start.size = 1, size + 64", None),
-        ("start.major = 2", "version 1.0 .* has 2.0: compile the program again"),
-        ("start.major = 0", "version 1.0 .* has 0.0: install a later version"),
-        ("start.size -= 8", "version 1.0 .* has 1.0: install a later version"),
+        ("start.major = 2", "version 1.0 .* has version 2.0. Compile the program again"),
+        ("start.major = 0", "version 1.0 .* has version 0.0. Install a later version"),
+        ("start.size -= 8", "version 1.0 .* has version 1.0. Install a later version"),
     ],
     ids=["later minor", "later major", "earlier major", "shorter struct"],
 )
@@ -164,13 +164,16 @@ def assert_fails(done, says):
 
 def test_capsule_of_another_name(client):
     assert_fails(
-        run(client, OTHER.format(change="", name="b'other'")), "needs posenc_fast with version 1.0 .* has none"
+        run(client, OTHER.format(change="", name="b'other'")),
+        "needs version 1.0 of the C interface .* has no C interface",
     )
 
 
 def test_package_without_the_interface(client):
     code = "from posenc_fast import _kernel\ndel _kernel._C_API\nimport c_client"
-    assert_fails(run(client, code), "needs posenc_fast with version 1.0 .* has none: install a later version")
+    assert_fails(
+        run(client, code), "needs version 1.0 of the C interface .* has no C interface. Install a later version"
+    )
 
 
 def test_package_without_a_kernel(client):

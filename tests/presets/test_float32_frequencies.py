@@ -102,7 +102,7 @@ def test_not_joined_with_exact_frequencies(encoding):
     [
         ([1.0, 1e39], ValueError, r"finite in float32, not .*1e\+39"),
         ([np.nan], ValueError, "finite"),
-        (1.0, ValueError, r"shape \(\), but must have \(k,\)"),
+        (1.0, ValueError, r"shape \(\), but must have shape \(k,\)"),
         ([], ValueError, r"shape \(0,\)"),
         (["a"], TypeError, "values must be real numbers"),
     ],

@@ -223,26 +223,26 @@ mrope(PHOTO, 3) | model must be a model_type or a config, not int
 mrope(PHOTO, "qwen2_vl") | more images than image_grid_thw has grids
 photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than there are videos
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than there are images in the tokens
-mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* the last grid has 8 tokens, but only 6 are left
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* The last grid has 8 tokens, but only 6 tokens are left
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]) | image_grid_thw has shape \(3,\)
-mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has \[1, 4, 1\], but must have at least \[1, 2, 2\]
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has the grid \[1, 4, 1\], but the smallest grid is \[1, 2, 2\]
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]) | image_grid_thw must be of integers
 mrope(PHOTO / 2, "qwen2_vl") | tokens must be token ids of dtype int32 or int64, not float64
 mrope(PHOTO[None, None], "qwen2_vl") | tokens has shape \(1, 1, 12\)
-photos(attention_mask=np.ones(11)) | attention_mask must be of bool
+photos(attention_mask=np.ones(11)) | attention_mask must have dtype bool
 photos(attention_mask=np.ones(11, bool)) | attention_mask has shape \(11,\)
 photos(attention_mask=np.full(12, 2)) | integers in attention_mask must be 0 or 1
 photos(following="last") | following must be one of 'side', 'largest', not 'last'
-photos(start=3) | excludes start=3
+photos(start=3) | start=3 and time_step=1 cannot be combined with model
 mrope([3], image_grid_thw=[[1, 2, 2]]) | image_grid_thw needs model
-mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | model_type does not determine the rate: give its config
-mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid excludes fps=1
+mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | model_type does not determine the rate. Pass the config
+mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid and fps=1 exclude each other
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0) | fps must be positive
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]) | shape \(2,\), but .* for each of 1 videos
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | the last of 3 frames at .*, but it must be below
 mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid, or fps
-mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | without its marks
-mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 lie .* have 2 marks there
+mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | Put the begin token before
+mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 are next to .* at least 2 begin and end tokens
 mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image directly next to audio
 """
 UNSUPPORTED = [f"mrope(PHOTO, {name!r}) | model '{name}' is unsupported: {reason}" for name, reason in REFUSED.items()]

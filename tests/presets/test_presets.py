@@ -269,7 +269,7 @@ def test_search():
     assert "diffusers_timesteps" in presets.search("stable-diffusion")
     assert presets.search("§") == ()
     for words in ((), ("",), (" ", "")):
-        with pytest.raises(ValueError, match="words must be at least one"):
+        with pytest.raises(ValueError, match="words is empty"):
             presets.search(*words)
     with pytest.raises(TypeError, match="words must be strings, not 3"):
         presets.search("whisper", 3)
@@ -290,18 +290,21 @@ def test_names_are_sorted_and_complete():
         ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists them"),
         ("", r"no preset ''; posenc_fast"),
         # if many presets mention a name, the error lists the first eight, and the call that lists the others
-        ("diffusers", r"perhaps diffusers_3d(, \w+){7} and others that search\('diffusers'\) finds"),
-        ("stable_diffusion", r"; that is diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$"),
-        ("Stable-Diffusion XL", r"; that is diffusers_timesteps\("),
-        ("sdxl", r"; that is diffusers_timesteps\("),
-        ("pytorch_tutorial", "; that is annotated_transformer$"),
-        ("tutorial", "; that is annotated_transformer$"),
-        ("vaswani", "; that is annotated_transformer$"),
-        ("transformer", "; that is annotated_transformer$"),
+        ("diffusers", r"perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)"),
+        (
+            "stable_diffusion",
+            r"; use diffusers_timesteps\(320, flip_sin_to_cos=True, downscale_freq_shift=0\)$",
+        ),
+        ("Stable-Diffusion XL", r"; use diffusers_timesteps\("),
+        ("sdxl", r"; use diffusers_timesteps\("),
+        ("pytorch_tutorial", "; use annotated_transformer$"),
+        ("tutorial", "; use annotated_transformer$"),
+        ("vaswani", "; use annotated_transformer$"),
+        ("transformer", "; use annotated_transformer$"),
         ("vit", "; ViT's positions are learned, .* mae and simple_vit"),
-        ("bert", "; that model's positions are learned, and have no formula$"),
-        ("gpt2", "; that model's positions are learned"),
-        ("GPT-2", "; that model's positions are learned"),
+        ("bert", "; the positions of that model are learned, and have no formula$"),
+        ("gpt2", "; the positions of that model are learned"),
+        ("GPT-2", "; the positions of that model are learned"),
         ("rope", r"; posenc_fast\.Rotary is RoPE"),
         ("phi-3", r"; posenc_fast\.Rotary\.from_config reads the config\.json of that model$"),
     ],
@@ -341,7 +344,7 @@ tensor2tensor(8, min_timescale=0) | ValueError | min_timescale must be a finite 
 tensor2tensor_nd(5, 3) | ValueError | channels=5 leaves no pair for each of 3 axes; give at least 6
 tatp22(2, 2) | ValueError | channels=2 leaves no column for the last of 2 axes; give at least 3
 fairseq2_2d(2) | ValueError | encoding_dim=2 leaves no column for the last of 2 axes
-diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | makes the denominator zero for 8 freq
+diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | makes the denominator of the exponents zero for 8 freq
 hyena(8, 40) | ValueError | emb_dim=8 must be odd .*; give 7 or 9
 sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have \(axes, k\)
 tancik([np.nan]) | ValueError | weights must be finite

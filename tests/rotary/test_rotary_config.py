@@ -822,7 +822,7 @@ def test_bases_that_vanish():
     rotary = pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
     assert rotary.frequencies.tolist() == [1.0, 1e298]
     with pytest.raises(
-        ValueError, match=r"rope_type 'ntk' has no frequencies for base=10000.0 and \{'alpha': 1e-320\}"
+        ValueError, match=r"rope_type 'ntk' gives no finite frequencies for base=10000.0 and \{'alpha': 1e-320\}"
     ):
         pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-320})
 

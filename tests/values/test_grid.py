@@ -199,7 +199,7 @@ def test_empty():
     ([3, 2.5], {}, ValueError, ["axes[1]", "()"]),
     ([3, 4], {"indexing": "yx"}, ValueError, ["indexing", "'yx'", "'ij'"]),
     ([3, 4], {"dtype": int}, TypeError, ["dtype", "int"]),
-    ([3, 4], {"workers": 0}, ValueError, ["workers=0"]),
+    ([3, 4], {"workers": 0}, ValueError, ["workers must not be 0"]),
     ([3, 4], {"out": np.zeros((4, 3, 6), np.float32)}, ValueError, ["out", "(4, 3, 6)", "(3, 4, 6)"]),
     ([3, 4], {"out": np.zeros((3, 4, 6)), "dtype": np.float32}, ValueError, ["out", "float64"]),
     ([3, 4], {"out": np.zeros((3, 4, 6), int)}, ValueError, ["out", "int64"]),

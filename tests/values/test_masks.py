@@ -71,7 +71,7 @@ def test_reorder_columns(source, target, d, odd):
     array = table(source, d, odd)
     before = array.copy()
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
-        with pytest.raises(ValueError, match=f"array has {d} columns along axis -1, an odd number"):
+        with pytest.raises(ValueError, match=f"array has {d} columns along axis -1. An odd number"):
             pf.reorder_columns(array, source, target)
         return
     got = pf.reorder_columns(array, source, target, odd=odd)
@@ -92,14 +92,14 @@ def test_reorder_weights(rng):
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must be of bool, or of the integers 0 and 1"),
+    (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must have dtype bool, or contain the integers 0 and 1"),
     (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
     (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
     (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
     (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
     (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
     (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
-    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 excludes padding_idx=1; pass"),
+    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 and padding_idx=1 exclude each other; pass"),
     (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
     (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
     (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),

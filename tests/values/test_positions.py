@@ -369,8 +369,8 @@ def test_lazy_values_of_polars_are_refused_with_a_fix():
     pl = optional("polars")
     encoding = pf.sinusoidal(4)
     for lazy, words in (
-        (pl.LazyFrame({"a": [1]}), r"positions is lazy, a LazyFrame of polars; give positions\.collect\(\)"),
-        (pl.col("a"), "positions is an expression of polars, which has no values yet; give a column of a frame, or"),
+        (pl.LazyFrame({"a": [1]}), r"positions is a lazy polars LazyFrame; pass positions\.collect\(\)"),
+        (pl.col("a"), "positions is a polars expression, which has no values yet. Pass a column of a DataFrame, or"),
         (pl.lit(1), "map_batches"),
     ):
         with pytest.raises(TypeError, match=words):

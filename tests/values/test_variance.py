@@ -251,7 +251,7 @@ class TestCalls:
         """A covariance above the limit of its variances is an error, but roundings are accepted."""
         difference = pf.Encoding([[1.0, -1.0]])
         with pytest.raises(
-            ValueError, match=r"variance must be covariance matrices, .* not \[\[0.0, 1.0\], \[1.0, 0.0\]\]"
+            ValueError, match=r"variance must contain covariance matrices v, .* not \[\[0.0, 1.0\], \[1.0, 0.0\]\]"
         ):
             difference.encode([[1.0, 2.0]], variance=[[[0, 1.0], [1.0, 0]]])
         roots = np.random.default_rng(3).normal(size=(500, 2, 1))

@@ -108,7 +108,7 @@ def similarity(plans: Plans, partners: Partners, offsets: Any) -> Array:
 def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Floats]:
     sinusoids = plans.sinusoids
     if sinusoids.axes != 1:
-        raise ValueError(f"locate is for encodings of one axis; this one has {sinusoids.axes}")
+        raise ValueError(f"locate needs an encoding of one axis, but this encoding has {sinusoids.axes} axes")
     rows = as_array(encoded, "encoded")
     if rows.dtype.kind not in "iuf" and kind_of(rows.dtype) is None:
         raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
@@ -122,13 +122,13 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     begin = float(number(low, "low")) if low is not None else -longest / 2
     end = float(number(high, "high")) if high is not None else longest / 2
     if begin > end:
-        raise ValueError(f"low={low!r} is above high={high!r}")
+        raise ValueError(f"low={low!r} is above high={high!r}; pass a low that is at most high")
     steps = (end - begin) / shortest * _STEPS_PER_WAVE
     count = int(min(steps, _GRID_VALUES)) + 2
     if count * plans.width > _GRID_VALUES:
         raise ValueError(
-            f"the search from {begin} to {end} would take {steps:.3g} steps; narrow the interval by low and high "
-            f"(the shortest wavelength is {shortest})"
+            f"the search from {begin} to {end} would take {steps:.3g} steps, which is too many; pass low and high that "
+            f"are closer together (the shortest wavelength is {shortest})"
         )
     flat = rows.reshape(-1, plans.width)
     positions = np.full(len(flat), np.nan)

@@ -57,7 +57,7 @@ def _schedule_of(frequencies: Any, name: str) -> Schedule:
         return frequencies
     values = real_array(frequencies, name)
     if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"{name} has shape {values.shape}, but must have (k,), with k at least 1")
+        raise ValueError(f"{name} has shape {values.shape}, but must have shape (k,), with at least one number")
     return Explicit(values)
 
 
@@ -285,7 +285,8 @@ def _build(
     if isinstance(frequencies, Mapping):
         if set(frequencies) != set(names) or len(set(names)) != 2:
             raise ValueError(
-                f"frequencies has the functions {sorted(frequencies)}, but must have those of functions={names!r}"
+                f"frequencies has the keys {sorted(frequencies)}, but must have one key for each name in "
+                f"functions={names!r}, and these two names must differ"
             )
         schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
         lengths = counts
@@ -370,7 +371,10 @@ def fourier_features(
     else:
         values = real_array(frequencies, "frequencies")
         if values.ndim not in (1, 2) or values.size == 0:
-            raise ValueError(f"frequencies has shape {values.shape}, but must have (k,) or (k, axes), none of them 0")
+            raise ValueError(
+                f"frequencies has shape {values.shape}, but must have shape (k,) or (k, axes), with k and axes at "
+                "least 1"
+            )
         (schedule, index), written = explicit(values), values.copy()
     function, number = columns_of([len(index)] * len(names), layout)
     return Encoding._of(
@@ -427,7 +431,8 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         len(part_axes) != part.ndim for part_axes, part in zip(axes_of_parts, parts, strict=False)
     ):
         raise ValueError(
-            f"axes={axes!r} must list the axes of each of the {len(parts)} encodings, one for each axis it has"
+            f"axes={axes!r} must have one item for each of the {len(parts)} encodings. An item is the axis of the "
+            "encoding, or a sequence with each of its axes"
         )
     count = max(a for part_axes in axes_of_parts for a in part_axes) + 1
     missing = set(range(count)).difference(*axes_of_parts)
@@ -441,7 +446,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         index = np.full((part.d_model, count), -1)
         # the index has one frequency for each axis, so it cannot express two frequencies of one axis
         if len(set(part_axes)) != len(part_axes):
-            raise ValueError(f"axes={axes!r} repeats an axis for one encoding; give it different axes")
+            raise ValueError(f"axes={axes!r} lists the same axis twice for one encoding; list each axis once")
         sinusoids = part._sinusoids
         index[:, part_axes] = np.where(sinusoids.index < 0, -1, sinusoids.index + offset)
         indices.append(index)

@@ -36,7 +36,8 @@ def encoding_capsule(plans: Plans) -> Any:
     sinusoids = plans.sinusoids
     if sinusoids.periods():
         raise ValueError(
-            "an encoding with periods has no C interface, because Python reduces the positions; give frequencies instead"
+            "an encoding with periods has no C interface, because the C interface does not support exact periods; "
+            "create the encoding from frequencies instead"
         )
 
     def make() -> Any:
@@ -61,7 +62,10 @@ def encoding_capsule(plans: Plans) -> Any:
 def rotary_capsule(plans: Plans, head_dim: int, layout: int) -> Any:
     """Return the capsule of a rotation. `plans` are the Plans of the cosines and sines. They cache the capsule."""
     if plans.axes != 1:
-        raise ValueError(f"a Rotary of {plans.axes} axes has no C interface, because C supports one axis of positions")
+        raise ValueError(
+            f"a Rotary of {plans.axes} axes has no C interface, because the C interface supports only one axis of "
+            "positions"
+        )
     angles = encoding_capsule(plans)
     assert backend.kernel is not None
     make = backend.kernel.rotary_capsule

@@ -45,8 +45,8 @@ class Cycles:
         self.labels = [period if cycle else length_of(period) for period, cycle in zip(items, is_cycle, strict=True)]
         if timezone is not None and not self.calendar:
             raise ValueError(
-                f"timezone={timezone!r} needs a cycle of the calendar in periods, such as 'day'; lengths are counted in "
-                "UTC, so leave timezone out"
+                f"timezone={timezone!r} needs a calendar cycle in periods, such as 'day', but periods has none. "
+                "Periods of fixed length, such as '24h', are counted in UTC, so leave timezone out"
             )
         if lengths or not self.calendar:
             schedule = periodic(lengths if self.calendar else periods)
@@ -72,8 +72,8 @@ class Cycles:
         """
         if letter == "M" and self._without_unit:
             raise ValueError(
-                f"periods has {self._without_unit[0]!r} without a unit, but {name} has timestamps; give a cycle such as "
-                "'day', or a length such as '24h'"
+                f"periods has {self._without_unit[0]!r} without a unit, but {name} has timestamps; pass a calendar "
+                "cycle such as 'day', or a period with a unit such as '24h'"
             )
 
     def encode(
@@ -132,4 +132,4 @@ def _length(period: Any) -> Any:
         if not isinstance(period, str):
             raise
         known = ", ".join(map(repr, CYCLES))
-        raise ValueError(f"{error}. Cycles of the calendar are {known}{meant(period, CYCLES)}") from None
+        raise ValueError(f"{error}. Calendar cycles are {known}{meant(period, CYCLES)}") from None

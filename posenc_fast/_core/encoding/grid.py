@@ -241,8 +241,9 @@ def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
     if items is None or len(items) != count:
         needs_join = count == 1 and items is not None and len(items) > 1
         raise ValueError(
-            f"axes must have a length or an array of coordinates for each of the encoding's {count} axes, not {axes!r}"
-            + ("; join([...]) combines one encoding for each axis" if needs_join else "")
+            f"axes must have a length or an array of coordinates for each axis of the encoding (here {count} "
+            f"axes), not {axes!r}"
+            + ("; join([...]) builds an encoding of several axes from one encoding for each axis" if needs_join else "")
         )
     result: list[range | Converted] = []
     for a, axis in enumerate(items):
@@ -258,7 +259,8 @@ def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
         converted = convert(axis, 1, name)
         if len(converted.shape) != 1:
             raise ValueError(
-                f"{name} has shape {converted.shape}, but must be a number of positions or have shape (n,)"
+                f"{name} has shape {converted.shape}, but must be an integer (the number of positions) or have shape "
+                "(n,)"
             )
         result.append(converted)
     return result

@@ -49,7 +49,9 @@ class Variance:
 
     def __init__(self, variance: npt.ArrayLike, positions: Converted, axes: int) -> None:
         if np.ma.is_masked(variance):
-            raise ValueError("variance has masked values; give variance.filled(..), or leave out these positions")
+            raise ValueError(
+                "variance has masked values; replace them with variance.filled(number), or leave out these positions"
+            )
         values = real_array(as_array(variance, "variance"), "variance")
         shape = positions.shape if axes == 1 else (*positions.shape, axes)
         # in `wanted`, the axes are always the last dimension, even for one axis
@@ -110,7 +112,8 @@ def _check_covariances(matrices: Floats) -> None:
         if wrong.any():
             shown = matrices[wrong][0].tolist()
             raise ValueError(
-                f"variance must be covariance matrices, with abs(v[a, b]) at most sqrt(v[a, a] * v[b, b]), not {shown}"
+                "variance must contain covariance matrices v, with abs(v[a, b]) at most sqrt(v[a, a] * v[b, b]), not "
+                f"{shown}"
             )
 
 
@@ -130,7 +133,7 @@ def integrate(
     waves = sinusoids.waves()
     turns = sinusoids.pairs()[:, waves.frequency]
     if (np.abs(turns) > _LARGEST).any():
-        raise ValueError("variance needs frequencies of at most 2**300 turns; this encoding has higher frequencies")
+        raise ValueError("variance needs frequencies of at most 2**300 turns, but this encoding has higher frequencies")
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if out is not None:

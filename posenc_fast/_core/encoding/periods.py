@@ -83,8 +83,8 @@ def periodic(periods: Any) -> Schedule:
     times, numbers = ([period for period in items if has_unit(period) is with_unit] for with_unit in (True, False))
     if times and numbers:
         raise ValueError(
-            f"periods has {numbers[0]!r} without a unit and {times[0]!r} with one; give all a unit, as in '24h', "
-            "or none, if positions are not times or periods are in seconds"
+            f"periods has {numbers[0]!r} without a unit and {times[0]!r} with a unit. Add a unit to all periods, as in "
+            "'24h'. Leave out all units if positions are not times, or if the periods are in seconds"
         )
     return Periodic(lengths)
 
@@ -119,19 +119,20 @@ def _exactly(period: Any) -> Fraction:
     if isinstance(period, str):
         if period in get_args(Cycle):
             raise ValueError(
-                f"periods has {period!r}, a cycle of the calendar without a fixed length; use "
-                "presets.positions.calendar for the elapsed part of the cycle, or sklearn.PositionalEncoder"
+                f"periods has {period!r}, a calendar cycle without a fixed length. Use presets.positions.calendar to "
+                "compute the elapsed fraction of a cycle, or sklearn.PositionalEncoder, which accepts calendar cycles"
             )
         match = re.fullmatch(_TEXT, period.strip())
         if match is None or match[2] not in _UNITS:
             raise ValueError(
-                f"periods has {period!r}, but text must be a number and one of {', '.join(_UNITS)}, as in '1D' or '12h'"
+                f"periods has {period!r}, but a period in text must be a number followed by one of the units "
+                f"{', '.join(_UNITS)}, as in '1D' or '12h'"
             )
         return Fraction(match[1] or 1) * _UNITS[match[2]]
     if isinstance(period, np.ndarray) and period.ndim == 0:
         period = period[()]
     if isinstance(period, np.timedelta64) and (np.datetime_data(period.dtype)[0] not in SECONDS or np.isnat(period)):
-        raise ValueError(f"periods has {period!r}, but must have times of a known length, in weeks or smaller units")
+        raise ValueError(f"periods has {period!r}, but a timedelta must have a fixed length, in weeks or smaller units")
     if isinstance(period, (datetime.timedelta, np.timedelta64)):
         time = time_of(period, "periods")
         assert time is not None

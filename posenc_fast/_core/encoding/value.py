@@ -91,7 +91,8 @@ class Encoding:
             values = real_array(frequencies, "frequencies")
             if values.ndim not in (1, 2) or values.size == 0:
                 raise ValueError(
-                    f"frequencies has shape {values.shape}, but must have (d,) or (d, axes), none of them 0"
+                    f"frequencies has shape {values.shape}, but must have shape (d,) or (d, axes), with d and axes at "
+                    "least 1"
                 )
             (schedule, index), written = explicit(values), values.copy()
         d = len(index)
@@ -100,7 +101,8 @@ class Encoding:
             array = real_array(column, name)
             if array.shape not in ((), (d,)):
                 raise ValueError(
-                    f"{name} has shape {array.shape}, but must be one number or have shape ({d},), as many as frequencies"
+                    f"{name} has shape {array.shape}, but must be one number, or have shape ({d},) with one number for "
+                    "each frequency"
                 )
             arrays.append(np.broadcast_to(array, (d,)))
         sinusoids = Sinusoids((schedule,), index, *arrays)
@@ -474,13 +476,18 @@ class Encoding:
         values = base_array(x, "x", "add_to")
         dtype, shape, plans = float_type(values.dtype, "x"), values.shape, self._plans
         if len(shape) < 2 or shape[-1] != plans.width:
-            raise ValueError(f"x has shape {shape}, but must have (..., L, {plans.width}), the encoding's d_model last")
+            raise ValueError(
+                f"x has shape {shape}, but must have shape (..., L, {plans.width}), where {plans.width} is the d_model "
+                "of the encoding"
+            )
         scale = real(x_scale, "x_scale")
         single, threads = check_precision(precision), check_workers(workers)
         rows = self._rows_of(shape, start, step, positions)
         result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
         if out is not None and not same_memory(values, result) and _overlap(values, result):
-            raise ValueError("out and x overlap without being the same array; pass out=x, or other memory")
+            raise ValueError(
+                "out and x overlap without being the same array; pass out=x, or an out that shares no memory with x"
+            )
         if values.size:
             add(plans, values, result, rows, scale, single, threads)
         return result if out is None else out
@@ -497,8 +504,8 @@ class Encoding:
         converted = convert(positions, self._plans.axes)
         if converted.shape not in (shape[-2:-1], shape[:-1]):
             raise ValueError(
-                f"positions has rows of shape {converted.shape}, but x needs {shape[-2:-1]}, or {shape[:-1]} with other "
-                "positions in each sequence"
+                f"positions has rows of shape {converted.shape}, but x needs rows of shape {shape[-2:-1]} if all "
+                f"sequences have the same positions, or {shape[:-1]} if each sequence has its own positions"
             )
         return converted
 
@@ -677,14 +684,16 @@ class Encoding:
             # `partners` is the index of the first column without a partner
             column = partners
             raise ValueError(  # noqa: TRY004
-                f"{call} needs columns in pairs a quarter turn apart, of one frequency and amplitude; "
-                f"column {column} of {self!r} has no partner"
+                f"{call} needs sines and cosines in pairs: two columns of the same frequency and amplitude whose "
+                f"phases differ by a quarter turn; column {column} of {self!r} has no partner"
             )
         return partners
 
     def _one_axis(self, call: str) -> None:
         if self._plans.axes != 1:
-            raise ValueError(f"{call} is for encodings of one axis; this one has {self.ndim}: use encode or grid")
+            raise ValueError(
+                f"{call} needs an encoding of one axis, but this encoding has {self.ndim} axes; use encode or grid"
+            )
 
 
 def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:

@@ -76,14 +76,14 @@ def select(name: str, isa: str | None = None, *, origin: str = "use_backend") ->
         return Engine(python, "python", 0, None)
     if kernel is None:
         raise RuntimeError(
-            f"{origin}: the cython backend is unavailable: {reason}. Install a C compiler, then posenc_fast again"
+            f"{origin}: the cython backend is unavailable: {reason}. Install a C compiler, then reinstall posenc_fast"
         )
     levels = isa_levels()
     if isa is None:
         isa = levels[-1]
     if isa not in levels:
         raise RuntimeError(
-            f"{origin}: isa {isa!r} is unavailable on this machine or in this build; choose from {levels}"
+            f"{origin}: isa {isa!r} is unavailable on this machine or in this build; the available levels are {levels}"
         )
     return Engine(kernel, "cython", levels.index(isa), isa)
 

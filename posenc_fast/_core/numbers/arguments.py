@@ -56,7 +56,7 @@ def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise type(error)(f"{name} must be an array of numbers, not {shown(value)}: {error}") from None
+        raise type(error)(f"{name} must be an array of numbers, not {shown(value)} ({error})") from None
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
         raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
     if not np.isfinite(array).all():
@@ -107,10 +107,12 @@ def check_workers(workers: Any) -> int:
     count = count_of(workers, "workers", -sys.maxsize)
     cpus = _cpus()
     if count == 0:
-        raise ValueError("workers=0 must not be zero; None or 1 means one thread, -1 all CPUs")
+        raise ValueError("workers must not be 0; pass None or 1 for one thread, or -1 for all CPUs")
     if count < 0:
         if count < -cpus:
-            raise ValueError(f"workers={shown(count)} is less than -{cpus}, the number of CPUs here")
+            raise ValueError(
+                f"workers={shown(count)} must be at least -{cpus}, because {cpus} is the number of CPUs here"
+            )
         count += 1 + cpus
     # more threads than CPUs would only wait for one another
     return min(count, cpus)
@@ -121,7 +123,7 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
     size = math.prod(shape) * itemsize
     if size > sys.maxsize:
         raise ValueError(
-            f"{name}={shown(value)} is too large: {shown(shape)} values would take {shown(size)} bytes, "
+            f"{name}={shown(value)} is too large: an array of shape {shown(shape)} would take {shown(size)} bytes, "
             "more than can be addressed"
         )
 
@@ -129,7 +131,7 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
 def check_width(width: int, name: str = "d_model") -> None:
     """Raise a ValueError if there are more columns than the engines can count in 32 bits."""
     if width > MOST_COLUMNS:
-        raise ValueError(f"{name}={shown(width)} is too large, the most is {MOST_COLUMNS}; use several encodings")
+        raise ValueError(f"{name}={shown(width)} is too large, the maximum is {MOST_COLUMNS}; use several encodings")
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:
@@ -166,8 +168,8 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
             return first.numerator, exact_step.numerator
         if isinstance(first, int) and isinstance(exact_step, int):
             raise ValueError(
-                f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, outside "
-                "the range of int64 and uint64; pass floats to compute with positions in float64"
+                f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, "
+                "outside the range of int64 and uint64; pass start or step as a float to compute positions in float64"
             )
     if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
         raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside the range of float64")
@@ -182,5 +184,5 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r} occurs twice in one object; remove one")
+        raise ValueError(f"the key {repeated!r} occurs twice in one JSON object; remove one of the two")
     return result

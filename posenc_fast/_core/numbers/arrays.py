@@ -85,6 +85,6 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str 
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
         raise ValueError(
             f"out has strides {array.strides}, but the values of a row must be next to each other (a last stride of "
-            f"{array.itemsize}): give numpy.empty({shape}, {dtype.name!r}), and copy from it"
+            f"{array.itemsize}); pass numpy.empty({shape}, {dtype.name!r}) as out, then copy from it"
         )
     return array

@@ -52,7 +52,7 @@ class Schedule:
                 f"the index of a schedule must be a slice, not {chosen!r}; numpy.asarray(schedule) returns its numbers"
             )
         if not range(len(self))[chosen]:
-            raise ValueError(f"{chosen!r} selects none of the {len(self)} frequencies")
+            raise ValueError(f"{chosen!r} selects none of the {len(self)} frequencies; select at least one frequency")
         return self._slice(chosen)
 
     def _slice(self, chosen: slice) -> Schedule:
@@ -87,8 +87,8 @@ class Geometric(Schedule):
         if denominator == 0:
             if count > 1:
                 raise ValueError(
-                    f"freq_shift makes the denominator zero for {count} frequencies; "
-                    "choose a freq_shift that differs from their number"
+                    f"freq_shift makes the denominator of the exponents zero for {count} frequencies; choose a "
+                    f"freq_shift other than {count}"
                 )
             denominator = Fraction(1)
         self._key = (count, base, denominator, first)
@@ -457,7 +457,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     with np.errstate(over="ignore", under="ignore"):
         rounded = numbers.astype(np.float32).astype(np.float64)
     if rounded.ndim != 1 or rounded.size == 0:
-        raise ValueError(f"values has shape {rounded.shape}, but must have (k,), a number for each frequency")
+        raise ValueError(f"values has shape {rounded.shape}, but must have shape (k,), with at least one number")
     if not np.isfinite(rounded).all():
         raise ValueError(f"values must be finite in float32, not {numbers[~np.isfinite(rounded)][0]!r}")
     return Single(rounded)
@@ -473,5 +473,5 @@ def checked(schedule: Geometric) -> Geometric:
 def _count(count: int) -> int:
     n = count_of(count, "count", 1)
     if n > MOST_COLUMNS:
-        raise ValueError(f"count={shown(n)} is too large, the most is {MOST_COLUMNS}")
+        raise ValueError(f"count={shown(n)} is too large, the maximum is {MOST_COLUMNS}")
     return n

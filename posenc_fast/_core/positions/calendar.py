@@ -100,7 +100,9 @@ def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
     names = tuple(cycles)
     for name in names:
         if not isinstance(name, str) or name not in CYCLES:
-            raise ValueError(f"cycles must be of {', '.join(map(repr, CYCLES))}, not {name!r}{meant(name, CYCLES)}")
+            raise ValueError(
+                f"cycles must contain only {', '.join(map(repr, CYCLES))}, not {name!r}{meant(name, CYCLES)}"
+            )
     if not names:
         raise ValueError(f"cycles must have at least one name, not {cycles!r}")
     return names
@@ -234,7 +236,7 @@ def _check_times(times: Converted, cycles: tuple[Cycle, ...], name: str) -> None
     if times.letter == "M":
         return
     kind, fix = ("durations", "add them to a date") if times.letter else ("numbers", _FROM_NUMBERS)
-    raise TypeError(f"{name} has {kind}, which have no {cycles[-1]}: {fix}")
+    raise TypeError(f"{name} has {kind}, but the cycle {cycles[-1]!r} needs timestamps; {fix}")
 
 
 _FROM_NUMBERS = (
@@ -264,15 +266,15 @@ def _check_range(seconds: Iterable[int], name: str) -> None:
         if not _FIRST <= second < _BEYOND:
             date = np.datetime64(second, "s") if abs(second) < 2**62 else f"{second} seconds since 1970"
             raise ValueError(
-                f"{name} has {date}, but the calendar reaches from year 1 to 9999; leave out such times, "
-                "or replace them by NaT"
+                f"{name} has {date}, but the calendar supports only year 1 to year 9999; leave out such times, or "
+                "replace them by NaT"
             )
 
 
 def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzinfo | None:
     """Return the time zone to which times are converted, or None to use the local times in the data."""
     if hasattr(type(times), "columns"):
-        raise TypeError(f"{name} is a frame or table of columns, which may have different zones: give one of them")
+        raise TypeError(f"{name} is a frame or table, whose columns may have different time zones; pass one column")
     if timezone is not None:
         return zone_of(timezone, f"timezone={timezone!r}")
     zone = column_zone(times)
@@ -290,7 +292,9 @@ def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
     )
     zones = [time.tzinfo for time in times]
     if None in zones and any(zones):
-        raise ValueError(f"{name} has times with a zone and times without one; give all of them a zone, or none")
+        raise ValueError(
+            f"{name} has times with a time zone and times without one; use a time zone for all times or for none"
+        )
     first = next(iter(zones), None)
     varies = first is not None and first.utcoffset(None) is None
     return first is not None, first if varies and all(zone == first for zone in zones) else None
@@ -311,14 +315,17 @@ def _on_wall_clocks(times: Any, name: str) -> Any:
     if zone is not None and hasattr(times, "as_py"):
         return _on_wall_clocks(times.as_py(), name)
     if zone is not None:
-        raise TypeError(f"{name} is a list with a column of the zone {zone}; give the column itself, or timezone")
+        raise TypeError(
+            f"{name} is a list that contains a column with the time zone {zone}; pass the column itself, or pass "
+            "timezone"
+        )
     return times
 
 
 def zone_of(key: Any, label: str) -> datetime.tzinfo:
     """Return the zone for a key. Errors begin with the label. Only columns may have fixed offsets."""
     if not isinstance(key, str):
-        raise TypeError(f"timezone must be a key of the zone database, such as 'Europe/Berlin', not {key!r}")
+        raise TypeError(f"timezone must be a key of the time zone database, such as 'Europe/Berlin', not {key!r}")
     fixed = _FIXED.fullmatch(key)
     if fixed and not label.startswith("timezone"):
         minutes = 60 * int(fixed[2]) + int(fixed[3])
@@ -328,8 +335,10 @@ def zone_of(key: Any, label: str) -> datetime.tzinfo:
     except (KeyError, ValueError, OSError):
         keys = zoneinfo.available_timezones()
     if not keys:
-        raise ImportError(f"{label} needs a zone database, and this system has none: pip install tzdata")
-    raise ValueError(f"{label} is not a key of the zone database, such as 'Europe/Berlin'{meant(key, sorted(keys))}")
+        raise ImportError(f"{label} needs a time zone database, but this system has none; run pip install tzdata")
+    raise ValueError(
+        f"{label} is not a key of the time zone database; use a key such as 'Europe/Berlin'{meant(key, sorted(keys))}"
+    )
 
 
 _NO_CHANGES = np.empty(0, np.int64)

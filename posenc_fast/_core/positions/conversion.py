@@ -42,7 +42,8 @@ def convert(positions: Any, axes: int, name: str = "positions") -> Converted:
     if axes > 1:
         if not shape or shape[-1] != axes:
             raise ValueError(
-                f"{name} has shape {shape}, but the encoding has {axes} axes: its last dimension must be {axes}"
+                f"{name} has shape {shape}, but the encoding has {axes} axes, so the last dimension of {name} must be "
+                f"{axes}"
             )
         shape = shape[:-1]
     if missing is not None:
@@ -141,7 +142,9 @@ def _of_list(positions: Any, name: str) -> _Values:
     if types == {float}:
         return _Values(np.array(positions))
     if bool in types or np.bool_ in types:
-        raise TypeError(f"{name} must be integers, real numbers or times, not a list with a bool (True or False) in it")
+        raise TypeError(
+            f"{name} must be integers, real numbers or times, not a list that contains a bool (True or False)"
+        )
     arrays = {kind for kind in types if hasattr(kind, "__array__") and not issubclass(kind, np.generic)}
     values = None
     # numpy.asarray would not recognise missing values in arrays of other packages
@@ -159,7 +162,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     try:
         objects = np.array(_opened(positions, name) if arrays else positions, dtype=object)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array, not {positions!r}: {error}") from None
+        raise ValueError(f"{name} must be an array, not {positions!r} ({error})") from None
     return _of_objects(objects, name)
 
 
@@ -288,8 +291,8 @@ def checked_integer(value: int, name: str) -> int:
     """Return the integer. Raise an error if it fits neither int64 nor uint64."""
     if not LEAST_POSITION <= value <= MOST_POSITION:
         raise ValueError(
-            f"{name} has {shown(value)}, which is too {'large' if value > 0 else 'small'}: integers must be int64 or uint64; "
-            "give float64 numbers for larger positions"
+            f"{name} has {shown(value)}, which is too {'large' if value > 0 else 'small'}. Integers must fit in int64 "
+            "or uint64; pass floats for positions outside this range"
         )
     return value
 
@@ -308,8 +311,8 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
 def _is_text(value: Any, name: str) -> TypeError:
     text = str(value) if isinstance(value, str) else bytes(value)
     return TypeError(
-        f"{name} must be integers, real numbers or times, not text such as {text!r}; "
-        "for a time, give np.datetime64('2026-01-01T12:00') or pandas.to_datetime"
+        f"{name} must be integers, real numbers or times, not text such as {text!r}; for a time, pass "
+        "np.datetime64('2026-01-01T12:00') or the result of pandas.to_datetime"
     )
 
 

@@ -22,12 +22,13 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
         try:
             return np.asarray(value)
         except ValueError as error:
-            raise ValueError(f"{name} must be an array, not {value!r}: {error}") from None
+            raise ValueError(f"{name} must be an array, not {value!r} ({error})") from None
         except TypeError as error:
             if package_of(value) != "jax":
                 raise
             raise TypeError(
-                f"{name} has no values yet, as jax traces it; the functions of posenc_fast.jax work under jit"
+                f"{name} has no values yet, because jax traces it; use the functions of posenc_fast.jax, which work "
+                "under jit"
             ) from error
     if value.requires_grad:
         raise ValueError(f"{name} requires gradients, which NumPy cannot compute; give {name}.detach()")
@@ -69,14 +70,14 @@ def check_eager(value: Any, name: str) -> None:
     """Raise a TypeError for lazy values, which are values of Dask, and lazy frames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
-        fix = "use posenc_fast.dask.encode for lazy rows, or" if name == "positions" else "give"
-        raise TypeError(f"{name} is lazy, a Dask {kind}, and would be computed as a whole; {fix} {name}.compute()")
+        fix = "use posenc_fast.dask.encode for lazy rows, or pass" if name == "positions" else "pass"
+        raise TypeError(f"{name} is a lazy Dask {kind}, which would be computed as a whole; {fix} {name}.compute()")
     if package == "polars" and kind == "LazyFrame":
-        raise TypeError(f"{name} is lazy, a LazyFrame of polars; give {name}.collect()")
+        raise TypeError(f"{name} is a lazy polars LazyFrame; pass {name}.collect()")
     if package == "polars" and kind == "Expr":
         raise TypeError(
-            f"{name} is an expression of polars, which has no values yet; give a column of a frame, or use "
-            "posenc_fast.polars, or map_batches with a function that calls this one"
+            f"{name} is a polars expression, which has no values yet. Pass a column of a DataFrame, or use "
+            "posenc_fast.polars, or call this function in map_batches"
         )
 
 

@@ -12,7 +12,7 @@ def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDA
     """Return a mask of at least ``least`` dimensions as bool. Raise an error with the argument's name if invalid."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
-        raise TypeError(f"{name} must be of bool, or of the integers 0 and 1, not of {array.dtype}")
+        raise TypeError(f"{name} must have dtype bool, or contain the integers 0 and 1, but has dtype {array.dtype}")
     if not ((array == 0) | (array == 1)).all():
         raise ValueError(f"integers in {name} must be 0 or 1, not {array!r}")
     if array.ndim < least:
@@ -66,7 +66,9 @@ def mask_positions(
     if start is None:
         return counted * tokens + count_of(1 if padding_idx is None else padding_idx, "padding_idx", 0)
     if padding_idx is not None:
-        raise ValueError(f"start={start!r} excludes padding_idx={padding_idx!r}; pass only one of them")
+        raise ValueError(
+            f"start={start!r} and padding_idx={padding_idx!r} exclude each other; pass only one of the two"
+        )
     return (counted - 1) * tokens + count_of(start, "start", 0)
 
 

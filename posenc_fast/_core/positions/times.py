@@ -44,10 +44,10 @@ def check(dtype: np.dtype[Any], name: str) -> None:
     """Raise a TypeError for times without a unit, and for durations in months or years, which differ in length."""
     letters, _ = np.datetime_data(dtype)
     if letters == "generic":
-        raise TypeError(f"{name} of type {dtype} have no unit; give them one, as in {dtype.name}[s]")
+        raise TypeError(f"{name} has type {dtype} without a unit; use a type with a unit, as in {dtype.name}[s]")
     if letters in "YM" and dtype.kind == "m":
         raise TypeError(
-            f"{name} of type {dtype} count {letters}, which differ in length; convert them to days or seconds"
+            f"{name} has type {dtype}, but years and months differ in length; convert them to days or seconds"
         )
 
 
@@ -61,7 +61,7 @@ def counts_of(
     if letters in "YM":
         seconds = values.astype("M8[s]")
         if not ((seconds.astype(values.dtype) == values) | missing).all():
-            raise ValueError(f"{name} of type {values.dtype} has a time that does not fit in 64 bits of seconds")
+            raise ValueError(f"{name} has type {values.dtype}, with a time that does not fit in 64 bits of seconds")
         values, letters, number = seconds, "s", 1
     counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
     if not missing.any():

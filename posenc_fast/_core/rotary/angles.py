@@ -63,7 +63,10 @@ class Angles:
             shape: tuple[int, ...] = (positions,)
         else:
             if start != 0:
-                raise ValueError(f"pass start={start!r} with a length only; add it to an array of positions")
+                raise ValueError(
+                    f"start={start!r} works only with a length, not with an array of positions; add start to the "
+                    "positions instead"
+                )
             positions = convert(positions_or_length, self.of("cos").ndim)
             shape = positions.shape
         outs: Any = (None, None) if out is None else out

@@ -56,17 +56,18 @@ def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | No
         values = real_array(frequencies, "frequencies") + 0.0
         if values.ndim not in (1, 2) or values.size == 0:
             raise ValueError(
-                f"frequencies has shape {values.shape}, but must have ({pairs},) or ({pairs}, axes), a number for each pair"
+                f"frequencies has shape {values.shape}, but must have shape ({pairs},) or ({pairs}, axes), with one "
+                "row for each pair"
             )
         schedules = tuple(Explicit(column) for column in values.reshape(len(values), -1).T)
     lengths, needed, by_axis = [len(schedule) for schedule in schedules], [pairs] * len(schedules), ""
     if axes is not None and len(schedules) > 1:
         needed = np.bincount(axes).tolist()
-        by_axis = f", of which {_counted(needed)} read the axes of sections"
+        by_axis = f" ({_counted(needed)} on the axes of sections)"
     if lengths != needed:
         raise ValueError(
-            f"frequencies are {_counted(lengths)}, but rotary_dim={2 * pairs} has {pairs} pairs{by_axis}; pass as many, "
-            "or another rotary_dim"
+            f"frequencies has {_counted(lengths)} values, but rotary_dim={2 * pairs} has {pairs} pairs{by_axis}; pass "
+            "one frequency for each pair, or another rotary_dim"
         )
     return schedules
 
@@ -91,7 +92,8 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
         return tuple(numbers)
     raise ValueError(
-        f"sections={tuple(numbers)} must be counts that add up to {pairs} pairs, or an axis from 0 on for each pair"
+        f"sections={tuple(numbers)} must be numbers of pairs that add up to {pairs}, or the axis of each of the "
+        f"{pairs} pairs (counted from 0)"
     )
 
 

@@ -246,9 +246,10 @@ class Rotator:
         converted = convert(positions, self._angles.of("cos").ndim)
         groups, others = len(converted.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
         if groups < 0 or converted.shape != (*others[:groups], length):
-            by_sequence = f", or {(*others[:1], length)} if each sequence has its own" if others else ""
+            by_sequence = f", or {(*others[:1], length)} if each sequence has its own positions" if others else ""
             raise ValueError(
-                f"positions are given for tokens of shape {converted.shape}, but x needs {(length,)}{by_sequence}"
+                f"positions are given for tokens of shape {converted.shape}, but x needs positions for tokens of shape "
+                f"{(length,)}{by_sequence}"
             )
         if isinstance(out, np.ndarray):
             converted.keep_from(out)
@@ -275,9 +276,9 @@ class Rotator:
         per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if per_token and offsets.shape != (*others[:groups], length):
             raise ValueError(
-                f"offset is for tokens of shape {offsets.shape}, but must be a number, or have the shape {(length,)} (one "
-                f"for each token), {(*others[:1], length)} (for each token of each sequence) or {(*others[:1], 1)} (for "
-                "each sequence)"
+                f"offset is given for tokens of shape {offsets.shape}, but must be one number, or have the shape "
+                f"{(length,)} (one offset for each token), {(*others[:1], length)} (one for each token of each "
+                f"sequence) or {(*others[:1], 1)} (one for each sequence)"
             )
         if isinstance(out, np.ndarray):
             offsets.keep_from(out)
@@ -304,8 +305,9 @@ class Rotator:
         settings, angles = self._settings, self._angles
         if settings.rope_type == "xpos":
             raise ValueError(
-                "keys of rope_type='xpos' have lengths that depend on their positions; undo their rotation with "
-                "apply(keys, inverse=True, positions=..), and rotate the result with apply"
+                "with rope_type='xpos', the norms of rotated keys depend on their positions, so shift cannot move the "
+                "keys. Undo the rotation with apply(keys, inverse=True, positions=..), and rotate the result with "
+                "apply"
             )
         _, layout = source_and_target(settings.layout)
         if angles.factor == 1 and layout == settings.layout:
@@ -322,13 +324,14 @@ class Rotator:
         tables = {"cos": as_array(cos, "cos", keep_type=True), "sin": as_array(sin, "sin", keep_type=True)}
         for name, table in tables.items():
             if kind_of(table.dtype) is None:
-                raise TypeError(f"{name} must have real numbers of one of {', '.join(TYPES)}, not {table.dtype}")
+                raise TypeError(f"{name} must have one of the dtypes {', '.join(TYPES)}, not {table.dtype}")
         groups, others = tables["cos"].ndim - 2, x.shape[:axis] + x.shape[axis + 1 : -1]
         expected = (*others[: max(groups, 0)], x.shape[axis], self._settings.rotary_dim // 2)
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have {expected[-2:]}, or these two axes after leading axes of x"
+                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or the same two axes "
+                    "after leading axes of x"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # the table needs a copy, because writing to `out` would overwrite table rows that are still needed
@@ -347,7 +350,8 @@ class Rotator:
         dims = x.ndim
         if dims < 2 or x.shape[-1] != self._settings.head_dim:
             raise ValueError(
-                f"x has shape {x.shape}, but must have (.., length, {self._settings.head_dim}), the head_dim last"
+                f"x has shape {x.shape}, but must have shape (.., length, {self._settings.head_dim}), where "
+                f"{self._settings.head_dim} is the head_dim"
             )
         axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
         if not -dims <= axis < dims - 1 or axis == -1:
@@ -364,7 +368,9 @@ class Rotator:
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
-            raise ValueError("out and x overlap without being the same array; pass out=x, or other memory")
+            raise ValueError(
+                "out and x overlap without being the same array; pass out=x, or an out that shares no memory with x"
+            )
         if x.size:
             # the engines need aligned values, contiguous along the last axis
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")

@@ -308,13 +308,13 @@ def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[s
     name = parameters.pop("rope_type", parameters.pop("type", None))
     if not isinstance(name, str) or name not in SCALINGS:
         raise ValueError(
-            f"{where} has rope_type={name!r}, which is none of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
+            f"{where} has rope_type={name!r}, but rope_type must be one of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
         )
     known = SCALINGS[name].parameters
     unknown = sorted(set(parameters) - set(known), key=str)
     if unknown:
-        advice = meant(unknown[0], known) or f"; there are {', '.join(known) or 'none'}"
-        raise ValueError(f"{where} has {unknown[0]!r}, which {name} does not take{advice}")
+        advice = meant(unknown[0], known) or f"; the accepted keys are {', '.join(known) or 'none'}"
+        raise ValueError(f"{where} has the key {unknown[0]!r}, which rope_type {name!r} does not accept{advice}")
     result: dict[str, Any] = {}
     for key, default in known.items():
         value: Any = parameters.get(key, default)
@@ -343,7 +343,7 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
         ) from None
     array = real_array(array, name)
     if array.shape != (pairs,):
-        raise ValueError(f"{name} must have a positive number for each of {pairs} pairs, not shape {array.shape}")
+        raise ValueError(f"{name} has shape {array.shape}, but must have one positive number for each of {pairs} pairs")
     if (array <= 0).any():
         raise ValueError(f"{name} must have only positive numbers, not {array[array <= 0][0]}")
     return tuple(array.tolist())
@@ -361,7 +361,10 @@ def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Map
     except ArithmeticError:
         finite = False
     if not finite:
-        raise ValueError(f"rope_type {rope_type!r} has no frequencies for base={base} and {parameters}")
+        raise ValueError(
+            f"rope_type {rope_type!r} gives no finite frequencies for base={base} and {parameters}; pass other "
+            "parameters"
+        )
     return Frequencies(schedule, factor)
 
 
@@ -390,5 +393,5 @@ def count_pairs(rotary_dim: Any, head_dim: int) -> int:
     if dim % 2:
         raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; give {dim - 1}")
     if dim > head_dim:
-        raise ValueError(f"rotary_dim={dim} is more than head_dim={head_dim}")
+        raise ValueError(f"rotary_dim={dim} must be at most head_dim={head_dim}")
     return dim

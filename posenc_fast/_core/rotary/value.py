@@ -142,14 +142,20 @@ class Rotary:
         rope_type, parameters = _rope.checked_scaling(scaling, dim // 2)
         axes = _pairs.checked_axes(sections, frequencies, dim // 2)
         if rope_type == "axial" and axes is None:
-            raise ValueError("scaling has rope_type='axial', which needs sections: how many pairs read each axis")
+            raise ValueError("scaling has rope_type='axial', which needs sections (the number of pairs of each axis)")
         if rope_type == "xpos" and axes is not None:
-            raise ValueError("sections and rope_type='xpos' exclude each other: amplitudes have one axis")
+            raise ValueError(
+                "sections and rope_type='xpos' exclude each other, because the amplitudes of xpos need positions of "
+                "one axis"
+            )
         factor = real(attention_factor, "attention_factor", positive=True)
         explicit: tuple[Schedule, ...] | None = None
         if frequencies is None:
             if factor != 1:
-                raise ValueError(f"attention_factor={factor} needs frequencies; a scaling has one among its parameters")
+                raise ValueError(
+                    f"attention_factor={factor} needs frequencies; with a scaling, put attention_factor into the "
+                    "scaling"
+                )
             scaled = _rope.frequencies_of(dim, base, rope_type, parameters)
             schedules: tuple[Schedule, ...] = (scaled.values,)
             scaled_factor = scaled.attention_factor

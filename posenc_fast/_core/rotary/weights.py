@@ -90,7 +90,8 @@ def permute_rotary(
     axis_number = count_of(axis, "axis", -array.ndim)
     if array.ndim == 0 or axis_number >= array.ndim or array.shape[axis_number] % head:
         raise ValueError(
-            f"weight has shape {array.shape}, whose axis {axis_number} must be a multiple of head_dim={head}"
+            f"weight has shape {array.shape}, but must have an axis {axis_number} whose length is a multiple of "
+            f"head_dim={head}"
         )
     order = np.arange(head)
     if source != target:
