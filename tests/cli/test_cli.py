@@ -265,8 +265,8 @@ def test_signal(arguments, number, existing, inside):
     target.mkdir()
     if existing:
         (target / "o.npy").write_bytes(b"before")
-    # The Python engine is slow enough to be interrupted. A signal may come after a file is opened and before a `with`
-    # has it. Python then closes the file and warns, which users see only with `-W`.
+    # The Python engine is slow enough to be interrupted. A signal can arrive between the opening of a file and the `with`
+    # that closes it. Python then closes the file with a warning, which is hidden by default.
     code = ("-W", "ignore::ResourceWarning", "-m", "posenc_fast")
     process = command(*arguments(inside), "-o", "out/o.npy", code=code, env={"POSENC_FAST_BACKEND": "python"})
     wait_until_it_writes(process, target)
