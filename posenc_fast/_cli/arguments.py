@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
     def _hint(self, name: str) -> str:
         """Return a clause that suggests a similar option, or a positional argument, for an unknown option."""
         known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
-        hint = meant(name[2:], known).replace("is '", "is '--")
+        hint = meant(name[2:], known).replace("mean '", "mean '--")
         if hint:
             return hint
         arguments = [str(each.metavar) for each in self._actions if not each.option_strings and each.metavar]

@@ -330,7 +330,8 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
     if _by_name(column):
         if titles.count(column) != 1:
             many = "has several columns named" if column in titles else "has no column"
-            raise ValueError(f"{name} {many} {column!r}{meant(column, titles)}; {columns}")
+            hint = "" if column in titles else meant(column, titles)
+            raise ValueError(f"{name} {many} {column!r}; {columns}{hint}")
         return titles.index(column)
     if int(column) >= len(titles):
         raise ValueError(f"{name} has no column {int(column)}; {columns}")
