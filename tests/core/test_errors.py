@@ -528,7 +528,11 @@ def test_names_of_other_libraries(name, words):
 
 def test_names_of_other_libraries_in_torch():
     optional("torch")
-    for name, words in (("RotaryEmbedding", "did you mean 'RotaryEncoding'?"), ("addto", "did you mean 'add_to'?"), ("qq", "")):
+    for name, words in (
+        ("RotaryEmbedding", "did you mean 'RotaryEncoding'?"),
+        ("addto", "did you mean 'add_to'?"),
+        ("qq", ""),
+    ):
         with pytest.raises(AttributeError, match=f"has no attribute {name!r}.*{re.escape(words)}$"):
             getattr(pf.torch, name)
     with pytest.raises(TypeError, match="'theta'; did you mean 'base'"):
