@@ -544,34 +544,61 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
         PyBuffer_Release(&x_view)
 
 
-def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t out, out_strides,
-                  int axis, int kind, int layout):
-    """Rotate the array x of four axes at an address, as `rotate` does. Write the result to the address `out`.
+# Shape, strides and addresses of x and out, which have the axes (batch, heads, tokens, head_dim). The last is left out.
+cdef struct Tokens:
+    Py_ssize_t[3] shape
+    Py_ssize_t[3] x_strides
+    Py_ssize_t[3] out_strides
+    const char* x
+    char* out
+    int kind
 
-    axis is the axis of the tokens, 1 or 2. Strides count values, not bytes. angles has one group for all batches, or
-    one group for each batch.
+
+cdef Py_ssize_t _read_tokens(tuple array, int axis, int kind, Tokens* t) except -1:
+    """Read an item of arrays of `rotate_memory`, and return its head_dim."""
+    cdef Py_ssize_t size = size_of(kind), place
+    cdef uintptr_t x, out
+    cdef int i
+    shape, x, x_strides, out, out_strides = array
+    for i in range(3):
+        place = 0 if i == 0 else 3 - axis if i == 1 else axis
+        t.shape[i] = shape[place]
+        t.x_strides[i] = size * <Py_ssize_t>x_strides[place]
+        t.out_strides[i] = size * <Py_ssize_t>out_strides[place]
+    t.x, t.out, t.kind = <const char*>x, <char*>out, kind
+    return shape[3]
+
+
+def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
+    """Rotate arrays of four axes at addresses, as `rotate` does.
+
+    Each item of arrays is (shape, address of x, strides of x, address of the result, strides of the result). axis is
+    the axis of the tokens, 1 or 2. Strides count values, not bytes. angles has one group for all batches, or one group
+    for each batch.
     """
     cdef CRotation r
-    cdef Py_ssize_t size = size_of(kind), k, place
+    cdef Tokens t
+    cdef Py_ssize_t k, place
     cdef bint shared = len(angles) == 1
     if GUARDED:
         check_level(level, LEVELS)
-        check_memory(angles, shape, x_strides, out_strides, axis, kind, layout)
-    r.x = <const char*>x
-    r.out = <char*>out
-    r.shape[0] = r.shape[1] = 1
-    r.x_strides[0] = r.x_strides[1] = r.out_strides[0] = r.out_strides[1] = 0
-    for k in range(3):
-        place = (1 if shared else 0) if k == 0 else 3 if k == axis else 2
-        r.shape[place] = shape[k]
-        r.x_strides[place] = size * <Py_ssize_t>x_strides[k]
-        r.out_strides[place] = size * <Py_ssize_t>out_strides[k]
-    r.width = shape[3]
-    r.type = kind
-    r.layout = layout
-    r.stream = False
-    r.second_level = SECOND_LEVEL
-    _rotate(level, angles, &r)
+    for array in arrays:
+        if GUARDED:
+            check_memory(angles, array[0], array[2], array[4], axis, kind, layout)
+        r.width = _read_tokens(array, axis, kind, &t)
+        r.x, r.out = t.x, t.out
+        r.shape[0] = r.shape[1] = 1
+        r.x_strides[0] = r.x_strides[1] = r.out_strides[0] = r.out_strides[1] = 0
+        for k in range(3):
+            place = (1 if shared else 0) if k == 0 else k + 1
+            r.shape[place] = t.shape[k]
+            r.x_strides[place] = t.x_strides[k]
+            r.out_strides[place] = t.out_strides[k]
+        r.type = kind
+        r.layout = layout
+        r.stream = False
+        r.second_level = SECOND_LEVEL
+        _rotate(level, angles, &r)
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
@@ -823,6 +850,14 @@ cdef bint _is_start(object start):
     return type(start) is int and -MOST_START < start < MOST_START
 
 
+cdef bint _is_one(object step):
+    return type(step) is int and step == 1
+
+
+cdef bint _is_exact(object precision):
+    return type(precision) is str and precision == "exact"
+
+
 cdef bint _are_exact(double first, double last):
     """Return whether float64 represents first, first + 1, .. last exactly.
 
@@ -835,16 +870,6 @@ cdef bint _are_exact(double first, double last):
         part *= 2.0
         exponent -= 1
     return exponent > -1000 and max(fabs(first), fabs(last)) < ldexp(MOST_EXACT, exponent)
-
-
-# Shape, strides and addresses of x and out, which have the axes (batch, heads, tokens, head_dim). The last is left out.
-cdef struct Tokens:
-    Py_ssize_t[3] shape
-    Py_ssize_t[3] x_strides
-    Py_ssize_t[3] out_strides
-    const char* x
-    char* out
-    int kind
 
 
 cdef class Calls:
@@ -885,8 +910,8 @@ cdef class Calls:
             return out if kind[0] >= 0 and self.kind_of(out) == kind[0] else None
         return _new(shape, _FLOAT32 if dtype is None else dtype, values * size_of(kind[0]), self.large)
 
-    def table(self, length, start, dtype, out):
-        """Do the work of `Encoding.table`: return the rows of start, start + 1 and so on."""
+    def table(self, length, start, step, dtype, precision, out):
+        """Do the work of `Encoding.table` for step=1: return the rows of start, start + 1 and so on."""
         cdef const CEncoding* e = &self.one.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -897,7 +922,9 @@ cdef class Calls:
         cdef int64_t begin = 0
         cdef int kind, error
         cdef bint fraction = False
-        if e.axes != 1 or length > MOST_OF_TABLE:
+        if e.axes != 1 or type(length) is not int or length > MOST_OF_TABLE:
+            return None
+        if not _is_one(step) or not _is_exact(precision):
             return None
         rows = length
         values = rows * e.width
@@ -947,7 +974,7 @@ cdef class Calls:
             memory.check()
         return None if error else result
 
-    def encode(self, positions, dtype, out):
+    def encode(self, positions, dtype, precision, out):
         """Do the work of `Encoding.encode`: return the rows of a number, or of a plain array of numbers."""
         cdef const CEncoding* e = &self.one.c
         cdef double on_stack[ON_STACK]
@@ -961,7 +988,7 @@ cdef class Calls:
         cdef int kind, error
         cdef bint held = False
         cdef tuple shape = ()
-        if e.real == NULL:
+        if e.real == NULL or not _is_exact(precision):
             return None
         value, given = positions, type(positions)
         if given is _ndarray:
@@ -1034,8 +1061,8 @@ cdef class Calls:
             memory.check()
         return None if error else result
 
-    def add(self, x, start, x_scale, out):
-        """Do the work of `Encoding.add_to`: return sums of x and the rows of start, start + 1 and so on."""
+    def add(self, x, start, step, x_scale, precision, out):
+        """Do the work of `Encoding.add_to` for step=1: return sums of x and the rows of start, start + 1 and so on."""
         cdef const CEncoding* e = &self.one.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -1047,6 +1074,8 @@ cdef class Calls:
         cdef double scale
         cdef int64_t begin
         if e.axes != 1 or not _is_start(start) or type(x_scale) is not float:
+            return None
+        if not _is_one(step) or not _is_exact(precision):
             return None
         scale, begin = x_scale, start
         kind = self.kind_of(x)
@@ -1103,32 +1132,31 @@ cdef class Calls:
             return None
         return _rotate_array(&r, NULL, 1, MOST_OF_TOKENS, start, x, axis, out, self.kinds, self.large)
 
-    def takes(self, Py_ssize_t tokens, int kind):
-        """Return whether `rotate_memory` supports this number of tokens of a kind."""
-        return tokens <= MOST_OF_TOKENS and find_lattice(&self.one.c, type_of_angles(kind)) != NULL
+    def rotate_memory(self, int64_t start, list arrays, int axis, int kind, int layout):
+        """Do the work of `rotate` for one or two arrays at addresses, given as in the function `rotate_memory`.
 
-    def rotate_memory(self, int64_t start, shape, uintptr_t x, x_strides, uintptr_t out, out_strides, int axis,
-                      int kind, int layout):
-        """Do the work of `rotate` for arrays at two addresses. strides count values, not bytes.
-
-        `takes` must be true, and the last axis must be at least as wide as the encoding.
+        All arrays have the same number of tokens and the same head_dim, which is at least the width of the encoding.
+        Addresses are aligned, and a result is at the address of its x or does not overlap it. Return False, and write
+        nothing, for too many tokens and for an encoding without a lattice for them.
         """
-        cdef CRotary r = _rotary(&self.one.c, shape[3], layout)
-        cdef Tokens t
-        cdef Py_ssize_t size = size_of(kind), place
-        cdef int i
-        for i in range(3):
-            place = 0 if i == 0 else 3 - axis if i == 1 else axis
-            t.shape[i] = shape[place]
-            t.x_strides[i] = size * <Py_ssize_t>x_strides[place]
-            t.out_strides[i] = size * <Py_ssize_t>out_strides[place]
-        t.x, t.out, t.kind = <const char*>x, <char*>out, kind
+        cdef Tokens[2] t
+        cdef Py_ssize_t head_dim = 0
+        cdef int i, count = len(arrays)
+        cdef CRotary r
         if GUARDED:
             require(axis == 1 or axis == 2, "axis", "be 1 or 2", axis)
-            require(self.takes(t.shape[2], kind), "shape", "be taken", shape)
-            require(r.head_dim >= r.angles.width, "shape", f"have heads of {r.angles.width}", shape)
-        if not _rotate_tokens(&r, NULL, False, start, &t):
-            raise ValueError(f"tensors of shape {tuple(shape)} at {x} and {out} overlap or are not aligned")
+            require(0 < count <= 2, "arrays", "have one or two items", count)
+            shapes = [array[0] for array in arrays]
+            for shape in shapes:
+                require(shape[3] >= self.one.c.width, "shape", f"have heads of {self.one.c.width}", shape)
+                require(shape[axis] == shapes[0][axis], "shape", "have the same number of tokens", shape)
+                require(shape[3] == shapes[0][3], "shape", "have the same head_dim", shape)
+        for i in range(count):
+            head_dim = _read_tokens(arrays[i], axis, kind, &t[i])
+        if t[0].shape[2] > MOST_OF_TOKENS:
+            return False
+        r = _rotary(&self.one.c, head_dim, layout)
+        return _rotate_tokens(&r, NULL, False, start, t, count)
 
 
 def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t head_dim, int layout):
@@ -1199,7 +1227,7 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
             t.shape[i] = source.shape[place]
             t.x_strides[i], t.out_strides[i] = source.strides[place], view.strides[place]
         t.x, t.out = <const char*>source.buf, <char*>view.buf
-        done = _rotate_tokens(r, NULL if angles == NULL else angles.buf, groups > 1, start, &t)
+        done = _rotate_tokens(r, NULL if angles == NULL else angles.buf, groups > 1, start, &t, 1)
     finally:
         PyBuffer_Release(&source)
         if held:
@@ -1207,16 +1235,20 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
     return result if done else None
 
 
-cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t) except -1:
-    """Rotate by angles, or for the positions start, start + 1, .. if angles is NULL. Return whether this succeeded."""
+cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t,
+                        int count) except -1:
+    """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
+
+    All arrays have the same number of tokens and kind. Return whether this succeeded.
+    """
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]
     cdef void* scratch = on_stack
     cdef void* made = angles_on_stack
     cdef _Scratch memory = None, rows = None
-    cdef Py_ssize_t tokens = t.shape[2]
+    cdef Py_ssize_t tokens = t.shape[2], heads = 0
     cdef size_t size = measure_rotary(r, tokens)
-    cdef int error = POSENC_FAST_OK
+    cdef int error = POSENC_FAST_OK, i
     if angles == NULL and find_lattice(r.angles, type_of_angles(t.kind)) == NULL:
         return False
     if GUARDED or size > sizeof(on_stack):
@@ -1225,11 +1257,13 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int6
     if angles == NULL and (GUARDED or tokens * r.angles.width > ANGLES_ON_STACK):
         rows = _Scratch(tokens * r.angles.width)
         made = rows.start
-    if t.shape[0] * t.shape[1] * tokens * r.head_dim < SMALL:
-        error = _make_and_rotate(r, angles, of_each, start, t, made, scratch, size)
+    for i in range(count):
+        heads += t[i].shape[0] * t[i].shape[1]
+    if heads * tokens * r.head_dim < SMALL:
+        error = _make_and_rotate(r, angles, of_each, start, t, count, made, scratch, size)
     else:
         with nogil:
-            error = _make_and_rotate(r, angles, of_each, start, t, made, scratch, size)
+            error = _make_and_rotate(r, angles, of_each, start, t, count, made, scratch, size)
     if GUARDED:
         memory.check()
         if rows is not None:
@@ -1237,12 +1271,14 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int6
     return error == POSENC_FAST_OK
 
 
-cdef int _make_and_rotate(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t,
+cdef int _make_and_rotate(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t, int count,
                           void* made, void* scratch, size_t size) noexcept nogil:
-    cdef int error = POSENC_FAST_OK
+    cdef int error = POSENC_FAST_OK, i
     if angles == NULL:
         angles = made
         error = angles_of(r, start, NULL, True, t.shape[2], t.kind, made, scratch, size)
-    if error != POSENC_FAST_OK:
-        return error
-    return rotate_of(r, angles, of_each, t.kind, t.shape, t.x, t.x_strides, t.out, t.out_strides, scratch, size)
+    for i in range(count):
+        if error == POSENC_FAST_OK:
+            error = rotate_of(r, angles, of_each, t.kind, t[i].shape, t[i].x, t[i].x_strides, t[i].out,
+                              t[i].out_strides, scratch, size)
+    return error
