@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from .._models.check.arrays import open_vector
-from .csv import Block, Clock, Source, column_index, open_csv
+from .csv import Block, Clock, KeptColumn, Source, column_index, open_csv
 
 # first bytes of files, by format
 _MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
@@ -105,6 +105,6 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
                 kept = batch.columns if keep else ()
                 yield Block([(slice(None), batch.column(index if keep else 0))], kept)
 
-        titles = [(each.name, each) for each in schema] if keep else []
         label = f"{path}, column {field.name!r} ({field.type})"
-        yield Source(file.metadata.num_rows, lambda: label, blocks, titles)
+        kept_columns = [KeptColumn(each.name, each) for each in schema] if keep else []
+        yield Source(file.metadata.num_rows, lambda: label, blocks, kept_columns)

@@ -167,7 +167,7 @@ def test_lengths_of_numbers():
         ("--column time --periods day --d-model 4", "--periods excludes --d-model"),
         ("--column time --periods day --preset vaswani2017", "--periods excludes --preset"),
         ("--column time --periods day --freq-shift 1", "--periods excludes --freq-shift"),
-        ("--column n --periods day,month", "p.csv, column 'n': positions has numbers, which have no month"),
+        ("--column n --periods day,month", "p.csv, column 'n': positions has numbers, but the cycle 'month' needs"),
         ("--column late --periods day", "p.csv, column 'late': positions has .*, but the calendar supports .* 9999"),
     ],
 )

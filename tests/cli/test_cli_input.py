@@ -302,11 +302,11 @@ def test_many_chunks(column, rng, monkeypatch):
         ("", "", "p.csv is empty"),
         ("\n\n", "", "p.csv is empty"),
         ("a,b\n1,2\n", "", r"2 columns, so choose one with --column; .* 0 \('a'\), 1 \('b'\)"),
-        ("1,2\n", "", r"2 columns: .*0 \('1'\), 1 \('2'\)"),
+        ("1,2\n", "", r"2 columns, so choose one with --column; .* 0 \('1'\), 1 \('2'\)"),
         ("a,b\n1,2\n", "--column c", r"no column 'c'; .* 0 \('a'\), 1 \('b'\)"),
         ("a,b\n1,2\n", "--column 2", "no column 2"),
         ("a,b\n1,2\n", "--column -1", "no column '-1'"),
-        ("a,a\n1,2\n", "--column a", "several columns 'a'"),
+        ("a,a\n1,2\n", "--column a", "several columns named 'a'"),
         ("a,b\n1,2\n3\n4,5\n", "--column b", "line 3: no column 1"),
         ("t\n1\n2\nthree\n4\n", "", "line 4: 'three' is neither a number nor an ISO date"),
         ("1x\n2\n", "", "line 1: '1x'"),
@@ -323,8 +323,8 @@ def test_many_chunks(column, rng, monkeypatch):
         ("t\n2026-01-01T10:00+99:00\n", "", "line 2: "),
         ("t\n2026-01-01T00:00:00.1234567891\n", "", "line 2: .* finer than nanoseconds"),
         ("t\n2500-01-01T00:00:00.123456789\n", "", "line 2: .* outside of the years 1678 to 2261"),
-        ("t\n2026-01-01\n17\n", "", "line 3: a number, but line 2 has a date"),
-        ("t\n17\n2026-01-01\n", "", "line 3: a date, but line 2 has a number"),
+        ("t\n2026-01-01\n17\n", "", "line 3: the cell is a number, but line 2 has a date"),
+        ("t\n17\n2026-01-01\n", "", "line 3: the cell is a date, but line 2 has a number"),
         # Python's int and float accept digits of other scripts, but the command must not
         ("t\n1\n１２\n", "", "line 3: '１２' is neither a number nor an ISO date"),
         ("t\n٣.٥\n", "", "line 2: '٣.٥' is neither"),
@@ -351,7 +351,7 @@ def test_bad_csv(text, options, words, capsys):
 )
 def test_rows_without_end(text, monkeypatch, capsys):
     """A row is read up to the limit, in any file."""
-    monkeypatch.setattr(_csv, "ROW", 20)
+    monkeypatch.setattr(_csv, "MOST_CHARACTERS", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
     assert re.search(r"p.csv, line \d+: a row of CSV must have at most 20 characters", capsys.readouterr().err)
@@ -664,8 +664,8 @@ def test_kept_columns_of_parquet(block, monkeypatch):
     ("text", "words"),
     [
         ("c1,t\n1,2\n", "with --keep, OUT would have 2 columns named 'c1'; rename the column of INPUT"),
-        (" c0 ,t\n1,2\n", "2 columns 'c0'"),
-        ("a,t,a\n1,2,3\n", "2 columns 'a'"),
+        (" c0 ,t\n1,2\n", "2 columns named 'c0'"),
+        ("a,t,a\n1,2,3\n", "2 columns named 'a'"),
         (
             "a,t\n1,2\n3,4,5\n",
             "p.csv, line 3: the line has 3 cells, but the first line has 2; with --keep, all lines must have",
