@@ -16,7 +16,7 @@ from .._core.numbers.arguments import check_precision, check_workers
 from .._core.numbers.arrays import Array
 from .._core.numbers.formats import float_type
 from .._core.positions.conversion import convert
-from .arguments import add_command, add_encoding, add_progress, add_rows, cycles_of, encoding_of
+from .arguments import add_command, add_computation, add_encoding, add_progress, cycles_of, encoding_of
 from .csv import Clock, Source
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, length_first, write_rows
 from .output import is_terminal, scratch
@@ -101,7 +101,7 @@ def add(commands: Any) -> None:
         help="copy all columns of INPUT before the encoded columns (only to CSV or Parquet)",
     )
     add_output(parser)
-    add_rows(parser)
+    add_computation(parser)
     add_progress(parser)
     add_encoding(parser)
 

@@ -11,7 +11,7 @@ from .._core.engine.blocks import BLOCK
 from .._core.numbers.arguments import count_of, progression
 from .._core.numbers.arrays import Array
 from .._core.numbers.formats import float_type
-from .arguments import add_command, add_encoding, add_rows, encoding_of, number
+from .arguments import add_command, add_computation, add_encoding, encoding_of, number
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 
 ABOUT = """\
@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
     add_output(parser)
     parser.add_argument("--start", type=number, default=0, help="first position (default: 0)")
     parser.add_argument("--step", type=number, default=1, help="distance between positions (default: 1)")
-    add_rows(parser)
+    add_computation(parser)
     add_encoding(parser)
 
 

@@ -351,7 +351,7 @@ def expected(part: int | str) -> dict[str, str]:
     return digests
 
 
-def report() -> bool:
+def report_bits() -> bool:
     """Compare the bits of every engine of this machine with the expected hashes. Print the result, and return it."""
     short_calls, loops, same = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
