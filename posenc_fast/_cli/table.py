@@ -57,12 +57,14 @@ def _table(arguments: argparse.Namespace) -> None:
     start, step = progression(arguments.start, arguments.step, length)
     rows = max(1, min(BLOCK // encoding.d_model, length))
     buffer = np.empty((min(rows, length), encoding.d_model), dtype)
-    settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
     def fill(block: Array, first: int) -> None:
+        """Write the rows from the row ``first`` on to a block."""
         # start and step are exact fractions, so the first position of a block is not rounded
         position: dict[str, Any] = {"start": start + first * step, "step": step}
-        encoding.table(len(block), out=block, **position, **settings)
+        encoding.table(
+            len(block), out=block, dtype=dtype, precision=arguments.precision, workers=arguments.workers, **position
+        )
 
     # compute no rows, so that wrong settings are reported before anything is written
     fill(buffer[:0], 0)
