@@ -125,15 +125,15 @@ _LAZY = {
 
 # names in other libraries, in lower case, and their equivalents here
 _OTHERS = {
-    "accelerate": "posenc_fast.torch.RotaryEncoding, or posenc_fast.torch.apply_rotary_pos_emb,",
+    "accelerate": "posenc_fast.torch.RotaryEncoding or posenc_fast.torch.apply_rotary_pos_emb",
     "apply_rotary_pos_emb": "posenc_fast.torch.apply_rotary_pos_emb",
     "positionalencoder": "posenc_fast.sklearn.PositionalEncoder",
-    "positionalembedding": "posenc_fast.torch.SinusoidalEncoding, or positional_encoding,",
+    "positionalembedding": "posenc_fast.torch.SinusoidalEncoding or positional_encoding",
     "rope": "Rotary",
-    "rotary_embedding": "Rotary, or posenc_fast.torch.rotary_embedding,",
-    "rotaryembedding": "Rotary, or posenc_fast.torch.RotaryEncoding,",
-    "rotaryencoding": "posenc_fast.torch.RotaryEncoding, or Rotary,",
-    "sinusoidalencoding": "posenc_fast.torch.SinusoidalEncoding, or sinusoidal,",
+    "rotary_embedding": "Rotary or posenc_fast.torch.rotary_embedding",
+    "rotaryembedding": "Rotary or posenc_fast.torch.RotaryEncoding",
+    "rotaryencoding": "posenc_fast.torch.RotaryEncoding or Rotary",
+    "sinusoidalencoding": "posenc_fast.torch.SinusoidalEncoding or sinusoidal",
 }
 
 if not TYPE_CHECKING:
@@ -157,7 +157,7 @@ if not TYPE_CHECKING:
                     f"module {__name__!r} has no attribute {name!r} here: {error}", name=name
                 ) from error
         other = _OTHERS.get(name.lower())
-        hint = f"; is {other} meant?" if other else meant(name, (*__all__, *SUBMODULES))
+        hint = f"; did you mean {other}?" if other else meant(name, (*__all__, *SUBMODULES))
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 

@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         """Return a clause that suggests a similar option, or a positional argument, for an unknown option."""
         options = (option[2:] for option in self._option_string_actions if option.startswith("--"))
         # `meant` compares and suggests names without hyphens
-        suggestion = meant(unknown[2:], options).replace("is '", "is '--")
+        suggestion = meant(unknown[2:], options).replace("mean '", "mean '--")
         if suggestion:
             return suggestion
         positional = [str(action.metavar) for action in self._actions if not action.option_strings and action.metavar]

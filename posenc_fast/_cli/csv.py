@@ -347,9 +347,10 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
             raise ValueError(f"{name} has {len(titles)} columns, so choose one with --column; {columns}")
         return 0
     if _is_name(column):
-        if titles.count(column) != 1:
-            problem = "has several columns named" if column in titles else "has no column"
-            raise ValueError(f"{name} {problem} {column!r}{meant(column, titles)}; {columns}")
+        if column not in titles:
+            raise ValueError(f"{name} has no column {column!r}; {columns}{meant(column, titles)}")
+        if titles.count(column) > 1:
+            raise ValueError(f"{name} has several columns named {column!r}; {columns}")
         return titles.index(column)
     if int(column) >= len(titles):
         raise ValueError(f"{name} has no column {int(column)}; {columns}")

@@ -86,5 +86,5 @@ def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -
             f"--key; the keys are {listed}"
         )
     if key not in archive.names:
-        raise ValueError(f"{path} has no key {key!r}{meant(key, names)}; the keys are {listed}")
+        raise ValueError(f"{path} has no key {key!r}; the keys are {listed}{meant(key, names)}")
     return key

@@ -43,7 +43,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         # keys: lowercase names of such modules in other libraries. Values: the names here.
         other = {"rotaryembedding": "RotaryEncoding", "positionalencoding": "SinusoidalEncoding"}.get(name.lower())
-        hint = f"; is {other!r} meant?" if other else meant(name, __all__)
+        hint = f"; did you mean {other!r}?" if other else meant(name, __all__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)
 
 

@@ -26,8 +26,8 @@ PARAMETERS_OF_ONE_KIND = {"rope_parameters": PARAMETERS, "layer_types": ["full_a
 UNREAD = {
     "base as text": ({**LLAMA, "rope_theta": "500000"}, "wrong", "rope_theta"),
     "unknown rope_type": ({**LLAMA, "rope_scaling": {"rope_type": "liner", "factor": 4}}, "wrong", "'liner'"),
-    "misspelt factor": ({**LLAMA, "rope_scaling": {"rope_type": "linear", "fctor": 4}}, "wrong", "is factor meant"),
-    "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "is rope_theta meant"),
+    "misspelt factor": ({**LLAMA, "rope_scaling": {"rope_type": "linear", "fctor": 4}}, "wrong", "did you mean factor"),
+    "misspelt base": ({**LLAMA, "rope_thet": 5e5}, "wrong", "did you mean rope_theta"),
     "two bases": ({**LLAMA, "rope_theta": 5e5, "rope_parameters": {"rope_theta": 1e6}}, "wrong", "different bases"),
     "two scalings": (
         {**LLAMA, "rope_scaling": SCALING, "rope_parameters": {"rope_theta": 1e4}},

@@ -65,14 +65,14 @@ def test_version(capsys):
 
 
 BAD_ARGUMENTS = r"""
-tabel 4 4 -o o.npy | not 'tabel'; is 'table' meant\? \(see posenc-fast --help\)
---verison | no option --verison; is '--version' meant?
-table 4 4 -o o.npy --wokers 2 | --wokers; is '--workers' meant\? \(see posenc-fast table --help\)
-table 4 4 -o o.npy --wokers=2 | no option --wokers; is '--workers' meant?
-table --wokers 2 | no option --wokers; is '--workers' meant?
-table 5 4 --lenght 3 | no option --lenght; is 'LENGTH' meant\? Pass its value without an option name \(see
-table 5 --d-model 3 | no option --d-model; is 'D_MODEL' meant
-plot heatmap 8 --lenght 3 -o o.png | no option --lenght; is '--length' meant?
+tabel 4 4 -o o.npy | not 'tabel'; did you mean 'table'\? \(see posenc-fast --help\)
+--verison | no option --verison; did you mean '--version'
+table 4 4 -o o.npy --wokers 2 | --wokers; did you mean '--workers'\? \(see posenc-fast table --help\)
+table 4 4 -o o.npy --wokers=2 | no option --wokers; did you mean '--workers'
+table --wokers 2 | no option --wokers; did you mean '--workers'
+table 5 4 --lenght 3 | no option --lenght; did you mean 'LENGTH'\? Pass its value without an option name \(see
+table 5 --d-model 3 | no option --d-model; did you mean 'D_MODEL'
+plot heatmap 8 --lenght 3 -o o.png | no option --lenght; did you mean '--length'
 encode three.npy -o o.npy --periods day week | separate the cycles by commas: --periods day,week\s
 encode -o o.npy --periods day, 12h 7D three.npy | by commas: --periods day,12h,7D\s
 encode three.npy --periods=day week -o o.npy | by commas: --periods day,week\s
@@ -80,7 +80,7 @@ encode three.npy --periods 24 168 -o o.npy | by commas: --periods 24,168\s
 plot clocks --periods 1D 7D -o o.png | by commas: --periods 1D,7D\s
 table 4 4 -o o.npy --sinus | no option --sinus \(see posenc-fast table --help\)
 table 4 4 4 -o o.npy | unrecognized arguments: 4
-table 4 4 -o o.npy --layout interleavd | not 'interleavd'; is 'interleaved' meant?
+table 4 4 -o o.npy --layout interleavd | not 'interleavd'; did you mean 'interleaved'
 table 4 -o o.npy | D_MODEL
 table four 4 -o o.npy | four
 table -4 4 -o o.npy | length must be at least 0, not -4

@@ -159,15 +159,18 @@ def test_lengths_of_numbers():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--column time --periods dya", "periods has 'dya'.*is 'day' meant"),
+        ("--column time --periods dya", "periods has 'dya'.*did you mean 'day'"),
         ("--column time --periods ,", "periods must have at least one"),
-        ("--column time --periods day --timezone Europe/Berln", "'Europe/Berln'.*is 'Europe/Berlin' meant"),
+        ("--column time --periods day --timezone Europe/Berln", "'Europe/Berln'.*did you mean 'Europe/Berlin'"),
         ("--column time --periods 12h --timezone Europe/Berlin", "timezone='Europe/Berlin' needs a calendar cycle"),
         ("--column time --timezone Europe/Berlin --d-model 4", "--timezone is for the cycles of --periods"),
         ("--column time --periods day --d-model 4", "--periods excludes --d-model"),
         ("--column time --periods day --preset vaswani2017", "--periods excludes --preset"),
         ("--column time --periods day --freq-shift 1", "--periods excludes --freq-shift"),
-        ("--column n --periods day,month", "p.csv, column 'n': positions has numbers, but the cycle 'month' needs"),
+        (
+            "--column n --periods day,month",
+            "p.csv, column 'n': positions has numbers, but the cycle 'month' needs timestamps",
+        ),
         ("--column late --periods day", "p.csv, column 'late': positions has .*, but the calendar supports .* 9999"),
     ],
 )

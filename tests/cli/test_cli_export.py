@@ -89,7 +89,7 @@ REFUSED = {
     "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is only for --onnx"),
     "a type of a config": (["--config", "--dtype", "float16"], "--dtype is only for --onnx"),
     "another layout": (["--gguf", "llama"], "layout='half' differs from layout='interleaved', which llama.cpp uses"),
-    "an architecture": (["--gguf", "lama"], "is 'llama' meant"),
+    "an architecture": (["--gguf", "lama"], "did you mean 'llama'"),
 }
 
 

@@ -461,7 +461,7 @@ MISSPELLED = {
 @pytest.mark.parametrize("name", MISSPELLED)
 def test_errors_suggest_similar_names(name):
     call, error, meant = MISSPELLED[name]
-    with pytest.raises(error, match=f"; is '{meant}' meant\\?$"):
+    with pytest.raises(error, match=f"; did you mean '{meant}'\\?$"):
         call()
 
 
@@ -482,19 +482,19 @@ def test_no_suggestion_without_a_similar_name():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: pf.sinusoidal(64, theta=5e5), "'theta'; is 'base' meant?"),
-        (lambda: pf.sinusoidal(dim=64), "'dim'; is 'd_model' meant?"),
-        (lambda: pf.sinusoidal(64, max_period=1e3), "'max_period'; is 'base' meant?"),
+        (lambda: pf.sinusoidal(64, theta=5e5), "'theta'; did you mean 'base'?"),
+        (lambda: pf.sinusoidal(dim=64), "'dim'; did you mean 'd_model'?"),
+        (lambda: pf.sinusoidal(64, max_period=1e3), "'max_period'; did you mean 'base'?"),
         (lambda: pf.sinusoidal(64, seq_len=9), "'seq_len'; pass the length to Encoding.table or Rotary.tables"),
-        (lambda: pf.positional_encoding(seq_len=9, d_model=4), "'seq_len'; is 'length' meant?"),
-        (lambda: pf.positional_encoding(9, 4, n=100), "'n'; is 'base' meant?"),
-        (lambda: pf.positional_encoding(9, 4, offset=100), "'offset'; is 'start' meant?"),
+        (lambda: pf.positional_encoding(seq_len=9, d_model=4), "'seq_len'; did you mean 'length'?"),
+        (lambda: pf.positional_encoding(9, 4, n=100), "'n'; did you mean 'base'?"),
+        (lambda: pf.positional_encoding(9, 4, offset=100), "'offset'; did you mean 'start'?"),
         (lambda: pf.positional_encoding(9, 4, layuot="concatenated"), "'layout'"),
-        (lambda: pf.fourier_features([1.0], interleaved=True), "'interleaved'; is 'layout' meant?"),
-        (lambda: pf.geometric(4, theta=5), "'theta'; is 'base' meant?"),
-        (lambda: pf.linear(n=4, first=1, last=2), "'n'; is 'count' meant?"),
-        (lambda: pf.grid(shape=[3], encoding=pf.sinusoidal(4)), "'shape'; is 'axes' meant?"),
-        (lambda: pf.join([pf.sinusoidal(4)], dims=[0]), "'dims'; is 'axes' meant?"),
+        (lambda: pf.fourier_features([1.0], interleaved=True), "'interleaved'; did you mean 'layout'?"),
+        (lambda: pf.geometric(4, theta=5), "'theta'; did you mean 'base'?"),
+        (lambda: pf.linear(n=4, first=1, last=2), "'n'; did you mean 'count'?"),
+        (lambda: pf.grid(shape=[3], encoding=pf.sinusoidal(4)), "'shape'; did you mean 'axes'?"),
+        (lambda: pf.join([pf.sinusoidal(4)], dims=[0]), "'dims'; did you mean 'axes'?"),
     ],
 )
 def test_arguments_of_other_libraries(call, words):
@@ -514,11 +514,11 @@ def test_other_type_errors_are_unchanged():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("rope", "; is Rotary meant?"),
-        ("RoPE", "; is Rotary meant?"),
-        ("RotaryEmbedding", "; is Rotary, or posenc_fast.torch.RotaryEncoding, meant?"),
-        ("PositionalEncoding", "; is 'positional_encoding' meant?"),
-        ("SinusoidalEncoding", "; is posenc_fast.torch.SinusoidalEncoding, or sinusoidal, meant?"),
+        ("rope", "; did you mean Rotary?"),
+        ("RoPE", "; did you mean Rotary?"),
+        ("RotaryEmbedding", "; did you mean Rotary or posenc_fast.torch.RotaryEncoding?"),
+        ("PositionalEncoding", "; did you mean 'positional_encoding'?"),
+        ("SinusoidalEncoding", "; did you mean posenc_fast.torch.SinusoidalEncoding or sinusoidal?"),
     ],
 )
 def test_names_of_other_libraries(name, words):
@@ -528,10 +528,14 @@ def test_names_of_other_libraries(name, words):
 
 def test_names_of_other_libraries_in_torch():
     optional("torch")
-    for name, words in (("RotaryEmbedding", "is 'RotaryEncoding' meant?"), ("addto", "is 'add_to' meant?"), ("qq", "")):
+    for name, words in (
+        ("RotaryEmbedding", "did you mean 'RotaryEncoding'?"),
+        ("addto", "did you mean 'add_to'?"),
+        ("qq", ""),
+    ):
         with pytest.raises(AttributeError, match=f"has no attribute {name!r}.*{re.escape(words)}$"):
             getattr(pf.torch, name)
-    with pytest.raises(TypeError, match="'theta'; is 'base' meant"):
+    with pytest.raises(TypeError, match="'theta'; did you mean 'base'"):
         pf.torch.SinusoidalEncoding(64, theta=5)
 
 

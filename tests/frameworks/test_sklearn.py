@@ -519,10 +519,10 @@ NAMED = frame(size=range(5), age=range(5))
     fit(periods=[DAY], d_model=8) | ValueError | periods; d_model=8
     fit(periods=[DAY], first=2.0) | ValueError | periods; first=2.0
     fit(periods=["day"]) | TypeError | X; numbers; day; to_datetime
-    fit(periods=["12h", "mnth"]) | ValueError | periods; 'mnth'; is 'month' meant
+    fit(periods=["12h", "mnth"]) | ValueError | periods; 'mnth'; did you mean 'month'
     fit(periods="day") | ValueError | periods; 'day'; sequence
     fit(periods=["day", "12h", 24]) | ValueError | periods; 24; '12h'
-    fit(periods=["day"], timezone="Europe/Berln") | ValueError | timezone; is 'Europe/Berlin' meant
+    fit(periods=["day"], timezone="Europe/Berln") | ValueError | timezone; did you mean 'Europe/Berlin'
     fit(periods=["12h"], timezone="Europe/Berlin") | ValueError | timezone; UTC
     fit(timezone="Europe/Berlin") | ValueError | timezone; periods
     columns(frame(time=times(), text=list("abcde"))) | TypeError | X['text']; pandas.to_datetime

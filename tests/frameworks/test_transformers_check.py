@@ -402,7 +402,7 @@ def test_unknown_values():
     model.config.rope_parameters = {"rope_type": "linear", "fctor": 4.0, "rope_theta": 10000.0}
     report = ours.check(model)
     assert report.ok is None, str(report)
-    assert any("is factor meant" in finding.says for finding in report.findings), str(report)
+    assert any("did you mean factor" in finding.says for finding in report.findings), str(report)
 
 
 class SolarOpen(torch.nn.Module):

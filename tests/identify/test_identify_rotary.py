@@ -253,12 +253,12 @@ def test_text():
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({}, ValueError, "pass exactly one of frequencies, cos .* and x .*, not 0 of them"),
-        ({"frequencies": [1.0], "cos": COS}, ValueError, "not 2 of them"),
+        ({}, ValueError, "pass exactly one of frequencies, cos .* and x .*, but the call has 0 of them"),
+        ({"frequencies": [1.0], "cos": COS}, ValueError, "the call has 2 of them"),
         ({"frequencies": [1.0], "sin": SIN}, ValueError, "sin needs cos"),
         ({"cos": COS, "sin": SIN, "turned": COS}, ValueError, "turned needs x"),
         ({"x": COS}, ValueError, "x needs turned"),
-        ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned \(16, 4\)"),
+        ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned has \(16, 4\)"),
         ({"x": 1.0, "turned": 1.0}, ValueError, r"x has shape \(\)"),
         ({"x": COS, "turned": COS, "head_dim": 4}, ValueError, "head_dim=4 differs from the width of x"),
         ({"cos": COS}, ValueError, r"without sin, cos must be complex"),

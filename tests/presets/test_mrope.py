@@ -217,7 +217,7 @@ def test_every_model_counts_text(model):
 
 
 BAD_CALLS = r"""
-mrope(PHOTO, "qwen2_lv") | 'qwen2_lv', but must be one of .*; is 'qwen2_vl' meant?
+mrope(PHOTO, "qwen2_lv") | 'qwen2_lv', but must be one of .*; did you mean 'qwen2_vl'
 mrope(PHOTO, {}) | model has the type None
 mrope(PHOTO, 3) | model must be a model_type or a config, not int
 mrope(PHOTO, "qwen2_vl") | more images than image_grid_thw has grids
@@ -233,7 +233,7 @@ photos(attention_mask=np.ones(11)) | attention_mask must have dtype bool
 photos(attention_mask=np.ones(11, bool)) | attention_mask has shape \(11,\)
 photos(attention_mask=np.full(12, 2)) | integers in attention_mask must be 0 or 1
 photos(following="last") | following must be one of 'side', 'largest', not 'last'
-photos(start=3) | start=3 and time_step=1 cannot be combined with model
+photos(start=3) | start=3 and time_step=1.0 cannot be combined with model
 mrope([3], image_grid_thw=[[1, 2, 2]]) | image_grid_thw needs model
 mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | model_type does not determine the rate. Pass the config
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid and fps=1 exclude each other

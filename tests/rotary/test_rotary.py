@@ -562,7 +562,7 @@ TABLES = {
     (lambda: pf.permute_rotary(np.ones((8, 2)), 8, source="neox", target="interleaved"), ValueError, ["source", "'neox'"]),
     (lambda: pf.permute_rotary(np.ones((8, 2)), 8, source="half", target="interleaved", axis=2), ValueError, ["axis 2"]),
     (lambda: pf.permute_rotary(np.ones((8, 2)), 8, source="half", target="interleaved", rotary_dim=3), ValueError, ["rotary_dim=3"]),
-    (lambda: pf.Rotary(64, theta=1e6), TypeError, ["is 'base' meant"]),
+    (lambda: pf.Rotary(64, theta=1e6), TypeError, ["did you mean 'base'"]),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else "")  # fmt: skip
 def test_bad_calls(call, error, words):
     before = X.copy()

@@ -222,7 +222,7 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
 
 @pytest.mark.parametrize(("rotary", "architecture", "words"), [
     (pf.Rotary(8), "llama", "which llama.cpp uses for 'llama'; permute"),
-    (pf.Rotary(8), "lama", "'lama' is unknown; is 'llama' meant"),
+    (pf.Rotary(8), "lama", "'lama' is unknown; did you mean 'llama'"),
     (pf.Rotary(8), "gpt2", "no rotary encoding"),
     (pf.Rotary(8), None, "general.architecture"),
     (pf.Rotary(8, scaling=XPOS), "qwen2", "no keys"),

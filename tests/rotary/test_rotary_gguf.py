@@ -239,7 +239,7 @@ def test_files_that_transformers_reads(architecture, keys, tmp_path):
 
 REFUSED = {
     "nothing": ({}, {}, "general.architecture"),
-    "unknown": (file_of("qwen9"), {}, "'qwen9' is unknown; is '.*' meant"),
+    "unknown": (file_of("qwen9"), {}, "'qwen9' is unknown; did you mean '.*'"),
     "no width": (file_of("llama"), {}, "lacks 'llama.embedding_length'"),
     "a part of a whole": (with_heads("llama", rope__dimension_count=64), {}, "dimension_count'.=64"),
     "more than a head": (with_heads("qwen2", rope__dimension_count=256), {}, "more than the 128 values"),
@@ -248,7 +248,7 @@ REFUSED = {
     "no length": (PHI3, {}, "give seq_len="),
     "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
     "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "must occur together"),
-    "factors of another width": (with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS}, {}, "has 64 numbers, but must have one for each of 32 pairs"),
+    "factors of another width": (with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS}, {}, "has 64 numbers, but must have one number for each of 32 pairs"),
     "divided twice": (with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS}, {}, "exclude each other"),
     "two kinds of layers": (GEMMA3, {}, "give layer="),
     "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "unknown for the architecture"),
@@ -292,7 +292,7 @@ MISSPELT = {
 
 @pytest.mark.parametrize("key", MISSPELT)
 def test_misspelt_keys(key):
-    hint = f"is '{MISSPELT[key]}' meant" if MISSPELT[key] else ""
+    hint = f"did you mean '{MISSPELT[key]}'" if MISSPELT[key] else ""
     with pytest.raises(ValueError, match=rf"source\['{re.escape(key)}'\] is unknown .*{hint}"):
         read(with_heads("llama") | {key: 64})
 

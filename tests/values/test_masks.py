@@ -112,7 +112,7 @@ def test_reorder_weights(rng):
     (lambda: pf.reorder_columns(np.ones(2), "interleaved", None), ValueError, "target must be one of .*None"),
     (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=1), ValueError, "axis=1 is out of range for an array of 1 dim"),
     (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=-2), ValueError, "axis must be at least -1, not -2"),
-    (lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"), ValueError, "odd must be one of 'crop', 'zero', not 'drop'; is 'crop' meant"),
+    (lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"), ValueError, "odd must be one of 'crop', 'zero', not 'drop'; did you mean 'crop'"),
 ])  # fmt: skip
 def test_bad_arguments(call, error, words):
     with pytest.raises(error, match=words):

@@ -25,12 +25,12 @@ _SYNONYMS = {
 
 
 def meant(name: Any, known: Iterable[str]) -> str:
-    """Return a suggestion for an unknown name, such as ``; is 'sinusoidal' meant?``, or an empty text."""
+    """Return a suggestion for an unknown name, such as ``; did you mean 'sinusoidal'?``, or an empty text."""
     import difflib
 
     by_lower_case = {known_name.lower(): known_name for known_name in known}
     matches = difflib.get_close_matches(name.lower(), by_lower_case, 1) if isinstance(name, str) else []
-    return f"; is {by_lower_case[matches[0]]!r} meant?" if matches else ""
+    return f"; did you mean {by_lower_case[matches[0]]!r}?" if matches else ""
 
 
 def one_of(value: Any, name: str, choices: Collection[Choice]) -> Choice:
@@ -72,7 +72,7 @@ def _hint(arguments: Iterable[str], known: Iterable[str]) -> str:
         for parameter, others in _SYNONYMS.items():
             if name in others.split():
                 if parameter in parameters:
-                    return f"; is {parameter!r} meant?"
+                    return f"; did you mean {parameter!r}?"
                 if parameter == "length":
                     return "; pass the length to Encoding.table or Rotary.tables, which have no maximum"
         return meant(name, parameters)

@@ -212,7 +212,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
-        advice = f" (is {near[0]!r} meant?)" if near else ""
+        advice = f" (did you mean {near[0]!r}?)" if near else ""
         raise Undecided(
             f"{named} is unknown{advice}; to read the config anyway, give layout=, the order of pairs in the "
             "model: 'half', 'interleaved' or 'interleaved_to_half'"
@@ -412,7 +412,7 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
         known = f"its parameters are {', '.join(parameters)}" if parameters else "this rope_type has no parameters"
-        advice = f"is {near[0]} meant?" if near else f"{known}; remove {unknown[0]} from the config"
+        advice = f"did you mean {near[0]}?" if near else f"{known}; remove {unknown[0]} from the config"
         raise ValueError(
             f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is not a parameter of rope_type {name!r}; {advice}"
         )

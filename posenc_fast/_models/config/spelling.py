@@ -33,7 +33,9 @@ def check_spelling(config: Config, where: str, row: Row) -> None:
             near = _closest(str(key), row.family)
         if near is not None:
             advice = (
-                f"is {near} meant? If not, remove {key} from the config" if near else f"remove {key} from the config"
+                f"did you mean {near}? If not, remove {key} from the config"
+                if near
+                else f"remove {key} from the config"
             )
             raise ValueError(
                 f"{where}[{key!r}]={value!r} is not read by {row.model or 'models of this type'}; {advice}"
