@@ -224,7 +224,9 @@ def _of_layers(
         # dtype of the tables hides the fault
         wrong = {finding.name for finding in buffer_findings if finding.verdict == "wrong"}
         wrong_buffers = [buffer for name, buffer in buffers if name in wrong]
-        if not any(running.reads(module, wrong_buffers, run.rotary, run.positions, x, *labels) for run in runs):
+        if not any(
+            running.tables_depend_on(module, wrong_buffers, run.rotary, run.positions, x, *labels) for run in runs
+        ):
             buffer_findings = [
                 _unused(finding) if finding.verdict == "wrong" else finding for finding in buffer_findings
             ]
