@@ -118,11 +118,14 @@ def add_command(
 
 def shielded(argument: str) -> str:
     """Prefix values such as `-sin` and `-1e3` with a space, so that argparse does not read them as options."""
-    if argument.startswith("-"):
-        with contextlib.suppress(ValueError):
-            float(argument)
-            return " " + argument
-    return " " + argument if argument in FUNCTIONS else argument
+    return " " + argument if argument in FUNCTIONS or _is_negative_number(argument) else argument
+
+
+def _is_negative_number(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(text)
+        return text.startswith("-")
+    return False
 
 
 def number(text: str) -> int | float:

@@ -50,7 +50,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     For the path -, yield standard output.
     """
     if path == STANDARD:
-        with named("standard output"), _standard() as file:
+        with named("standard output"), _standard_output() as file:
             yield file
         return
     target = usable_target(path)
@@ -110,7 +110,7 @@ def _proc_path(descriptor: int) -> str:
 
 
 @contextlib.contextmanager
-def _standard() -> Iterator[IO[bytes]]:
+def _standard_output() -> Iterator[IO[bytes]]:
     if sys.stdout is None:
         raise ValueError("standard output is closed")
     sys.stdout.flush()

@@ -54,16 +54,23 @@ def _table(arguments: argparse.Namespace) -> None:
     dtype = float_type(arguments.dtype)
     length = count_of(arguments.length, "length", 0)
     check_output(arguments, dtype)
+    # integers or exact fractions, so that the first position of a block is not rounded
+    start: Any
+    step: Any
     start, step = progression(arguments.start, arguments.step, length)
     rows = max(1, min(BLOCK // encoding.d_model, length))
     buffer = np.empty((min(rows, length), encoding.d_model), dtype)
 
     def fill(block: Array, first: int) -> None:
         """Write the rows from the row ``first`` on to a block."""
-        # start and step are exact fractions, so the first position of a block is not rounded
-        position: dict[str, Any] = {"start": start + first * step, "step": step}
         encoding.table(
-            len(block), out=block, dtype=dtype, precision=arguments.precision, workers=arguments.workers, **position
+            len(block),
+            start=start + first * step,
+            step=step,
+            dtype=dtype,
+            precision=arguments.precision,
+            out=block,
+            workers=arguments.workers,
         )
 
     # compute no rows, so that wrong settings are reported before anything is written

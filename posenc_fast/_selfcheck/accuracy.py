@@ -41,6 +41,7 @@ def _subnormal(rng: np.random.Generator) -> float:
     return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
 
 
+# keys: names of ranges of positions. Values: functions that draw one position of the range.
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "0 .. 4095": lambda rng: rng.integers(0, 4096 - ROWS),
     "1e6 .. 2e6": lambda rng: rng.integers(10**6, 2 * 10**6),

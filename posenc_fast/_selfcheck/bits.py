@@ -65,7 +65,8 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
     wide, medium, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
     gaps = sinusoidal(33, layout="concatenated", freq_shift=1.0, odd="zero")
     phases = Encoding([1.0, 0.3125, 5.0, 0.0], [0.1, 0.2, 0.25, 0.125], [1.0, 2.0, -0.75, 3.0])
-    two_axes, half, neighbours = join([narrow, medium]), Rotary(64), Rotary(64, layout="interleaved")
+    two_axes = join([narrow, medium])
+    half, interleaved = Rotary(64, layout="half"), Rotary(64, layout="interleaved")
 
     def count(encoding: Encoding) -> int:
         """Return the number of rows of a call."""
@@ -105,7 +106,7 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
         "shift": lambda t, k: medium.shift(_values((1024, 64), t, k), k + 3.5),
         "angles": lambda t, k: np.stack(half.tables(1024, start=5000 * k, dtype=t)),
         "rotation": lambda t, k: half.apply(_values((4, 256, 64), t, k), start=1000 * k),
-        "rotation, neighbours": lambda t, k: neighbours.apply(
+        "rotation, neighbours": lambda t, k: interleaved.apply(
             _values((1024, 64), t, k), positions=_integers(1024, k, 20) / 32.0
         ),
     }
