@@ -94,6 +94,7 @@ def open_csv(
     keep: whether blocks also contain the cells of all columns. spool: (file, name of the file in errors), or None. With
     a spool, all positions are written to this file first, so that their number is known.
     """
+    # in a shell, a tab is easier to write as a word or as a backslash with t
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
     if len(separator) != 1 or separator in '"\r\n':

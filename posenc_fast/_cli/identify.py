@@ -59,7 +59,10 @@ def _identify(arguments: argparse.Namespace) -> int:
 
 
 def _read_arrays(path: str, key: str | None) -> dict[str, Any]:
-    """Return the arguments of `identify_rotary` in a file, or one array named "table"."""
+    """Return the arguments of `identify_rotary` in a file, or one array named "table".
+
+    A single array of one dimension has the frequencies of a rotary encoding.
+    """
     from .. import identify_rotary
 
     if not path.lower().endswith((".npz", ".safetensors")):

@@ -176,23 +176,23 @@ class _Sample:
 
     def judge(self, rows: Array, call: str, dtype: str) -> Finding:
         """Compare rows with the exact rows, and the errors with the bounds of docs/accuracy.md."""
-        # all arrays have the shape of rows; the exact values are (exact + exact_low) / 2^up
-        up, exact, exact_low = self.scaled[call]
+        # all arrays have the shape of rows; the exact values are (exact + exact_low) / 2^exponents
+        exponents, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
         # scale a value, its exact value and its bound by the same power of two, so that subnormal numbers lose nothing
-        errors = np.abs((np.ldexp(values, up) - exact) - exact_low)
+        errors = np.abs((np.ldexp(values, exponents) - exact) - exact_low)
         bits, least = _FORMATS[dtype]
-        half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
+        half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + exponents))
         larger_term = self.larger_term if call == "add_to" else np.ones(rows.shape)
         # size: the second part of the bounds is relative to it
         size = np.minimum(1.0, self.angles) if call == "encode" else larger_term
         if dtype == "float64":
-            bound_of_small_angles = 2 * half_ulp + np.ldexp(2.0**-60 * size, up)
-            bound_of_large_angles = np.ldexp(2.0**-50 * larger_term, up)
+            bound_of_small_angles = 2 * half_ulp + np.ldexp(2.0**-60 * size, exponents)
+            bound_of_large_angles = np.ldexp(2.0**-50 * larger_term, exponents)
             bound = np.where(self.angles <= 2.0**31, bound_of_small_angles, bound_of_large_angles)
             has_bound = self.angles <= 2.0**53
         else:
-            bound = half_ulp + np.ldexp(2.0**-50 * size, up)
+            bound = half_ulp + np.ldexp(2.0**-50 * size, exponents)
             has_bound = np.ones(rows.shape, np.bool_)
         # NaN counts as an infinite error
         shares = np.where(has_bound, np.nan_to_num(errors / bound, nan=math.inf), 0.0)

@@ -51,7 +51,7 @@ def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
 
 def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
     """Return numbers of any dtype, with about as many digits as the dtype."""
-    # float64 has more digits than the other dtypes
+    # places: number of bits after the point. float64 has more digits than the other dtypes.
     bits, places = (40, 36) if dtype.itemsize == 8 else (10, 6)
     integers = _integers(int(np.prod(shape)), seed, bits).reshape(shape)
     return (integers / 2.0**places).astype(dtype)
@@ -201,6 +201,7 @@ def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
+    # the last tables are at positions that need uint64, and at the end of int64
     for bits in (*range(12, 63), 63.25):
         middle = int(2**bits)
         yield encoding.table(70, start=middle - 35, dtype=t)

@@ -22,8 +22,8 @@ from ..presets._registry import facts
 
 # a width that all presets support
 WIDTH = 96
-# keys: presets whose parameters have no defaults. Values: their arguments.
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
+# keys: presets whose parameters have no defaults. Values: their arguments.
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
     "diffusers_2d": (WIDTH, 24),
