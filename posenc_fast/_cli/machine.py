@@ -100,15 +100,15 @@ def _bench(arguments: argparse.Namespace) -> None:
     print("ready: precomputed, so not part of NumPy's time.")
     heading = f"{'':38} {'posenc_fast':>11} {'NumPy':>6} {'ratio':>6}  middle half"
     print(styled(heading, "bold", sys.stdout))
-    noisy = 0
+    noisy_count = 0
     for side in sides():
         result = compare(side)
-        noisy += result.noisy
+        noisy_count += result.noisy
         times = f"{_digits(result.ours):>6} {_digits(result.numpy):>6} {_digits(result.ratio):>6}"
         mark = styled("*", "yellow", sys.stdout) if result.noisy else " "
         print(f"{result.name:43} {times}{mark} {_digits(result.low)} to {_digits(result.high)}", flush=True)
-    if noisy:
-        print(f"* The runs of {noisy} of these differ widely: the machine is busy. Run it again.")
+    if noisy_count:
+        print(f"* The runs of {noisy_count} of these differ widely: the machine is busy. Run it again.")
 
 
 def _digits(number: float) -> str:

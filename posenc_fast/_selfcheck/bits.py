@@ -213,8 +213,8 @@ def _reals(t: np.dtype[Any]) -> Iterator[Array]:
         for encoding in encodings:
             yield encoding.encode(_POSITIONS, dtype=t)
     # signed zeros in rows that are rounded again because they contain subnormal numbers
-    blank = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
-    yield blank.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
+    with_zero_amplitudes = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
+    yield with_zero_amplitudes.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
     for layout, functions in _ORDERS:
         yield sinusoidal(9, layout=layout, functions=functions).encode(_POSITIONS_NEAR_LIMIT, dtype=t)
 

@@ -131,7 +131,7 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
                 if kind_of(name, tuple(tensor.shape)) is not None:
                     yield Finding(name, "a tensor", "unknown", None, ON_META)
                 continue
-            if key == "weights" and "sinus" in type(module).__name__.lower():
+            if key == "weights" and running.has_sinusoidal_name(module):
                 yield judge_table(name, tensor)
                 continue
             _, tensors_of_config = by_config.setdefault(id(configs[owner]), (configs[owner], {}))
@@ -263,6 +263,7 @@ def _unused(finding: Finding) -> Finding:
 
 
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
+    """Return the encoding of a kind of layers by the config, or raise an error if it has none."""
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
         raise ValueError("according to the config, the layers of this module have no RoPE")

@@ -56,9 +56,14 @@ def is_rotary(module: torch.nn.Module) -> bool:
     return _ROTARY.search(type(module).__name__) is not None and parameters(module) in _CALLS
 
 
+def has_sinusoidal_name(module: torch.nn.Module) -> bool:
+    """Return whether the class of a module is named after sinusoids."""
+    return "sinus" in type(module).__name__.lower()
+
+
 def is_sinusoidal(module: torch.nn.Module) -> bool:
     """Return whether a module computes sinusoids in each call, by the name of its class and the arguments of forward."""
-    return "sinus" in type(module).__name__.lower() and parameters(module) in _SINUSOIDS
+    return has_sinusoidal_name(module) and parameters(module) in _SINUSOIDS
 
 
 @contextlib.contextmanager
@@ -143,8 +148,8 @@ def _by_pixels(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterato
     if positions.dim() == 2 and isinstance(size, int) and isinstance(patch, int):
         patches = size // patch
         centres = 2 * (torch.arange(patches, dtype=torch.float64) + 0.5) / patches - 1
-        pixels = x.new_zeros(1, 3, patches * patch, patches * patch)
-        yield _Call(torch.cartesian_prod(centres, centres), lambda: module(pixels))
+        side = patches * patch
+        yield _Call(torch.cartesian_prod(centres, centres), lambda: module(x.new_zeros(1, 3, side, side)))
 
 
 # keys: argument names of forward. Values: functions that yield the calls of such a module.
