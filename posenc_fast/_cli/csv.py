@@ -109,6 +109,7 @@ def open_csv(
             binary = sys.stdin.buffer
         else:
             binary = stack.enter_context(open(path, "rb"))
+            # files of gzip begin with these two bytes
             if binary.peek(2)[:2] == b"\x1f\x8b":
                 binary = stack.enter_context(gzip.GzipFile(fileobj=binary))
         text = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
@@ -133,7 +134,7 @@ def open_csv(
                     return
                 yield block
 
-        # _spooled reads all positions, so that positions.count is the number of all
+        # `_spooled` reads all positions, so positions.count is their number
         read = parsed if spool is None else _spooled(parsed, *spool)
         length = None if spool is None else positions.count
 
@@ -213,10 +214,8 @@ class _Reader:
         while line := self.text.readline(self.characters_left + 1):
             self.characters_left -= len(line)
             if self.characters_left < 0:
-                raise ValueError(
-                    f"{self.name}, line {self.rows.line_num + 1}: a row of CSV must have at most {MOST_CHARACTERS} "
-                    "characters"
-                )
+                line_number, limit = self.rows.line_num + 1, MOST_CHARACTERS
+                raise ValueError(f"{self.name}, line {line_number}: a row of CSV must have at most {limit} characters")
             yield line
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:

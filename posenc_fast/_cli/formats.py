@@ -40,9 +40,10 @@ numpy.load(OUT).view(ml_dtypes.bfloat16).
 
 
 class _Table(NamedTuple):
-    """The table to write. shape, dtype: of the encoded values. kept: columns that --keep copies.
+    """The table to write: copied columns, and then encoded columns.
 
-    encoded: names of the encoded columns, for formats whose columns have names.
+    shape, dtype: shape and dtype of the encoded values. kept: columns that --keep copies. encoded: names of the encoded
+    columns, for formats whose columns have names.
     """
 
     shape: tuple[int, int]

@@ -109,5 +109,5 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
                 yield Block([(slice(None), positions)], batch.columns if keep else ())
 
         label = f"{path}, column {field.name!r} ({field.type})"
-        kept_columns = [KeptColumn(each_field.name, each_field) for each_field in schema] if keep else []
+        kept_columns = [KeptColumn(kept_field.name, kept_field) for kept_field in schema] if keep else []
         yield Source(parquet.metadata.num_rows, lambda: label, blocks, kept_columns)

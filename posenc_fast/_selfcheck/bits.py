@@ -92,7 +92,7 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
         "table, any step": lambda t, k: medium.table(1024, start=1000 * k + 0.25, step=0.375, dtype=t),
         "reals": lambda t, k: wide.encode(reals(wide, k), dtype=t),
         "reals, narrow": lambda t, k: narrow.encode(reals(narrow, k), dtype=t),
-        "reals, far": lambda t, k: medium.encode(reals(medium, k, 52, 3), dtype=t),
+        "reals, far": lambda t, k: medium.encode(reals(medium, k, bits=52, places=3), dtype=t),
         "integers": lambda t, k: medium.encode(_integers(1024, k, 63), dtype=t),
         "times": lambda t, k: medium.encode(_integers(1024, k, 60).view("M8[ns]"), dtype=t),
         "no positions": lambda t, k: gaps.encode(invalid(k), dtype=t),

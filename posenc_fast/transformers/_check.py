@@ -27,7 +27,7 @@ from . import _running as running
 # positions at which every model is checked: bfloat16 cannot represent odd integers above 256, float16 above 2048
 POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
 # matches names of frequency buffers in rotary modules; the group "label" is the kind of layers, such as
-# "sliding_attention"
+# "sliding_attention", and never "original"
 _FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
 COMPUTED, ON_META = "computed rotary tables", "on the device meta: no values"
 _TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
