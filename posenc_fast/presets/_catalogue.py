@@ -48,9 +48,10 @@ def search(*words: str) -> tuple[str, ...]:
     patterns = [_pattern(word) for word in lowered]
     matching = []
     for name, facts in FACTS.items():
-        kind = "rotary" if facts.rotary else ""
-        texts = (fact for fact in facts if isinstance(fact, str))
-        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *texts)).lower()
+        texts = [name, family(name), summary(name), *other_names(name), facts.axes_in_words]
+        texts += ["rotary"] * facts.rotary
+        texts += (fact for fact in facts if isinstance(fact, str))
+        text = "\n".join(texts).lower()
         if all(pattern.search(text) for pattern in patterns):
             matching.append(name)
     return tuple(sorted(matching))
