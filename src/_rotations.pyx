@@ -68,7 +68,7 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     cdef double a, b
     cdef float c, d
     cdef bfloat e, f
-    cdef uint32_t both
+    cdef uint32_t two_values
     for j in range(n):
         if plain is bfloat and rows_of_angles is crdouble:
             # never called, because bfloat16 has float angles; Cython compiles all combinations of types
@@ -80,8 +80,8 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
             out_second[out_spacing * j] = <plain>(b * cosine[j] + a * sine[j])
         elif plain is bfloat:
             if spacing == 2:
-                both = two_bfloats(first + 2 * j)
-                c, d = value_of_bfloat(both), value_of_bfloat(both >> 16)
+                two_values = two_bfloats(first + 2 * j)
+                c, d = value_of_bfloat(two_values), value_of_bfloat(two_values >> 16)
             else:
                 c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
             e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
@@ -105,11 +105,11 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
     its time on shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j, m = (n + 1) // 2
-    cdef uint32_t a, b, all_have = USUAL
+    cdef uint32_t a, b, usual_of_all = USUAL
     cdef float a0, a1, b0, b1
     for j in range(n // 2):
         a, b = two_bfloats(first + 2 * j), two_bfloats(second + 2 * j)
-        all_have &= usual_bits(a) & usual_bits(b)
+        usual_of_all &= usual_bits(a) & usual_bits(b)
         a0, a1, b0, b1 = value_of_bfloat(a), value_of_bfloat(a >> 16), value_of_bfloat(b), value_of_bfloat(b >> 16)
         set_two_bfloats(out_first + 2 * j, to_nearest_bfloat(a0 * angle[j] - b0 * angle[2 * m + j]),
                         to_nearest_bfloat(a1 * angle[m + j] - b1 * angle[3 * m + j]))
@@ -117,10 +117,10 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
                         to_nearest_bfloat(b1 * angle[m + j] + a1 * angle[3 * m + j]))
     if n % 2 == 1:
         a, b = <uint16_t>first[n - 1], <uint16_t>second[n - 1]
-        all_have &= usual_bits(a << 16 | b)
+        usual_of_all &= usual_bits(a << 16 | b)
         rotate_pairs(first + n - 1, second + n - 1, 1, out_first + n - 1, out_second + n - 1, 1,
                      <crfloat>(angle + m - 1), <crfloat>(angle + 3 * m - 1), 1)
-    usual[0] &= all_have
+    usual[0] &= usual_of_all
 
 
 cdef inline void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept nogil:
@@ -515,8 +515,9 @@ cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows*
         rotate_together(r, work, t, <bfloat*>NULL, members)
 
 
-cdef inline Py_ssize_t place(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
-                             Py_ssize_t s) noexcept nogil:
+cdef inline Py_ssize_t bytes_to_row(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
+                                    Py_ssize_t s) noexcept nogil:
+    """Return the distance in bytes from the start of an array to the row of a group, batch, head and token (s)."""
     return g * strides[0] + b * strides[1] + h * strides[2] + s * strides[3]
 
 
@@ -539,11 +540,11 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
                 while members > r.shape[2] - h:
                     members //= 2
                 for k in range(members):
-                    t.x[k] = r.x + place(r.x_strides, g, b, h + k, s)
-                    t.out[k] = r.out + place(r.out_strides, g, b, h + k, s)
+                    t.x[k] = r.x + bytes_to_row(r.x_strides, g, b, h + k, s)
+                    t.out[k] = r.out + bytes_to_row(r.out_strides, g, b, h + k, s)
                     t.next[k] = 0
                     if s + 1 < r.shape[3]:
-                        t.next[k] = <uintptr_t>r.x + place(r.x_strides, g, b, k, s + 1)
+                        t.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, b, k, s + 1)
                 t.x_step, t.out_step = members * r.x_strides[2], members * r.out_strides[2]
                 t.count = (r.shape[2] - h) // members
                 rotate_heads(r, work, &t, members)
@@ -556,7 +557,7 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
 
     The heads of all batches are counted as one sequence.
     """
-    cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], one, row = row_of_angles(r)
+    cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], head, row = row_of_angles(r)
     cdef Rows t
     cdef int k, members = work.members
     t.angle, t.angle_step = r.angles + (g * r.shape[3] + first) * row, row
@@ -566,13 +567,13 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
         while members > all_heads - h:
             members //= 2
         for k in range(members):
-            one = h + k
-            t.x[k] = r.x + place(r.x_strides, g, one // r.shape[2], one % r.shape[2], first)
-            t.out[k] = r.out + place(r.out_strides, g, one // r.shape[2], one % r.shape[2], first)
-            one += members
+            head = h + k
+            t.x[k] = r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2], first)
+            t.out[k] = r.out + bytes_to_row(r.out_strides, g, head // r.shape[2], head % r.shape[2], first)
+            head += members
             t.next[k] = 0
-            if one < all_heads:
-                t.next[k] = <uintptr_t>r.x + place(r.x_strides, g, one // r.shape[2], one % r.shape[2], first)
+            if head < all_heads:
+                t.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2], first)
         rotate_heads(r, work, &t, members)
         h += members
 

@@ -36,6 +36,6 @@ cdef extern from "tuning.h" nogil:
 
     ctypedef struct Result "posenc_result":
         Py_ssize_t bytes, row, last_level
-        bint mapped, each, sum, in_place, wide, at_once
+        bint mapped, one_by_one, sum, in_place, wide, at_once
 
     int c_stores "posenc_stores"(const Result*)

@@ -165,8 +165,8 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     if (usual & POSENC_USUAL)
         return 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* 0xffff for zeros */
-        least = less < least ? less : least;
+        uint16_t size = (uint16_t)(x[i] & 0x7fff), size_minus_1 = (uint16_t)(size - 1u); /* 0xffff for zeros */
+        least = size_minus_1 < least ? size_minus_1 : least;
         most = size > most ? size : most;
     }
     return least < 0x7f || most >= 0x7000;
