@@ -133,7 +133,7 @@ def table(*, rotary: bool | None = None) -> str:
     True
     """
     columns = {None: "columns, or pairs", False: "columns", True: "pairs"}[rotary]
-    paper = {None: "the paper", False: "the paper", True: "RoFormer"}[rotary]
+    paper = "RoFormer" if rotary else "the paper"
     heading = (
         "preset",
         "source",

@@ -198,7 +198,7 @@ def _takes_a_width(build: Any) -> bool:
     """Return whether a preset's first parameter is a number of columns, and all others have defaults."""
     parameters = names_of_parameters(build)
     defaults = len(build.__defaults__ or ()) + len(build.__kwdefaults__ or ())
-    return parameters[:1] != () and parameters[0] in WIDTHS and defaults >= len(parameters) - 1
+    return bool(parameters) and parameters[0] in WIDTHS and defaults >= len(parameters) - 1
 
 
 def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callable[P, Value]:
@@ -251,23 +251,23 @@ def advice(name: str) -> str:
 
     from .._models.config.table import types
 
-    plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
-    if plain in ELSEWHERE:
-        return ELSEWHERE[plain]
-    if plain in LEARNED:
+    normalized = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
+    if normalized in ELSEWHERE:
+        return ELSEWHERE[normalized]
+    if normalized in LEARNED:
         return "the positions of that model are learned, and have no formula"
-    if plain in OTHER_NAMES:
-        return f"use {', '.join(OTHER_NAMES[plain])}"
+    if normalized in OTHER_NAMES:
+        return f"use {', '.join(OTHER_NAMES[normalized])}"
     mentioned = [
         other for other, facts in FACTS.items() if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
     ]
-    if not mentioned and plain.replace("_", "") in {re.sub("[^a-z0-9]", "", model) for model in types()}:
+    if not mentioned and normalized.replace("_", "") in {re.sub("[^a-z0-9]", "", model) for model in types()}:
         return "posenc_fast.Rotary.from_config reads the config.json of that model"
     suggested = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
     if not suggested:
         return ""
-    more = f", or another result of search({name!r})" if len(suggested) > _MOST_SUGGESTED else ""
-    return f"perhaps {', '.join(suggested[:_MOST_SUGGESTED])}{more}"
+    search_hint = f", or another result of search({name!r})" if len(suggested) > _MOST_SUGGESTED else ""
+    return f"perhaps {', '.join(suggested[:_MOST_SUGGESTED])}{search_hint}"
 
 
 def get(name: str) -> Callable[..., Any]:

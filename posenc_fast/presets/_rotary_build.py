@@ -32,6 +32,7 @@ __all__ = [
     "with_theta",
 ]
 
+# scaling that several models share
 YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
 
 
