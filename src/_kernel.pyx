@@ -909,7 +909,7 @@ cdef class Calls:
         cdef double first = 0.0, last
         cdef int64_t begin = 0
         cdef int kind, error
-        cdef bint fraction = False
+        cdef bint has_fraction = False
         if e.axes != 1 or length > MOST_OF_TABLE:
             return None
         rows = length
@@ -922,8 +922,8 @@ cdef class Calls:
             if not fabs(first) < MOST_EXACT:
                 return None
             begin = <int64_t>first
-            fraction = <double>begin != first
-            if fraction and (e.real == NULL or values >= MOST_OF_ROWS or not _are_exact(first, last)):
+            has_fraction = <double>begin != first
+            if has_fraction and (e.real == NULL or values >= MOST_OF_ROWS or not _are_exact(first, last)):
                 return None
         elif _is_start(start):
             begin = start
@@ -937,12 +937,12 @@ cdef class Calls:
                 return None
             if e.width > 1 and view.strides[1] != view.itemsize:
                 return None
-            if not fraction and find_lattice(e, kind) == NULL:
+            if not has_fraction and find_lattice(e, kind) == NULL:
                 return None
             if GUARDED or e.scratch > sizeof(on_stack):
                 memory = _Scratch(e.scratch // sizeof(double) + 1)
                 scratch = memory.start
-            if fraction:
+            if has_fraction:
                 positions = _Scratch(rows)
                 for i in range(rows):
                     positions.start[i] = first + <double>i
@@ -967,7 +967,7 @@ cdef class Calls:
         cdef void* scratch = on_stack
         cdef _Scratch memory
         cdef Py_buffer out_view, positions_view
-        cdef Py_ssize_t count = 1, values, row, k
+        cdef Py_ssize_t rows = 1, values, row, k
         cdef double number = 0.0
         cdef const double* real = NULL
         cdef const int64_t* integers = NULL
@@ -976,6 +976,7 @@ cdef class Calls:
         cdef tuple shape = ()
         if e.real == NULL:
             return None
+        # a single number, of Python, NumPy or torch, becomes value; several numbers stay an array
         value, value_type = positions, type(positions)
         if value_type is _ndarray:
             read_as = _READ_AS.get(positions.dtype)
@@ -985,13 +986,13 @@ cdef class Calls:
             positions = positions.astype(read_as, "C", copy=False).view() if positions.size > 1 else positions.view()
             shape = positions.shape
             for size in shape:
-                count *= <Py_ssize_t>size
+                rows *= <Py_ssize_t>size
             if e.axes > 1:
                 k = len(shape)
                 if k == 0 or shape[k - 1] != e.axes:
                     return None
-                shape, count = shape[:k - 1], count // e.axes
-            elif count == 1:
+                shape, rows = shape[:k - 1], rows // e.axes
+            elif rows == 1:
                 value = positions.item()
                 value_type = type(value)
         elif e.axes > 1:
@@ -1011,7 +1012,8 @@ cdef class Calls:
         elif value_type is not _ndarray:
             # positions are integers that float64 cannot represent, or bools or complex numbers of torch
             return None
-        values = count * e.width
+        # from here on, real is NULL if positions are an array of several numbers
+        values = rows * e.width
         if not 0 < values < MOST_OF_ROWS:
             return None
         result = self.result((*shape, e.width) if shape else (e.width,), values, dtype, out, &kind)
@@ -1035,10 +1037,10 @@ cdef class Calls:
                 memory = _Scratch(e.scratch // sizeof(double) + 1)
                 scratch = memory.start
             if values < SMALL:
-                error = encode_of(e, real, integers, count, kind, out_view.buf, row, scratch, e.scratch)
+                error = encode_of(e, real, integers, rows, kind, out_view.buf, row, scratch, e.scratch)
             else:
                 with nogil:
-                    error = encode_of(e, real, integers, count, kind, out_view.buf, row, scratch, e.scratch)
+                    error = encode_of(e, real, integers, rows, kind, out_view.buf, row, scratch, e.scratch)
         finally:
             PyBuffer_Release(&out_view)
             if has_positions:

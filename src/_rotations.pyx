@@ -324,6 +324,7 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
           and split_elsewhere(<bfloat*>x, stride, <bfloat*>out, out_stride, split, split_stride, n, rows)):
         pass
     elif x == out and r.layout == SEPARATED or r.type == BFLOAT16 and any_row_far(r, x, stride, rows):
+        # one row at a time: pairs move within x, so that a copy is needed, or some pairs must be rotated in doubles
         for i in range(rows):
             row = x + i * stride
             if x == out and r.layout == SEPARATED:
@@ -452,6 +453,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             x[k] = <const stored*>(t.x[k] + i * t.x_step)
             out[k] = <stored*>(t.out[k] + i * t.out_step)
             if work.buffer != NULL:
+                # the row has the same offset from a cache line as in out, for `stream_row`
                 out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>t.out[k] & (LINE_BYTES - 1)))
         if work.rows_ahead:
             for k in range(members):

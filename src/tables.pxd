@@ -315,7 +315,8 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
             targets.to[k] = (output.out + targets.index[k] * output.row if targets.index[k] >= 0
                              else <char*>work.discard[k])
         if output.stream:
-            # prefetch lines that two rows share, because a store to a line outside of the cache stalls the store buffer
+            # Prefetch lines that two rows share, as a store to a line outside of the cache stalls the store buffer. The
+            # next row above ends in the line where row index + 2 begins, and the next row below begins at index - 1.
             for k in range(4):
                 if targets.index[k] >= 0:
                     prefetch(<uintptr_t>output.out + (targets.index[k] + (-1 if k & 1 else 2)) * output.row, 1)

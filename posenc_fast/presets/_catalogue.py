@@ -61,8 +61,8 @@ def other_names(name: str) -> list[str]:
     """Return the names that people type for a preset, with spaces between their words."""
     return [
         other.replace("_", " ")
-        for other, meant in OTHER_NAMES.items()
-        if any(call.partition("(")[0] == name for call in meant)
+        for other, calls in OTHER_NAMES.items()
+        if any(call.partition("(")[0] == name for call in calls)
     ]
 
 
