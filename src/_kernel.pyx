@@ -28,8 +28,8 @@ from guards cimport (
 )
 from half cimport half_row
 from interface cimport (
-    CEncoding, CRotary, add_of, angles_of, bytes_of_angles, encode_of, find_lattice, measure_encoding, measure_rotary,
-    rotate_of, table_of, type_of_angles,
+    CEncoding, CRotary, add_of, aligned, angles_of, bytes_of_angles, encode_of, find_lattice, measure_encoding,
+    measure_rotary, rotate_of, table_of, type_of_angles,
 )
 from posenc_fast.c_api cimport (
     POSENC_FAST_API_CAPSULE,
@@ -169,7 +169,7 @@ cdef class _Scratch:
         self.memory = malloc(<size_t>(doubles + 8) * sizeof(double) + (FENCE if GUARDED else 0))
         if self.memory == NULL:
             raise MemoryError(f"no memory for {doubles * 8} bytes of work space")
-        self.start = <double*>((<uintptr_t>self.memory + 63) & ~<uintptr_t>63)
+        self.start = aligned(self.memory)
         if GUARDED:
             memset(self.start + doubles, FENCE, FENCE)
 
@@ -800,7 +800,7 @@ _READ_AS = {
 _SCALARS = frozenset([_dtype(code).type for code in "bBhHiIlLqQefd"])
 
 
-cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
+cdef int _get_buffer(Py_buffer* view, object array, int kind, int flags) except -2:
     """Get the buffer of an array of values of a kind, and return the kind. Return -1, without a buffer, on failure."""
     try:
         PyObject_GetBuffer(array, view, flags)
@@ -930,7 +930,7 @@ cdef class Calls:
         else:
             return None
         result = self.result((rows, e.width), values, dtype, out, &kind)
-        if result is None or _hold(&view, result, kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
+        if result is None or _get_buffer(&view, result, kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
             return None
         try:
             if view.ndim != 2 or view.shape[0] != rows or view.shape[1] != e.width:
@@ -1017,7 +1017,7 @@ cdef class Calls:
         if not 0 < values < MOST_OF_ROWS:
             return None
         result = self.result((*shape, e.width) if shape else (e.width,), values, dtype, out, &kind)
-        if result is None or _hold(&out_view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
+        if result is None or _get_buffer(&out_view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
             return None
         try:
             if out_view.ndim != len(shape) + 1 or out_view.shape[out_view.ndim - 1] != e.width:
@@ -1065,7 +1065,7 @@ cdef class Calls:
             return None
         scale, begin = x_scale, start
         kind = self.kind_of(x)
-        if kind < 0 or _hold(&x_view, x, kind, PyBUF_C_CONTIGUOUS) < 0:
+        if kind < 0 or _get_buffer(&x_view, x, kind, PyBUF_C_CONTIGUOUS) < 0:
             return None
         try:
             values, dims = x_view.len // x_view.itemsize, x_view.ndim
@@ -1078,7 +1078,7 @@ cdef class Calls:
                 result = _new(tuple([x_view.shape[k] for k in range(dims)]), x.dtype, x_view.len, self.large)
             elif self.kind_of(out) != kind:
                 return None
-            if _hold(&out_view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
+            if _get_buffer(&out_view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
                 return None
             has_out = True
             if out_view.ndim != dims:
@@ -1189,7 +1189,7 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
         return None
     if out is not None and (type(out) is not _ndarray or kinds.get(out.dtype) != kind):
         return None
-    if _hold(&x_view, x, t.kind, PyBUF_STRIDES) < 0:
+    if _get_buffer(&x_view, x, t.kind, PyBUF_STRIDES) < 0:
         return None
     try:
         if x_view.ndim != 4 or x_view.shape[3] != r.head_dim or x_view.strides[3] != x_view.itemsize:
@@ -1201,7 +1201,7 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
         if out is None:
             shape = x_view.shape[0], x_view.shape[1], x_view.shape[2], x_view.shape[3]
             result = _new(shape, x.dtype, x_view.len, large)
-        if _hold(&out_view, result, t.kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
+        if _get_buffer(&out_view, result, t.kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
             return None
         has_out = True
         if out_view.ndim != 4 or out_view.strides[3] != out_view.itemsize:

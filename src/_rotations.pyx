@@ -434,32 +434,35 @@ cdef inline step rotate_steps(const stored** x, stored** out, const char* angle,
     done[0] = j
 
 
-cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                 int members, bint half, Py_ssize_t n) noexcept nogil:
-    """Rotate the rows of 1, 2 or 4 heads. members, half and usually n are constants wherever this is inlined."""
+    """Rotate the rows of 1, 2 or 4 heads. members, half and usually n are constants wherever this is inlined.
+
+    type_ is not used, but its type is the type of the values.
+    """
     cdef const stored* x[TOGETHER]
     cdef stored* out[TOGETHER]
     cdef const char* angle
     cdef const float* split = NULL
     cdef uintptr_t ahead
     cdef Py_ssize_t i, done, bytes = r.width * <Py_ssize_t>sizeof(stored)
-    cdef bint behind = r.width > 2 * n and t.x[0] != t.out[0], usual = True
+    cdef bint copies_behind = r.width > 2 * n and rows.x[0] != rows.out[0], usual = True
     cdef int k
-    for i in range(t.count):
-        angle = t.angle + i * t.angle_step
+    for i in range(rows.count):
+        angle = rows.angle + i * rows.angle_step
         if stored is bfloat:
-            split = t.split + i * t.split_step
+            split = rows.split + i * rows.split_step
         for k in range(members):
-            x[k] = <const stored*>(t.x[k] + i * t.x_step)
-            out[k] = <stored*>(t.out[k] + i * t.out_step)
+            x[k] = <const stored*>(rows.x[k] + i * rows.x_step)
+            out[k] = <stored*>(rows.out[k] + i * rows.out_step)
             if work.buffer != NULL:
                 # the row has the same offset from a cache line as in out, for `stream_row`
-                out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>t.out[k] & (LINE_BYTES - 1)))
+                out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>rows.out[k] & (LINE_BYTES - 1)))
         if work.rows_ahead:
             for k in range(members):
-                ahead = <uintptr_t>t.x[k] + (i + work.rows_ahead) * t.x_step
-                if i + work.rows_ahead >= t.count:
-                    ahead = t.next[k] + (i + work.rows_ahead - t.count) * t.x_step if t.next[k] else 0
+                ahead = <uintptr_t>rows.x[k] + (i + work.rows_ahead) * rows.x_step
+                if i + work.rows_ahead >= rows.count:
+                    ahead = rows.next[k] + (i + work.rows_ahead - rows.count) * rows.x_step if rows.next[k] else 0
                 if ahead:
                     prefetch(ahead, bytes)
         if stored is bfloat:
@@ -467,54 +470,55 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             usual = usual_rows(x, 2 * n, members)
         if usual:
             rotate_steps(x, out, angle, split, n, &done, members, half)
-            for k in range(members if done < n or behind else 0):
+            # no rows, if vectors have all pairs and the rows end behind them
+            for k in range(members if done < n or copies_behind else 0):
                 rotate_rest(r, <const char*>x[k], <char*>out[k], angle, done)
         else:
             for k in range(members):
                 rotate_rows(r, <const char*>x[k], 0, <char*>out[k], 0, angle, 0, NULL, 1, work.row)
         if work.buffer != NULL:
             for k in range(members):
-                stream_row(work.buffer + k * work.buffer_row, t.out[k] + i * t.out_step, bytes, i == 0,
-                           i == t.count - 1)
+                stream_row(work.buffer + k * work.buffer_row, rows.out[k] + i * rows.out_step, bytes, i == 0,
+                           i == rows.count - 1)
 
 
-cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                    int members, bint half) noexcept nogil:
     # nearly all heads have 128 values; with a constant n, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
-        rotate_members(r, work, t, type_, 4, half, 64)
+        rotate_members(r, work, rows, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
-        rotate_members(r, work, t, type_, 4, half, 32)
+        rotate_members(r, work, rows, type_, 4, half, 32)
     elif members == 4:
-        rotate_members(r, work, t, type_, 4, half, r.pairs)
+        rotate_members(r, work, rows, type_, 4, half, r.pairs)
     elif members == 2 and half and r.pairs == 64:
-        rotate_members(r, work, t, type_, 2, half, 64)
+        rotate_members(r, work, rows, type_, 2, half, 64)
     elif members == 2:
-        rotate_members(r, work, t, type_, 2, half, r.pairs)
+        rotate_members(r, work, rows, type_, 2, half, r.pairs)
     else:
-        rotate_members(r, work, t, type_, 1, half, r.pairs)
+        rotate_members(r, work, rows, type_, 1, half, r.pairs)
 
 
-cdef void rotate_together(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+cdef void rotate_together(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                           int members) noexcept nogil:
     if r.layout == HALF:
-        rotate_by_members(r, work, t, type_, members, True)
+        rotate_by_members(r, work, rows, type_, members, True)
     else:
-        rotate_by_members(r, work, t, type_, members, False)
+        rotate_by_members(r, work, rows, type_, members, False)
 
 
-cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows* t, int members) noexcept nogil:
+cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows* rows, int members) noexcept nogil:
     if not VECTORS or not work.vectors:
-        rotate_rows(r, t.x[0], t.x_step, t.out[0], t.out_step, t.angle, t.angle_step, t.split if work.splits else NULL,
-                    t.count, work.row)
+        rotate_rows(r, rows.x[0], rows.x_step, rows.out[0], rows.out_step, rows.angle, rows.angle_step,
+                    rows.split if work.splits else NULL, rows.count, work.row)
     elif r.type == FLOAT64:
-        rotate_together(r, work, t, <double*>NULL, members)
+        rotate_together(r, work, rows, <double*>NULL, members)
     elif r.type == FLOAT32:
-        rotate_together(r, work, t, <float*>NULL, members)
+        rotate_together(r, work, rows, <float*>NULL, members)
     elif r.type == FLOAT16:
-        rotate_together(r, work, t, <uint16_t*>NULL, members)
+        rotate_together(r, work, rows, <uint16_t*>NULL, members)
     else:
-        rotate_together(r, work, t, <bfloat*>NULL, members)
+        rotate_together(r, work, rows, <bfloat*>NULL, members)
 
 
 cdef inline Py_ssize_t bytes_to_row(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
@@ -530,27 +534,27 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
     All heads of a token come first, then the next token.
     """
     cdef Py_ssize_t b, s, h, row = row_of_angles(r)
-    cdef Rows t
+    cdef Rows rows
     cdef int k, members
-    t.angle_step = t.split_step = 0
+    rows.angle_step = rows.split_step = 0
     for b in range(r.shape[1]):
         for s in range(first, end):
-            t.angle = r.angles + (g * r.shape[3] + s) * row
-            t.split = work.split + (s - first) * row_of_split(r)
+            rows.angle = r.angles + (g * r.shape[3] + s) * row
+            rows.split = work.split + (s - first) * row_of_split(r)
             h, members = 0, work.members
             while h < r.shape[2]:
                 while members > r.shape[2] - h:
                     members //= 2
                 for k in range(members):
-                    t.x[k] = r.x + bytes_to_row(r.x_strides, g, b, h + k, s)
-                    t.out[k] = r.out + bytes_to_row(r.out_strides, g, b, h + k, s)
-                    t.next[k] = 0
+                    rows.x[k] = r.x + bytes_to_row(r.x_strides, g, b, h + k, s)
+                    rows.out[k] = r.out + bytes_to_row(r.out_strides, g, b, h + k, s)
+                    rows.next[k] = 0
                     if s + 1 < r.shape[3]:
-                        t.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, b, k, s + 1)
-                t.x_step, t.out_step = members * r.x_strides[2], members * r.out_strides[2]
-                t.count = (r.shape[2] - h) // members
-                rotate_heads(r, work, &t, members)
-                h += members * t.count
+                        rows.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, b, k, s + 1)
+                rows.x_step, rows.out_step = members * r.x_strides[2], members * r.out_strides[2]
+                rows.count = (r.shape[2] - h) // members
+                rotate_heads(r, work, &rows, members)
+                h += members * rows.count
 
 
 cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
@@ -560,23 +564,24 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
     The heads of all batches are counted as one sequence.
     """
     cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], head, row = row_of_angles(r)
-    cdef Rows t
+    cdef Rows rows
     cdef int k, members = work.members
-    t.angle, t.angle_step = r.angles + (g * r.shape[3] + first) * row, row
-    t.split, t.split_step = work.split, row_of_split(r)
-    t.x_step, t.out_step, t.count = r.x_strides[3], r.out_strides[3], end - first
+    rows.angle, rows.angle_step = r.angles + (g * r.shape[3] + first) * row, row
+    rows.split, rows.split_step = work.split, row_of_split(r)
+    rows.x_step, rows.out_step, rows.count = r.x_strides[3], r.out_strides[3], end - first
     while h < all_heads:
         while members > all_heads - h:
             members //= 2
         for k in range(members):
             head = h + k
-            t.x[k] = r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2], first)
-            t.out[k] = r.out + bytes_to_row(r.out_strides, g, head // r.shape[2], head % r.shape[2], first)
+            rows.x[k] = r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2], first)
+            rows.out[k] = r.out + bytes_to_row(r.out_strides, g, head // r.shape[2], head % r.shape[2], first)
             head += members
-            t.next[k] = 0
+            rows.next[k] = 0
             if head < all_heads:
-                t.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2], first)
-        rotate_heads(r, work, &t, members)
+                rows.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2],
+                                                             first)
+        rotate_heads(r, work, &rows, members)
         h += members
 
 
@@ -592,6 +597,7 @@ cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
         first = 0
         while first < r.shape[3]:
             end = min(first + work.pass_rows, r.shape[3])
+            # no rows, if the angles are used as they are
             for i in range(end - first if work.splits else 0):
                 split_angles(<const float*>(r.angles + (g * r.shape[3] + first + i) * row_of_angles(r)),
                              work.split + i * row_of_split(r), r.pairs)

@@ -26,7 +26,8 @@ from posenc_fast.c_api cimport (
     POSENC_FAST_OK as OK,
 )
 from work cimport (
-    EncodeWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_rotation, lay_out_rows, lay_out_table,
+    LINE_BYTES, EncodeWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_rotation, lay_out_rows,
+    lay_out_table,
 )
 
 cdef enum:
@@ -176,12 +177,12 @@ cdef inline int check_same_or_apart(const Extent* x, const Py_ssize_t* x_strides
 
 
 cdef inline double* aligned(void* scratch) noexcept nogil:
-    """Return the first cache line in scratch, which has 63 bytes more than needed."""
-    return <double*>((<uintptr_t>scratch + 63) & ~<uintptr_t>63)
+    """Return the first cache line in scratch, which has LINE_BYTES - 1 bytes more than needed."""
+    return <double*>((<uintptr_t>scratch + LINE_BYTES - 1) & ~<uintptr_t>(LINE_BYTES - 1))
 
 
 cdef inline size_t bytes_of(Py_ssize_t doubles) noexcept nogil:
-    return <size_t>doubles * sizeof(double) + 63
+    return <size_t>doubles * sizeof(double) + LINE_BYTES - 1
 
 
 # ---- rows of any positions -------------------------------------------------------------------------------------------

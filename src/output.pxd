@@ -14,6 +14,7 @@ from compiler cimport crdouble, crfloat, rdouble, rfloat, step
 from entry cimport FLOAT16, FLOAT32, FLOAT64, Output, size_of
 from exact cimport BEYOND_HUGE, product_error, two_sum
 from half cimport from_bfloat, from_half, oddfloat, roddfloat, rwidebfloat, to_bfloat, to_half, widebfloat
+from work cimport LINE_BYTES
 
 
 cdef inline Py_ssize_t prefetch_rows(const Output* output, Py_ssize_t n) noexcept nogil:
@@ -82,13 +83,13 @@ cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize
 
 
 cdef struct LineBuffer:
-    uintptr_t line  # address of the cache line for the first 64 bytes of the buffer; the row may begin inside of it
+    uintptr_t line  # address of the cache line for the first bytes of the buffer; the row may begin inside of it
     char* buffer
     Py_ssize_t head, filled  # offset of the row in its first line; number of bytes in the buffer
 
 
 cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noexcept nogil:
-    to.head = <uintptr_t>out & 63
+    to.head = <uintptr_t>out & (LINE_BYTES - 1)
     to.line = <uintptr_t>out - to.head
     to.filled = to.head
     to.buffer = <char*>buffer
@@ -99,9 +100,9 @@ cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
 
     The first and last lines of the row may be shared with other rows. Their bytes are written by ordinary stores.
     """
-    cdef Py_ssize_t whole_bytes = to.filled & ~<Py_ssize_t>63, head_end = 0
+    cdef Py_ssize_t whole_bytes = to.filled & ~<Py_ssize_t>(LINE_BYTES - 1), head_end = 0
     if to.head and (whole_bytes or last):
-        head_end = min(<Py_ssize_t>64, to.filled)
+        head_end = min(<Py_ssize_t>LINE_BYTES, to.filled)
         memcpy(<char*>(to.line + to.head), to.buffer + to.head, head_end - to.head)
         to.head = 0
     if whole_bytes > head_end:
@@ -109,7 +110,7 @@ cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
     if last and to.filled > max(whole_bytes, head_end):
         memcpy(<char*>(to.line + whole_bytes), to.buffer + whole_bytes, to.filled - whole_bytes)
     elif not last:
-        memcpy(to.buffer, to.buffer + whole_bytes, 64)
+        memcpy(to.buffer, to.buffer + whole_bytes, LINE_BYTES)
     to.line += whole_bytes
     to.filled -= whole_bytes
 

@@ -121,7 +121,7 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
     cdef char* out = output.out + i * output.row
     cdef void* larger_row = scratch
     cdef void* smaller_row = scratch + n
-    cdef bint same
+    cdef bint same_floats
     if output.type == FLOAT32:
         columns[rfloat](larger, waves, <float*>out)
         columns[rfloat](smaller, waves, <float*>smaller_row)
@@ -138,8 +138,9 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
     else:
         columns[rfloat](larger, waves, <float*>larger_row)
         columns[rfloat](smaller, waves, <float*>smaller_row)
-        same = memcmp(larger_row, smaller_row, 4 * n) == 0
-        if not to_bfloat(larger_row, <uint16_t*>out, n) and same:
+        same_floats = memcmp(larger_row, smaller_row, 4 * n) == 0
+        # to_bfloat returns whether a float lies in the middle of two bfloat16, so that its rounding is not sure
+        if not to_bfloat(larger_row, <uint16_t*>out, n) and same_floats:
             return True
         columns[rwidebfloat](larger, waves, <widebfloat*>larger_row)
         columns[rwidebfloat](smaller, waves, <widebfloat*>smaller_row)

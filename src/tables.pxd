@@ -26,7 +26,7 @@ from lattice cimport (
 from output cimport (
     LineBuffer, add_into, open_line_buffer, prefetch_rows, round_into, send_lines, unaligned_head,
 )
-from work cimport RowsWork, TableWork, lay_out_rows, lay_out_table
+from work cimport LINE_BYTES, RowsWork, TableWork, lay_out_rows, lay_out_table
 
 
 # ---- ways to write the rows at one offset ----------------------------------------------------------------------------
@@ -112,7 +112,7 @@ cdef inline void write_direct(const Anchor* anchor1, const Anchor* anchor2, cons
 cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept nogil:
     """Return whether the rows above and below an anchor exist and have the same offset from a cache line."""
     return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
-        (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & 63)
+        (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & (LINE_BYTES - 1))
 
 
 cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
@@ -173,7 +173,7 @@ cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, co
         m = min(TILE, n - c)
         if output.stream and not narrow and c == 0 and to[0].head:
             # continue at the next line, so that vectors are read from the buffer as they were written
-            m = min(n, (64 - to[0].head) // size)
+            m = min(n, (LINE_BYTES - to[0].head) // size)
         if not narrow:
             for k in range(4):
                 tile.to[k] = to[k].buffer + to[k].filled
