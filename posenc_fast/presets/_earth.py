@@ -87,9 +87,9 @@ def graphcast() -> Encoding:
     """Encoding of the time of year and of the day in GraphCast."""
     day = 86400
     periods = periodic([day * Fraction("365.24219"), day, 360])
-    return Encoding._of(
-        Sinusoids((periods,), np.array([[0, -1], [0, -1], [1, 2], [1, 2]]), np.array([0, 0.25, 0, 0.25]), np.ones(4))
-    )
+    # index of a period for each column and axis (time, longitude), or -1 if the column does not depend on the axis
+    index = np.array([[0, -1], [0, -1], [1, 2], [1, 2]])
+    return Encoding._of(Sinusoids((periods,), index, np.array([0, 0.25, 0, 0.25]), np.ones(4)))
 
 
 @preset(

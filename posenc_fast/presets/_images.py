@@ -69,7 +69,7 @@ def diffusers_2d(
     if len(sides) != 2:
         raise ValueError(f"grid_size must be an integer or (rows, columns), not {grid_size!r}")
     base, scale = count_of(base_size, "base_size", 1), positive(interpolation_scale, "interpolation_scale")
-    rows, columns = (sinusoids(d // 2, first=base / (count_of(one, "grid_size", 1) * scale)) for one in sides)
+    rows, columns = (sinusoids(d // 2, first=base / (count_of(side, "grid_size", 1) * scale)) for side in sides)
     return per_axis([columns, rows], XY)
 
 

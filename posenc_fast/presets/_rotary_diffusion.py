@@ -382,10 +382,7 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
 )
 def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Hunyuan-DiT."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, 1e4, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, 1e4, frequencies)
 
 
 @rotary_preset(

@@ -92,10 +92,7 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
 )
 def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama 4's vision tower."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -109,10 +106,7 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
 )
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of SAM 2's memory attention."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -139,10 +133,7 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Prec
 )
 def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Inkling 2's vision tower."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, theta, frequencies)
 
 
 @rotary_preset(
