@@ -66,8 +66,8 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     """
     cdef Py_ssize_t j
     cdef double a, b
-    cdef float c, d
-    cdef bfloat e, f
+    cdef float a32, b32
+    cdef bfloat out_a, out_b
     cdef uint32_t two_values
     for j in range(n):
         if plain is bfloat and rows_of_angles is crdouble:
@@ -81,20 +81,20 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
         elif plain is bfloat:
             if spacing == 2:
                 two_values = two_bfloats(first + 2 * j)
-                c, d = value_of_bfloat(two_values), value_of_bfloat(two_values >> 16)
+                a32, b32 = value_of_bfloat(two_values), value_of_bfloat(two_values >> 16)
             else:
-                c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
-            e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
-            f = to_nearest_bfloat(d * cosine[j] + c * sine[j])
+                a32, b32 = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
+            out_a = to_nearest_bfloat(a32 * cosine[j] - b32 * sine[j])
+            out_b = to_nearest_bfloat(b32 * cosine[j] + a32 * sine[j])
             if out_spacing == 2:
-                set_two_bfloats(out_first + 2 * j, e, f)
+                set_two_bfloats(out_first + 2 * j, out_a, out_b)
             else:
-                out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+                out_first[out_spacing * j], out_second[out_spacing * j] = out_a, out_b
         else:
-            c = <float>first[spacing * j]
-            d = <float>second[spacing * j]
-            out_first[out_spacing * j] = c * cosine[j] - d * sine[j]
-            out_second[out_spacing * j] = d * cosine[j] + c * sine[j]
+            a32 = <float>first[spacing * j]
+            b32 = <float>second[spacing * j]
+            out_first[out_spacing * j] = a32 * cosine[j] - b32 * sine[j]
+            out_second[out_spacing * j] = b32 * cosine[j] + a32 * sine[j]
 
 
 cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,

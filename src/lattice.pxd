@@ -63,7 +63,7 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
     """Compute values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
     cdef CRow two_rows[2]
-    cdef int shift = 32 - lattice.span_bits
+    cdef int shift = 32 - lattice.span_bits  # a multiple of 2**32 has 2**shift spans
     # multiple is the nearest, so that the remainder is small for small positions, on both sides of zero
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
     cdef double[3] position  # as in `Lattice`: a multiple of 2**32, the remainder, and 1 for phases
@@ -112,7 +112,7 @@ cdef inline void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by
 cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
                              bint double_double, double* scratch) noexcept nogil:
     """Compute the anchor of a block. The block is counted from the start of the span, and may lie beyond the end."""
-    cdef int bits = lattice.span_bits - lattice.block_bits
+    cdef int bits = lattice.span_bits - lattice.block_bits  # a span has 2**bits blocks
     cdef Offset by
     span += block >> bits
     block &= (1 << bits) - 1

@@ -164,7 +164,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef double* low
     cdef double* value
     cdef double* value_low
-    cdef double* blank
+    cdef double* nan_row
     cdef const double* position
     cdef bint double_double = output.type == FLOAT64
     # Sums may overwrite x, and so cannot be computed twice. So every level computes them without FMA.
@@ -188,14 +188,15 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
                     return False
             left[0][i] = 1
         elif kind == NAN_ROW:
-            blank = high if double_double else work.rounding
+            # for other types, high may have the amplitudes of `bracket`
+            nan_row = high if double_double else work.rounding
             for c in range(width):
-                blank[c] = NAN
+                nan_row[c] = NAN
             if double_double:
                 memset(low, 0, width * sizeof(double))
-                round_into(output, i, blank, low, width, work.rounding)
+                round_into(output, i, nan_row, low, width, work.rounding)
             else:
-                round_into(output, i, blank, NULL, width, work.rounding + width)
+                round_into(output, i, nan_row, NULL, width, work.rounding + width)
         elif double_double:
             sincos_any_row(plan, position, single, True, False, row, row_low, work.evaluate.angles)
             if not plan.straight:

@@ -13,7 +13,7 @@ anchors are written in one of these ways:
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 
 from cache cimport (
-    PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream, stream_end,
+    LINE_BUFFER, PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream, stream_end,
 )
 from columns cimport narrow_row
 from compiler cimport rdouble, rfloat, step
@@ -168,7 +168,7 @@ cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, co
         tile.to[k] = tiles + k * TILE
         # rows that are not in the table are computed into a buffer, but not written
         open_line_buffer(&to[k], output.out + max(<Py_ssize_t>0, rows.index[k]) * output.row,
-                         tiles + 4 * TILE + k * (TILE + 16))
+                         tiles + 4 * TILE + k * LINE_BUFFER)
     while c < n:
         m = min(TILE, n - c)
         if output.stream and not narrow and c == 0 and to[0].head:

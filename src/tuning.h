@@ -7,6 +7,8 @@
 enum {
     /* number of columns in a buffer (measured by python bench/targets.py --only memset, and --only float16) */
     POSENC_TILE = 256,
+    /* number of doubles of a line buffer: a tile, and the parts of cache lines before and behind it */
+    POSENC_LINE_BUFFER = POSENC_TILE + 16,
     /* COLUMNS is the number of columns between two prefetches. DISTANCE is the number of values of all arrays between a
        prefetch and its use. BLOCK is the number of values of the next block to prefetch during the current block. ADDED
        is the number of doubles of rows to compute before they are added to a batch. They are measured by

@@ -8,7 +8,7 @@ arrays, from base on.
 from libc.stdint cimport uint16_t
 
 from cache cimport (
-    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
+    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, LINE_BUFFER, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
     PREFETCH_ROWS_16, TILE,
 )
 from entry cimport BFLOAT16, FLOAT16, HALF, SEPARATED, CLattice, CPlan, CRotation, CRow, Output, size_of
@@ -80,7 +80,7 @@ cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, dou
     for k in range(4):
         to.discard[k] = reserve(base, &used, lattice.stride)
     to.evaluation = to.tiles = reserve(base, &used, max(lay_out_evaluate(lattice.plan.waves, &layout, NULL),
-                                                        4 * TILE + 4 * (TILE + 16)))
+                                                        4 * TILE + 4 * LINE_BUFFER))
     return used
 
 
