@@ -120,6 +120,7 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
         return LENGTH
     to.low, to.high = to.start - before, to.start + behind
     if written:
+        # rows overlap unless each distance is at least the span of the dimensions with smaller distances
         for i in range(varying):
             if distances[i] < span:
                 return OVERLAP
@@ -142,6 +143,7 @@ cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
     common = common_divisor(a.common, b.common)
     if common == 0:
         return False
+    # distance of a row of a to the next row of b, if both had a row at each multiple of common
     if b.start >= a.start:
         distance = (b.start - a.start) % common
     else:
@@ -181,7 +183,8 @@ cdef inline double* aligned(void* scratch) noexcept nogil:
     return <double*>((<uintptr_t>scratch + LINE_BYTES - 1) & ~<uintptr_t>(LINE_BYTES - 1))
 
 
-cdef inline size_t bytes_of(Py_ssize_t doubles) noexcept nogil:
+cdef inline size_t scratch_bytes(Py_ssize_t doubles) noexcept nogil:
+    """Return the size of a scratch that has a number of doubles from its first cache line on."""
     return <size_t>doubles * sizeof(double) + LINE_BYTES - 1
 
 
@@ -415,7 +418,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
         # a sum for several batches needs the most
         output.x, output.batches = <const char*>e, 2
         doubles = max(doubles, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
-    return bytes_of(doubles)
+    return scratch_bytes(doubles)
 
 
 # ---- the functions of encodings --------------------------------------------------------------------------------------
@@ -448,7 +451,8 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
     output.prefetch = x != NULL and stores != FITS
 
 
-cdef inline int check_common(const void* value, int type, Py_ssize_t rows) noexcept nogil:
+cdef inline int check_arguments(const void* value, int type, Py_ssize_t rows) noexcept nogil:
+    """Check what most functions have: an encoding or a rotary, a type, and a number of rows."""
     if value == NULL:
         return NULL_POINTER
     if type < FLOAT64 or type > BFLOAT16:
@@ -463,7 +467,7 @@ cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int
     cdef Extent extent
     cdef Positions positions
     cdef Output output
-    cdef int error = check_common(e, type, rows)
+    cdef int error = check_arguments(e, type, rows)
     if error:
         return error
     if e.axes != 1:
@@ -490,7 +494,7 @@ cdef inline int encode_of(const CEncoding* e, const double* real, const int64_t*
     cdef Extent[2] extents
     cdef Positions positions
     cdef Output output
-    cdef int error = check_common(e, type, rows)
+    cdef int error = check_arguments(e, type, rows)
     if error or rows == 0:
         return error
     shape[0], shape[1], strides[0], strides[1] = 1, rows, 0, out_row
@@ -524,7 +528,7 @@ cdef inline int add_of(const CEncoding* e, int64_t start, double x_scale, Py_ssi
     cdef Extent[2] extents
     cdef Positions positions
     cdef Output output
-    cdef int error = check_common(e, type, rows)
+    cdef int error = check_arguments(e, type, rows)
     if error:
         return error
     if e.axes != 1:
@@ -574,13 +578,13 @@ cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept 
     rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
-    return max(r.angles.scratch, bytes_of(lay_out_rotation(&rotation, 1, &work, NULL)))
+    return max(r.angles.scratch, scratch_bytes(lay_out_rotation(&rotation, 1, &work, NULL)))
 
 
 cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positions, bint consecutive,
                           Py_ssize_t tokens, int type, void* angles, void* scratch,
                           size_t scratch_size) noexcept nogil:
-    cdef int error = check_common(r, type, tokens)
+    cdef int error = check_arguments(r, type, tokens)
     if error or tokens == 0:
         return error
     if consecutive:
@@ -597,7 +601,7 @@ cdef inline int rotate_of(const CRotary* r, const void* angles, bint per_sequenc
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes
-    cdef int k, error = check_common(r, type, 0)
+    cdef int k, error = check_arguments(r, type, 0)
     if error:
         return error
     if shape == NULL:
