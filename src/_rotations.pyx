@@ -543,6 +543,7 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
             rows.split = work.split + (s - first) * row_of_split(r)
             h, members = 0, work.members
             while h < r.shape[2]:
+                # for the last heads, fewer at once: 4, 2, then 1
                 while members > r.shape[2] - h:
                     members //= 2
                 for k in range(members):
@@ -570,6 +571,7 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
     rows.split, rows.split_step = work.split, row_of_split(r)
     rows.x_step, rows.out_step, rows.count = r.x_strides[3], r.out_strides[3], end - first
     while h < all_heads:
+        # for the last heads, fewer at once: 4, 2, then 1
         while members > all_heads - h:
             members //= 2
         for k in range(members):

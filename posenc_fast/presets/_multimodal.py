@@ -186,7 +186,7 @@ def from_tokens(
     else:
         positions = np.empty((3, *rows.shape), dtype)
         grids = _Grids(family, image_grid_thw, video_grid_thw, second_per_grid, fps)
-        place = _place_marked if family.marked and not without_grids else _place
+        write_sequence = _write_marked_sequence if family.marked and not without_grids else _write_sequence
         # in the source, the omni models pad with 1 if there are no grids
         padding = 1 if without_grids else family.padding
         for b, row in enumerate(rows):
@@ -195,12 +195,12 @@ def from_tokens(
                 # audio tokens have positions like text
                 kinds[kinds == AUDIO] = TEXT
             if mask is None or mask[b].all():
-                place(kinds, family, grids, positions[:, b])
+                write_sequence(kinds, family, grids, positions[:, b])
                 largest = positions[:, b].max(initial=0)
             else:
                 kinds = kinds[mask[b]]
                 unmasked = np.empty((3, len(kinds)), dtype)
-                place(kinds, family, grids, unmasked)
+                write_sequence(kinds, family, grids, unmasked)
                 positions[:, b] = padding
                 positions[:, b, mask[b]] = unmasked
                 largest = max(unmasked.max(initial=0), padding if without_grids else 0)
@@ -264,10 +264,10 @@ def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
 # ---- runs of tokens --------------------------------------------------------------------------------------------------
 
 
-def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
+def _write_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence, (3, tokens). kinds: kind of each token. Equal kinds in a row form a run."""
     runs, start = list(_runs(kinds)), 0
-    if _place_images(runs, grids, positions):
+    if _write_images(runs, grids, positions):
         return
     for begin, end, kind in runs:
         if kind == TEXT:
@@ -277,7 +277,7 @@ def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, position
             start = grids.fill(kind, positions[:, begin:end], start, family.following)
 
 
-def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
+def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
     """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
     runs: (begin, end, kind) of each run. One addition moves all runs to their starts. Moving each run by itself takes a
@@ -307,7 +307,7 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
     return True
 
 
-def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
+def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
 
     A video whose tokens are mixed with the tokens of its sound has two marks before them and two marks after them. The
@@ -321,7 +321,7 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
         block = positions[:, begin:end]
         if inside:
             content = kinds[begin:end]
-            start = _place_content(content, family, grids, block, start)
+            start = _write_content(content, family, grids, block, start)
             closing = _marks(content)
             if i in (0, len(runs) - 1):
                 raise ValueError(
@@ -358,7 +358,7 @@ def _write_marks(block: Array, start: Any, family: Family) -> Any:
     return _advanced(start, marks)
 
 
-def _place_content(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, block: Array, start: Any) -> Any:
+def _write_content(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, block: Array, start: Any) -> Any:
     """Write the positions of an image, video, audio or video with audio, and return the next position."""
     is_audio = kinds == AUDIO
     audio_tokens = np.count_nonzero(is_audio)
@@ -422,7 +422,7 @@ class _Grid(NamedTuple):
     columns: int
 
 
-def _write(grid: _Grid, start: Any, block: Array) -> None:
+def _write_grid(grid: _Grid, start: Any, block: Array) -> None:
     """Write the positions of a grid's tokens, (3, tokens), with the same start on each axis."""
     times, frames, rows, columns = grid
     if times is None and rows * columns <= _MOST_CACHED:
@@ -473,7 +473,7 @@ class _Grids:
                     f"tokens, but only {tokens - begin} tokens are left"
                 )
             block = positions if size == tokens else positions[:, begin : begin + size]
-            _write(grid, start, block)
+            _write_grid(grid, start, block)
             start = start + max(rows, columns) if following == "side" else _position_after(block)
             begin += size
         return start
