@@ -405,6 +405,8 @@ cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans
         else:
             for b in range(output.batches):
                 for k in range(pass_rows):
+                    # Prefetch the row that is added `distance` rows later. All rows of a pass are added to a batch,
+                    # then to the next batch, and then come the rows of the next pass.
                     batch = b + (k + distance) // pass_rows
                     next_k = (k + distance) % pass_rows + batch // output.batches * pass_rows
                     high = work.rows + k * 2 * stride

@@ -62,7 +62,7 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, E
 
 
 cdef struct TableWork:
-    double* anchor1  # four rows
+    double* anchor1  # four rows, as those of anchor2 and exact
     double* anchor2
     double* exact
     double* discard[4]
@@ -160,16 +160,16 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     floats is the number of floats in a vector of the level, or 0 if the level has no vectors. With 1, the returned size
     suffices for all levels.
     """
-    cdef Py_ssize_t used = 0, size = size_of(r.type), row = r.width * size, bytes = row, k
-    cdef Py_ssize_t angles = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
-                                 <Py_ssize_t>ANGLES_MOST)
+    cdef Py_ssize_t used = 0, size = size_of(r.type), row_bytes = r.width * size, all_bytes = row_bytes, k
+    cdef Py_ssize_t angle_bytes = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
+                                      <Py_ssize_t>ANGLES_MOST)
     for k in range(4):
-        bytes *= r.shape[k]
-    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, angles // row_of_angles(r)))
+        all_bytes *= r.shape[k]
+    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, angle_bytes // row_of_angles(r)))
     to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[1] * r.shape[2] > 1
     to.heads_inside = r.shape[2] > 1 and (r.shape[3] == 1 or r.out_strides[2] < r.out_strides[3])
     to.rows_ahead = PREFETCH_ROWS_16 if size == 2 else PREFETCH_ROWS
-    if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
+    if all_bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
     # Vectors make a single head faster only in float16. In float16, all pairs must fill vectors, because other pairs
@@ -185,8 +185,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = reserve(base, &used, 2 * r.pairs)
     to.split = <float*>reserve(base, &used, (row_of_split(r) * to.pass_rows + 1) // 2 if to.splits else 0)
-    to.buffer, to.buffer_row = NULL, row + LINE_BYTES
-    if to.vectors and r.stream and row % LINE_BYTES == 0 and (lines_apart(r) or rows_touch(r, to, row)):
+    to.buffer, to.buffer_row = NULL, row_bytes + LINE_BYTES
+    if to.vectors and r.stream and row_bytes % LINE_BYTES == 0 and (lines_apart(r) or rows_touch(r, to, row_bytes)):
         to.buffer = <char*>reserve(base, &used, TOGETHER * to.buffer_row // 8)
     return used
 
