@@ -153,15 +153,15 @@ static POSENC_ALWAYS int posenc_usual_rows(const bfloat *const *x, ptrdiff_t n, 
 {
     posenc_words bits = POSENC_WIDE(set1_epi32)(POSENC_USUAL), added = POSENC_WIDE(set1_epi32)((int)posenc_usual_bits(0));
     posenc_words all = bits;
-    uint32_t rest = POSENC_USUAL;
+    uint32_t usual_of_rest = POSENC_USUAL;
     ptrdiff_t i = 0;
     for (; i + 2 * POSENC_FLOATS <= n; i += 2 * POSENC_FLOATS)
         for (int k = 0; k < rows; k++)
             all = POSENC_AND(all, POSENC_WIDE(add_epi32)(POSENC_LOAD_WORDS(x[k] + i), added));
     for (; i < n; i += 2)
         for (int k = 0; k < rows; k++)
-            rest &= posenc_usual_bits(posenc_two_bfloats(x[k] + i));
-    return (rest & POSENC_USUAL) == POSENC_USUAL && POSENC_HAS_ALL(all, bits);
+            usual_of_rest &= posenc_usual_bits(posenc_two_bfloats(x[k] + i));
+    return (usual_of_rest & POSENC_USUAL) == POSENC_USUAL && POSENC_HAS_ALL(all, bits);
 }
 
 static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *x, bfloat *const *out, const float *angle,
