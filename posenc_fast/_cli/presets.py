@@ -119,9 +119,10 @@ def _show(name: str, width: int) -> None:
         ("axes", facts.axes),
         ("positions", facts.positions),
         ("odd widths", facts.odd),
-        ("differs", f"from {'RoFormer' if facts.rotary else 'the paper'}: {facts.differs}"),
-        ("source", facts.source),
     ]
+    if facts.differs:
+        rows.append(("differs", f"from {facts.original}: {facts.differs}"))
+    rows.append(("source", facts.source))
     if facts.also:
         rows.append(("also", facts.also))
     _print_rows(rows, width)
