@@ -39,7 +39,7 @@ from .results import (
     shape_of,
     tables_in,
 )
-from .rotary_tables import orders_of
+from .rotary_tables import possible_tables
 
 Call = Literal["positions", "length"]
 # kind (`Finding.is_`) of the finding for a function that could not be called
@@ -208,7 +208,7 @@ class _Results(NamedTuple):
         if self.rows is not None:
             return int(self.rows.shape[1])
         assert self.tables is not None
-        return 2 * next(iter(orders_of(*self.tables))).pairs
+        return 2 * next(iter(possible_tables(*self.tables))).pairs
 
 
 class _Function:

@@ -20,7 +20,7 @@ from ..identify.rotations import columns_of, complex_pairs
 from .faults import Outcome, Sample, is_right, judge_rows
 from .frequencies import described, without_scaling
 from .report import CODE, Finding
-from .rotary_tables import Tables, judge_rotary_tables, orders_of
+from .rotary_tables import Tables, judge_rotary_tables, possible_tables
 from .tables import are_about, name_of, tutorial_encodings
 from .values import HALVES, array_of, dtype_for, narrowest
 
@@ -95,9 +95,9 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
         if array.dtype.kind != "c" and array.ndim > 2 and len(array) == 2 and count != 2:
             cos, sin = array[0], array[1]
         else:
-            both = [tables for tables in orders_of(array, None) if len(tables.cos) == count]
+            both = [tables for tables in possible_tables(array, None) if len(tables.cos) == count]
             return (array, None) if both else None
-    return (cos, sin) if any(len(tables.cos) == count for tables in orders_of(cos, sin)) else None
+    return (cos, sin) if any(len(tables.cos) == count for tables in possible_tables(cos, sin)) else None
 
 
 def axes_of(expected: Expected) -> int:
@@ -281,7 +281,7 @@ def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
     def unmarked(table: Array | None) -> Array | None:
         return None if table is None else np.where(table == table.dtype.type(_MARK), table.dtype.type(np.nan), table)
 
-    for one in orders_of(marked(cos), marked(sin)):  # type: ignore[arg-type]
+    for one in possible_tables(marked(cos), marked(sin)):  # type: ignore[arg-type]
         yield one._replace(cos=unmarked(one.cos), sin=unmarked(one.sin))  # type: ignore[arg-type]
 
 
