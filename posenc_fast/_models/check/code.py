@@ -20,7 +20,7 @@ from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.rotary.value import Rotary
 from ...presets._registry import facts
-from .config import expected_of
+from .config import parts_of
 from .files import config_in, read_json
 from .report import Finding, Report
 from .results import (
@@ -130,7 +130,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
         raise ValueError(
             f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary as expected"
         )
-    return rotary, expected_of(value).length
+    return rotary, parts_of(value).length
 
 
 # ---- calls ----------------------------------------------------------------------------------------------------------

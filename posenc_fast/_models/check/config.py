@@ -55,8 +55,8 @@ class Part(NamedTuple):
         return Finding(self.name, "config", self.verdict, None, reason)
 
 
-class Expected(NamedTuple):
-    """The parts of a config. Without a config, there are none. alone: whether the config has only one part."""
+class ConfigParts(NamedTuple):
+    """The parts of a config that describe models. alone: whether the config has only one part."""
 
     parts: tuple[Part, ...] = ()
     alone: bool = True
@@ -70,7 +70,7 @@ class Expected(NamedTuple):
         """Longest position of any part, or None if no part has one."""
         return max((part.length for part in self.parts if part.length is not None), default=None)
 
-    def of(self, name: str) -> tuple[tuple[Rotary, ...], str]:
+    def for_tensor(self, name: str) -> tuple[tuple[Rotary, ...], str]:
         """Return (encodings, part) for a tensor of this name.
 
         The encodings are those that the tensor may have. If the config does not determine them, there are none, and
@@ -79,22 +79,23 @@ class Expected(NamedTuple):
         tower = _TOWERS.search(name) is not None
         if not self.parts or (self.alone and tower and not self.parts[0].tower):
             return (), ""
-        may_be = self.parts
+        possible_parts = self.parts
         if _TEXT.search(name) and not tower:
-            may_be = tuple(part for part in self.parts if not part.tower) or self.parts
-        unread = [part for part in may_be if part.rotates and not part.rotaries]
-        rotaries = () if unread else self.rotaries
-        part = (*unread, *may_be)[0]
-        return rotaries, "" if rotaries else part.name
+            possible_parts = tuple(part for part in self.parts if not part.tower) or self.parts
+        # parts that may rotate, but do not determine an encoding
+        open_parts = [part for part in possible_parts if part.rotates and not part.rotaries]
+        if self.rotaries and not open_parts:
+            return self.rotaries, ""
+        return (), (*open_parts, *possible_parts)[0].name
 
 
-def expected_of(config: Any) -> Expected:
+def parts_of(config: Any) -> ConfigParts:
     """Return the parts of a config, which is a mapping or an object of transformers."""
     config = as_mapping(config)
     pairs = list(itertools.islice(_parts("config", config, _DEPTH), _MOST_PARTS + 1))
     if len(pairs) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in pairs):
         reason = f"posenc_fast reads at most {_MOST_PARTS} parts of a config, and at most {_MOST_KEYS} keys of a part"
-        return Expected((Part("config", "unknown", reason),))
+        return ConfigParts((Part("config", "unknown", reason),))
     parts = [_part_of(place, part) for place, part in pairs]
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
@@ -106,8 +107,8 @@ def expected_of(config: Any) -> Expected:
             "unknown": not all(part.tower for part in inner),
         }
         if repeated[whole.verdict]:
-            return Expected(tuple(inner), False)
-    return Expected(tuple(parts), not inner)
+            return ConfigParts(tuple(inner), False)
+    return ConfigParts(tuple(parts), not inner)
 
 
 def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
