@@ -20,7 +20,7 @@ from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
 from .modules import findings_of_runs, is_module, parts_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
-from .report import Finding, Report
+from .report import Finding, Report, unknown_tensor
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
@@ -233,11 +233,11 @@ def _judge_tensors(
             title = f"{tensor.file}: {title}"
         unread = next((source.unread for source in sources if source.unread), "")
         if unread:
-            yield Finding(title, "a tensor", "unknown", None, f"numbers of type {unread} are unsupported"), by_config
+            yield unknown_tensor(title, f"numbers of type {unread} are unsupported"), by_config
             continue
         if any(source.size > MOST_BYTES for source in sources):
             reason = f"{tensor.size} bytes exceed the limit of {MOST_BYTES}"
-            yield Finding(title, "a tensor", "unknown", None, reason), by_config
+            yield unknown_tensor(title, reason), by_config
             continue
         values = [source.read() for source in sources]
         try:
@@ -245,7 +245,7 @@ def _judge_tensors(
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             # an integer tensor with the name of a position table usually contains indices, so it gets no finding
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(title, "a tensor", "unknown", None, str(error)), by_config
+                yield unknown_tensor(title, str(error)), by_config
             continue
         content = (kind, by_config, sines_first(name), *(_content(array) for array in arrays))
         if content not in finding_of_content:
@@ -283,7 +283,7 @@ def _judge_arrays(
 ) -> Finding:
     if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
         reason = f"all values are {arrays[0].flat[0]!s}; the tensor was never written, or is not positional"
-        return Finding(name, "a tensor", "unknown", None, reason)
+        return unknown_tensor(name, reason)
     if kind == "table":
         return judge_table(name, arrays[0])
     if kind in ("frequencies", "schedule"):
@@ -295,7 +295,7 @@ def _judge_arrays(
     if kind == "divisors":
         return _judge_divisors(name, arrays[0], rotaries, length)
     if kind == "sin":
-        return Finding(name, "a tensor", "unknown", None, "sines without cosines")
+        return unknown_tensor(name, "sines without cosines")
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
     if sin is None and sines_first(name) and cos.dtype.kind != "c":
         cos = cos[..., ::-1] if cos.shape[-1] == 2 else np.roll(cos, cos.shape[-1] // 2, axis=-1)

@@ -18,7 +18,7 @@ from ..._core.rotary.value import Rotary
 from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few_digits
 from ..identify.rotary import identify_rotary
 from ..identify.tolerances import least_of, relative_slack
-from .report import Fault, Finding
+from .report import Fault, Finding, unknown_tensor
 from .values import HALVES, array_of, fits, narrowest, through
 
 # smallest number of frequencies that can be identified; fewer numbers fit several schedules
@@ -106,17 +106,17 @@ def judge_frequencies(
     """
     array = array_of(values, name)
     if array.dtype.kind == "c":
-        return Finding(name, "a tensor", "unknown", None, "complex numbers are not frequencies")
+        return unknown_tensor(name, "complex numbers are not frequencies")
     numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
     if numbers.ndim != 1 or not numbers.size:
-        return Finding(name, "a tensor", "unknown", None, f"frequencies cannot have shape {array.shape}")
+        return unknown_tensor(name, f"frequencies cannot have shape {array.shape}")
     tensor = _Frequencies(name, numbers, narrowest(array), length)
     expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
     not_finite = np.flatnonzero(~np.isfinite(numbers))
     if len(not_finite):
         if expected:
             return tensor.finding("wrong", "values", f"values {_listed(not_finite)} are not finite", None)
-        return tensor.finding("unknown", None, "values that are not finite", None, "a tensor")
+        return unknown_tensor(name, "values that are not finite")
     if not expected:
         return _of_other_length(_without_config(tensor), rotaries)
     if not numbers.any() and "inv_freq" in name:
@@ -146,7 +146,7 @@ def judge_frequencies(
         difference = f"the values differ from {described(rotary)}, and no known fault explains the difference"
         reason = f"{tensor.worst(exact)}; {difference}"
         return tensor.finding("wrong", "frequencies", reason, exact)
-    return tensor.finding("unknown", None, f"very different from {described(rotary)}", None, "a tensor")
+    return unknown_tensor(name, f"very different from {described(rotary)}")
 
 
 def _at_least_half_agree(tensor: _Frequencies, exact: Floats) -> bool:
@@ -431,7 +431,7 @@ def _without_config(tensor: _Frequencies) -> Finding:
     """Return the finding for frequencies that are compared with known schedules, because there is no config."""
     numbers = tensor.numbers
     reason = "no known schedule of frequencies; probably learned frequencies, or other weights"
-    unknown = tensor.finding("unknown", None, reason, None, "a tensor")
+    unknown = unknown_tensor(tensor.name, reason)
     if len(numbers) < _LEAST_COUNT or (numbers < 0).any() or not numbers.any():
         return unknown
     rises = np.diff(numbers) > 0

@@ -137,6 +137,11 @@ class Finding:
         }
 
 
+def unknown_tensor(name: str, reason: str) -> Finding:
+    """Return the finding for a tensor that is probably not positional, or that cannot be judged."""
+    return Finding(name, "a tensor", "unknown", None, reason)
+
+
 @dataclass(frozen=True)
 class Report:
     """The outcome of a check.

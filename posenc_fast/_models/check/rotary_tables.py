@@ -17,7 +17,7 @@ from ..identify.bases import ROTARY_BASES
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import Sample, columns_of, frequencies_in
 from .frequencies import Variant, base_variants, described, scaling_variants
-from .report import Fault, Finding
+from .report import Fault, Finding, unknown_tensor
 from .values import TYPE_SAMPLE, array_of, dtype_for, narrowest, widened
 from .waves import Judgement, agrees, judge_waves
 
@@ -95,7 +95,7 @@ def _judge_arrays(name: str, arrays: list[Array], positions: Any, rotaries: Sequ
     # the same tables in each order of columns that they may have
     candidates = list(possible_tables(cos, sin))
     if not candidates:
-        return Finding(name, "a tensor", "unknown", None, f"cosines and sines cannot have shape {cos.shape}")
+        return unknown_tensor(name, f"cosines and sines cannot have shape {cos.shape}")
     rows = len(candidates[0].cos)
     row_positions = np.arange(rows) if positions is None else np.asarray(positions)
     if len(row_positions) != rows:
@@ -202,7 +202,7 @@ def _with_config(
         return findings["values"]
     tables, rotary, judgement = min(judged, key=lambda case: case[2].largest_error)
     if not _are_cosines_and_sines(tables, form):
-        return Finding(name, "a tensor", "unknown", None, "not cosines and sines; probably other weights")
+        return unknown_tensor(name, "not cosines and sines; probably other weights")
     if not judgement.gross:
         reason = f"close to {described(rotary)}, but with larger errors than those of float32 arithmetic"
         return _rotary_finding(name, "unknown", None, reason, judgement)
@@ -382,7 +382,7 @@ def _without_config(name: str, candidates: list[Tables], positions: Floats, form
     in_pairs = [tables for tables in candidates if tables.pairs > 1 and tables.copies == 1]
     tables = next((tables for tables in in_pairs if _are_cosines_and_sines(tables, form)), None)
     if tables is None or tables.sin is None or len(positions) < 8:
-        return Finding(name, "a tensor", "unknown", None, "not cosines and sines of pairs that rotate")
+        return unknown_tensor(name, "not cosines and sines of pairs that rotate")
     dtype, judged = dtype_for(form), []
     for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _SAMPLED_ROWS)}):
         part = slice(begin, begin + _SAMPLED_ROWS)
