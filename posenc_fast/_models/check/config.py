@@ -23,9 +23,9 @@ _TOWERS = re.compile(
 # names of tensors and of parts of a config that encode text
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
 # keys of the parts of a config that do not describe a model
-_OTHERS = ("quantization_config", "compression_config", "generation_config")
+_NO_MODELS = ("quantization_config", "compression_config", "generation_config")
 # a part without a model_type describes a model if it contains one of these keys
-_SIZES = {name for names in SPELLINGS.values() for name in names}
+_MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
 # Parts are read up to the nesting depth _DEPTH. A config has at most _MOST_PARTS parts, and a part at most _MOST_KEYS
 # keys. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
@@ -92,11 +92,11 @@ class ConfigParts(NamedTuple):
 def parts_of(config: Any) -> ConfigParts:
     """Return the parts of a config, which is a mapping or an object of transformers."""
     config = as_mapping(config)
-    pairs = list(itertools.islice(_parts("config", config, _DEPTH), _MOST_PARTS + 1))
-    if len(pairs) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in pairs):
+    places_and_parts = list(itertools.islice(_nested_parts("config", config, _DEPTH), _MOST_PARTS + 1))
+    if len(places_and_parts) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in places_and_parts):
         reason = f"posenc_fast reads at most {_MOST_PARTS} parts of a config, and at most {_MOST_KEYS} keys of a part"
         return ConfigParts((Part("config", "unknown", reason),))
-    parts = [_part_of(place, part) for place, part in pairs]
+    parts = [_part_of(place, part) for place, part in places_and_parts]
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
         # leave out the part for the whole config if the inner parts repeat its verdict
@@ -111,7 +111,7 @@ def parts_of(config: Any) -> ConfigParts:
     return ConfigParts(tuple(parts), not inner)
 
 
-def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _nested_parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (place, part) for a config and then for its inner parts. Parts that encode text come first.
 
     The model_type of an inner part is completed by `_type_of`. depth: largest nesting of inner parts.
@@ -119,12 +119,12 @@ def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[
     yield place, config
     whole = str(config.get("model_type") or "")
     inner = [(str(key), value) for key, value in config.items() if str(key).endswith("_config")]
-    for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
-        if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
+    for key, value in sorted(inner, key=lambda item: not _TEXT.search(item[0])):
+        if depth and isinstance(value, Mapping) and value and key not in _NO_MODELS:
             model = _type_of(value, key, whole)
             # if the type of the whole is known, all its rotary parts have types, so a part without a type is skipped
-            if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
-                yield from _parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
+            if model or (_MODEL_KEYS & set(value) and whole not in {*table.types(), *table.parts()}):
+                yield from _nested_parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 
 
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
@@ -132,11 +132,11 @@ def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
 
     If the type is missing or equals `whole`, return the default type of `whole` for this key, if there is one.
     """
-    own = str(part.get("model_type") or "")
-    if own and own != whole:
-        return own
+    model = str(part.get("model_type") or "")
+    if model and model != whole:
+        return model
     default = table.parts().get(whole, {}).get(key) or (f"{whole}_vision" if "vision" in key else "")
-    return default if default in table.types() else own
+    return default if default in table.types() else model
 
 
 def _part_of(place: str, part: Mapping[str, Any]) -> Part:
@@ -168,10 +168,10 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
         return Part(name, "unknown", "no layer has a rotary encoding", rotates=False, tower=tower)
     length = scaled_length(part)
     longest = "" if length is None else f"; longest position {length:g}"
-    return Part(name, "right", f"{_words(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
+    return Part(name, "right", f"{_description_of(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
 
 
-def _words(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
+def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
     """Return a description of the encodings of all kinds of layers."""
     layers: dict[Rotary | None, list[str]] = {}
     for options, rotary in kinds:
@@ -199,7 +199,7 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def unscaled_length(part: Mapping[str, Any]) -> float | None:
     """Return the longest position that a config names, or None. The scaling is ignored."""
-    return max(_count(part.get(key)) for key in LENGTHS) or None
+    return max(_positive_number(part.get(key)) for key in LENGTHS) or None
 
 
 def scaled_length(part: Mapping[str, Any]) -> float | None:
@@ -209,12 +209,14 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
     """
     scaling = _scaling_of(part)
     unscaled = unscaled_length(part) or 0.0
-    original = _count(scaling.get("original_max_position_embeddings")) or unscaled
-    factor = _count(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
+    original = _positive_number(scaling.get("original_max_position_embeddings")) or unscaled
+    factor = (
+        _positive_number(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
+    )
     return max(unscaled, original * factor) or None
 
 
-def _count(value: Any) -> float:
+def _positive_number(value: Any) -> float:
     """Return a value of a config as a float if it is a positive number, else 0."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
     return float(value) if usable else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal
 
@@ -47,7 +48,8 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
             # all axes have length 1, so there is one frequency
             return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
-            return _both(last, shape)
+            # some programs give such names to tables of complex numbers, or of pairs (cosine, sine)
+            return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
         return "schedule" if _SCHEDULES.fullmatch(last) else "frequencies"
     if len(sides) < 2:
         return None
@@ -61,28 +63,13 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
     # the last part of the name, without endings such as .weight, must contain a positional word
     if not (words & _WORDS or "sinusoid" in last or "position" in last) or words & _OTHERS:
         return None
-    big = shape[-1] >= _LEAST_COLUMNS and _product(sides) >= _LEAST_ROWS * shape[-1]
-    return "table" if big else None
-
-
-def _both(last: str, shape: tuple[int, ...]) -> Kind | None:
-    """Return "both" for a table of cosines and sines that has a usual name of frequencies, else None.
-
-    Some programs give such names to tables of complex numbers, or of pairs (cosine, sine).
-    """
-    return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
+    is_large = shape[-1] >= _LEAST_COLUMNS and math.prod(sides) >= _LEAST_ROWS * shape[-1]
+    return "table" if is_large else None
 
 
 def sines_first(name: str) -> bool:
     """Return whether a name such as ``sin_cos`` means that sines come before cosines."""
     return re.search(r"sin_?cos", _ENDINGS.sub("", name).rpartition(".")[2].lower()) is not None
-
-
-def _product(sides: list[int]) -> int:
-    result = 1
-    for side in sides:
-        result *= side
-    return result
 
 
 def partner_of(name: str) -> str:

@@ -225,11 +225,13 @@ class Report:
 
     def _advice(self) -> Iterable[tuple[Fault, str]]:
         """Return (fault, advice on how to fix it) for each fault of the findings."""
+        # the keys of a dict are an ordered set
         advice: dict[tuple[Fault, str], None] = {}
         for finding in self.findings:
             if finding.fault is not None:
-                own = _ADVICE_FOR_CODE if finding.is_ in CODE else _ADVICE
-                advice[finding.fault, own.get(finding.fault, _ADVICE[finding.fault])] = None
+                for_tensor = _ADVICE[finding.fault]
+                words = _ADVICE_FOR_CODE.get(finding.fault, for_tensor) if finding.is_ in CODE else for_tensor
+                advice[finding.fault, words] = None
         return advice
 
 

@@ -14,13 +14,12 @@ _MOST_NAMES = 20
 def table_in(path: str) -> Any:
     """Return the values of the only tensor in a file or folder, or of the only tensor named like a position table."""
     with open_files(path) as opened:
-        inside: list[Any] = list(opened)
-        tensors = [each for each in inside if isinstance(each, Tensor)]
-        tables = [each for each in tensors if kind_of(each.name, each.shape) == "table"]
+        tensors = [entry for entry in opened if isinstance(entry, Tensor)]
+        tables = [tensor for tensor in tensors if kind_of(tensor.name, tensor.shape) == "table"]
         if len(tensors) == 1:
             tables = tensors
         if len(tables) != 1:
-            names = [each.name for each in tables or tensors]
+            names = [tensor.name for tensor in tables or tensors]
             listed = f"{', '.join(names[:_MOST_NAMES])}{', ..' if len(names) > _MOST_NAMES else ''}" or "none"
             count = "several position tables" if tables else "no tensor with the name of a position table"
             raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {listed}")
