@@ -20,7 +20,7 @@ from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
 from .modules import findings_of_runs, is_module, parts_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
-from .report import Finding, Report, unknown_tensor
+from .report import Finding, Report, listed, unknown_tensor
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
@@ -184,12 +184,12 @@ def _findings(
     """
     judged = list(_judge_tensors(tensors, config_parts, any_name))
     findings = [finding for finding, _ in judged]
-    # right parts have findings only if no tensor was compared with the config
-    none_compared = not judged or (whole and not any(by_config != _NOTHING for _, by_config in judged))
+    any_compared = any(by_config != _NOTHING for _, by_config in judged)
     open_parts = {open_part for _, (_, open_part) in judged}
     for part in config_parts.parts:
-        needed = none_compared if part.verdict == "right" else part.name in open_parts
-        if part.verdict == "wrong" or needed or not judged:
+        # for each verdict on a part: whether the part has a finding
+        shown = {"right": whole and not any_compared, "wrong": True, "unknown": part.name in open_parts}
+        if not judged or shown[part.verdict]:
             findings.append(part.finding)
     return tuple(findings)
 
@@ -253,8 +253,7 @@ def _judge_tensors(
             finding_of_content[content] = finding.undecided(open_part) if open_part else finding
         yield replace(finding_of_content[content], name=title), by_config
     for gap in gaps:
-        shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
-        reason = f"lists tensors that are missing in their files: {shown}"
+        reason = f"lists tensors that are missing in their files: {listed(gap.missing, 4)}"
         yield Finding(gap.file, "index", "wrong", None, reason), _NOTHING
 
 

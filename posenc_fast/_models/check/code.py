@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice, product
@@ -320,7 +320,12 @@ class _Function:
 
 
 def _first_positions(axes: int) -> Floats:
-    column = np.array(_FIRST_POSITIONS, np.float64)
+    return _on_axes(_FIRST_POSITIONS, axes)
+
+
+def _on_axes(positions: Sequence[float], axes: int) -> Floats:
+    """Return positions (n, axes). Each axis has all the numbers, beginning at another one."""
+    column = np.array(positions, np.float64)
     return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
 
 
@@ -548,8 +553,7 @@ def _judge_real_positions(runner: _Function, expected: Expected) -> Finding | st
     If the function converts real positions to integers, return a clause that says so. Return the finding if the
     results are wrong for another reason, else an empty string.
     """
-    column = np.array(_REAL_POSITIONS)
-    positions = np.stack([np.roll(column, axis) for axis in range(runner.axes)], axis=1)
+    positions = _on_axes(_REAL_POSITIONS, runner.axes)
     try:
         results = runner.at(positions)
     except Unusable:

@@ -11,7 +11,7 @@ from ..._core.rotary.value import Rotary
 from ..config import others, reader, table
 from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping
 from .frequencies import described
-from .report import Finding, Verdict
+from .report import Finding, Verdict, listed
 
 # keys of a config whose value is the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
@@ -86,7 +86,8 @@ class ConfigParts(NamedTuple):
         open_parts = [part for part in possible_parts if part.rotates and not part.rotaries]
         if self.rotaries and not open_parts:
             return self.rotaries, ""
-        return (), (*open_parts, *possible_parts)[0].name
+        part = open_parts[0] if open_parts else possible_parts[0]
+        return (), part.name
 
 
 def parts_of(config: Any) -> ConfigParts:
@@ -183,8 +184,7 @@ def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
     for rotary, names in layers.items():
         words = "no rotary encoding" if rotary is None else f"{described(rotary)}, {rotary.rotary_dim // 2} pairs"
         names = [name for name in names if name]
-        shown = ", ".join(names[:_MOST_KINDS]) + (", .." if names[_MOST_KINDS:] else "")
-        texts.append(f"{shown}: {words}" if names and len(layers) > 1 else words)
+        texts.append(f"{listed(names, _MOST_KINDS)}: {words}" if names and len(layers) > 1 else words)
     return "; ".join(texts[:_MOST_KINDS]) + ("; .." if texts[_MOST_KINDS:] else "")
 
 

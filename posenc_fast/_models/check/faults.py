@@ -14,7 +14,7 @@ from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
 from ..identify.bases import BASES, bases_near, few_digits
 from ..identify.encoding import Identification, identify
-from .report import Fault
+from .report import Fault, listed
 from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
@@ -108,8 +108,7 @@ def _subject_and_verb(positions: Floats) -> str:
     """Return the subject and the verb of a sentence about the rows of some positions."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
-    shown = ", ".join(f"{value:.10g}" for value in np.sort(positions)[:4])
-    return f"the rows of positions {shown}{', ..' if len(positions) > 4 else ''} are"
+    return f"the rows of positions {listed((f'{value:.10g}' for value in np.sort(positions)), 4)} are"
 
 
 def _within_tolerance(sample: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.bool_]:
@@ -148,9 +147,9 @@ def _explained(
         explained = _zeros(sample, encoding, zero, base, plain)
         if explained is not None:
             return explained
-    length = _length(sample, waves)
-    if length:
-        return "length", length
+    continuation = _wrong_continuation(sample, waves)
+    if continuation:
+        return "length", continuation
     judged = judge_waves(sample.values, encoding, sample.positions, sample.form)
     if judged.fault == "rounded":
         return "rounded", judged.reason
@@ -470,7 +469,7 @@ def _consecutive(sample: Sample) -> Floats | None:
 # ---- faults that need more than one comparison ----------------------------------------------------------------------
 
 
-def _length(sample: Sample, waves: Waves) -> str:
+def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     """Return a sentence about the row from which the rows repeat or stay the same, or "" if they do neither."""
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
@@ -526,8 +525,7 @@ def _permutation(sample: Sample, waves: Waves) -> str:
         order.append(best)
     if not _explains(sample, _Variant("layout", "", waves.take(np.array(order)), sample.positions)):
         return ""
-    shown = ", ".join(map(str, order[:6]))
-    return f"the columns are in another order: the exact columns {shown}{', ..' if d > 6 else ''}"
+    return f"the columns are in another order: the exact columns {listed(order, 6)}"
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:

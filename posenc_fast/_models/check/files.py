@@ -179,12 +179,14 @@ def _gguf(path: str) -> Iterator[Tensor]:
     for tensor in open_gguf(path).tensors:
         # GGUF lists the sides of a shape in reverse order
         kind, shape = tensor.tensor_type.name, tuple(int(n) for n in reversed(tensor.shape))
-
-        def read(tensor: Any = tensor, kind: str = kind, shape: tuple[int, ...] = shape) -> Array:
-            return as_bfloat16(tensor.data.view("V2").reshape(shape)) if kind == "BF16" else tensor.data
-
         unread = "" if kind in ("F64", "F32", "F16", "BF16") else kind
-        yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), read, unread)
+        yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), partial(_gguf_values, tensor, shape), unread)
+
+
+def _gguf_values(tensor: Any, shape: tuple[int, ...]) -> Array:
+    values: Array = tensor.data
+    # gguf returns bfloat16 as bytes
+    return as_bfloat16(values.view("V2").reshape(shape)) if tensor.tensor_type.name == "BF16" else values
 
 
 def _pickle(path: str) -> Iterator[Tensor]:

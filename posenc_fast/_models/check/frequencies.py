@@ -18,7 +18,7 @@ from ..._core.rotary.value import Rotary
 from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few_digits
 from ..identify.rotary import identify_rotary
 from ..identify.tolerances import least_of, relative_slack
-from .report import Fault, Finding, unknown_tensor
+from .report import Fault, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, fits, narrowest, through
 
 # smallest number of frequencies that can be identified; fewer numbers fit several schedules
@@ -115,7 +115,7 @@ def judge_frequencies(
     not_finite = np.flatnonzero(~np.isfinite(numbers))
     if len(not_finite):
         if expected:
-            return tensor.finding("wrong", "values", f"values {_listed(not_finite)} are not finite", None)
+            return tensor.finding("wrong", "values", f"values {listed(not_finite, 8)} are not finite", None)
         return unknown_tensor(name, "values that are not finite")
     if not expected:
         return _of_other_length(_without_config(tensor), rotaries)
@@ -383,7 +383,7 @@ def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[
     # if only the slowest pairs differ, a wrong scaling is more likely
     only_slowest = len(wrong) > 2 and np.array_equal(wrong, np.arange(len(exact) - len(wrong), len(exact)))
     if 0 < 4 * len(wrong) <= len(exact) and not only_slowest:
-        reason = f"values {_listed(wrong)} differ from {described(rotary)}"
+        reason = f"values {listed(wrong, 8)} differ from {described(rotary)}"
         yield Variant("values", reason, tensor.numbers)
 
 
@@ -408,10 +408,6 @@ def described(rotary: Rotary) -> str:
         return f"base {rotary.base:g}"
     factor = scaling.get("factor")
     return f"base {rotary.base:g} with {scaling['rope_type']} scaling{f' of factor {factor:g}' if factor else ''}"
-
-
-def _listed(indices: Any) -> str:
-    return f"{', '.join(map(str, indices[:8].tolist()))}{', ..' if len(indices) > 8 else ''}"
 
 
 def _shown(scaling: Mapping[str, Any] | None) -> str:

@@ -494,8 +494,8 @@ def _judge_rotation(runner: _Runner, name: str, wanted: _Wanted, errors: list[st
     The module takes positions as an argument, or counts them from 0.
     """
     rotary = wanted.of(Rotary)
-    heads = [rotary.head_dim] if isinstance(rotary, Rotary) else _widths(runner.module)
-    if isinstance(rotary, Rotary) and wanted.expected is None:
+    heads = [rotary.head_dim] if isinstance(rotary, Rotary) else []
+    if wanted.expected is None or not heads:
         heads = list(dict.fromkeys([*heads, *_widths(runner.module)]))
     positions = np.arange(_FEW_TOKENS, dtype=np.float64)[:, np.newaxis]
     for head, (shape, arrange), with_keys in product(heads, VECTORS.items(), (False, True)):

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 Verdict = Literal["right", "wrong", "unknown"]
@@ -135,6 +136,14 @@ class Finding:
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in fields.items()
         }
+
+
+def listed(items: Iterable[Any], most: int) -> str:
+    """Return the first ``most`` items as text, separated by commas, and ".." if there are more."""
+    texts = [str(item) for item in islice(items, most + 1)]
+    if len(texts) > most:
+        texts[most] = ".."
+    return ", ".join(texts)
 
 
 def unknown_tensor(name: str, reason: str) -> Finding:

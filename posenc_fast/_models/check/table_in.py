@@ -6,6 +6,7 @@ from typing import Any
 
 from .files import MOST_BYTES, Tensor, open_files
 from .names import kind_of
+from .report import listed
 
 # largest number of names of tensors in an error
 _MOST_NAMES = 20
@@ -19,10 +20,9 @@ def table_in(path: str) -> Any:
         if len(tensors) == 1:
             tables = tensors
         if len(tables) != 1:
-            names = [tensor.name for tensor in tables or tensors]
-            listed = f"{', '.join(names[:_MOST_NAMES])}{', ..' if len(names) > _MOST_NAMES else ''}" or "none"
+            names = listed((tensor.name for tensor in tables or tensors), _MOST_NAMES) or "none"
             count = "several position tables" if tables else "no tensor with the name of a position table"
-            raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {listed}")
+            raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {names}")
         (table,) = tables
         if table.unread:
             raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which is unsupported")

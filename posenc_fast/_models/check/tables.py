@@ -17,7 +17,7 @@ from ..._core.numbers.formats import FLOAT16, Format
 from ..identify.angles import ORDERS
 from ..identify.bases import BASES
 from ..identify.encoding import Identification, identify
-from .report import TABLE, Finding, unknown_tensor
+from .report import TABLE, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, narrowest, widened
 from .waves import Waves, judge_waves, radians_at_end
 
@@ -143,7 +143,7 @@ def _is_known(answer: Identification, form: Format) -> bool:
 def name_of(answer: Identification) -> str:
     """Return the names of the first presets of an identification, or the repr of its encoding if there are none."""
     if answer.presets:
-        return ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
+        return listed(answer.presets, 3)
     return repr(answer.encoding)
 
 
@@ -173,8 +173,7 @@ def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Findi
         return finding
     count_at_end = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
     before_end = zero[: len(zero) - count_at_end]
-    shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
-    reason = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
+    reason = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {listed(zero, 8)}"
     if len(zero) == 1:
         return replace(finding, says=reason)
     if count_at_end and (len(before_end) < 2 or _are_tokens(before_end)):

@@ -16,7 +16,7 @@ from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import Format
 from ..identify.angles import BLOCK
 from ..identify.tolerances import CHECKED_SINE, least_of, relative_slack
-from .report import Fault
+from .report import Fault, listed
 from .values import HALVES, through
 
 # Roundings to 16 bits are tried on at most 2 * _ROWS rows and _COLUMNS columns.
@@ -154,12 +154,11 @@ def _few_wrong(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_column
     """Return a sentence about the wrong rows or columns if only few rows or columns are wrong, else an empty string."""
     rows, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
     if 2 * len(rows) <= len(positions):
-        shown = ", ".join(f"{value:g}" for value in positions[rows[:8], 0])
-        in_columns = "" if len(columns) > 8 else f", columns {', '.join(map(str, columns))},"
-        return f"the rows of {len(rows)} positions{in_columns} are wrong: {shown}{', ..' if len(rows) > 8 else ''}"
+        shown = listed((f"{value:g}" for value in positions[rows, 0]), 8)
+        in_columns = "" if len(columns) > 8 else f", columns {listed(columns, 8)},"
+        return f"the rows of {len(rows)} positions{in_columns} are wrong: {shown}"
     if 4 * len(columns) <= len(wrong_columns):
-        shown = ", ".join(map(str, columns[:8]))
-        return f"{len(columns)} columns are wrong: {shown}{', ..' if len(columns) > 8 else ''}"
+        return f"{len(columns)} columns are wrong: {listed(columns, 8)}"
     return ""
 
 
