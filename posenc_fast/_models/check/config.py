@@ -101,9 +101,9 @@ def parts_of(config: Any) -> ConfigParts:
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
         # leave out the part for the whole config if the inner parts repeat its verdict
-        of_parts = {rotary for part in inner for rotary in part.rotaries}
+        rotaries_of_inner = {rotary for part in inner for rotary in part.rotaries}
         repeated = {
-            "right": set(whole.rotaries) <= of_parts,
+            "right": set(whole.rotaries) <= rotaries_of_inner,
             "wrong": any(part.verdict == "wrong" for part in inner),
             "unknown": not all(part.tower for part in inner),
         }
@@ -149,7 +149,8 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
         kind = form or model
         name = f"{place} ({kind})" if kind else place
         known = {*table.types(), *table.parts(), *table.names("without"), *table.pairs("unreadable")}
-        if not (part.get("architectures") or model in known or form):
+        is_model = part.get("architectures") or model in known or form
+        if not is_model:
             reason = f"posenc_fast does not know the model_type {model!r}" if model else "the config has no model_type"
             return Part(name, "unknown", reason, tower=tower)
         kinds = [
@@ -174,17 +175,17 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
 
 def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
     """Return a description of the encodings of all kinds of layers."""
-    layers: dict[Rotary | None, list[str]] = {}
+    labels_of_rotary: dict[Rotary | None, list[str]] = {}
     for options, rotary in kinds:
         labels = [f"layer {options['layer']}"] if "layer" in options else []
         labels += [options["layer_type"]] if "layer_type" in options else []
         labels += [f"{options['seq_len']:g} tokens"] if "seq_len" in options else []
-        layers.setdefault(rotary, []).append(" at ".join(labels))
+        labels_of_rotary.setdefault(rotary, []).append(" at ".join(labels))
     texts = []
-    for rotary, names in layers.items():
+    for rotary, names in labels_of_rotary.items():
         words = "no rotary encoding" if rotary is None else f"{described(rotary)}, {rotary.rotary_dim // 2} pairs"
         names = [name for name in names if name]
-        texts.append(f"{listed(names, _MOST_KINDS)}: {words}" if names and len(layers) > 1 else words)
+        texts.append(f"{listed(names, _MOST_KINDS)}: {words}" if names and len(labels_of_rotary) > 1 else words)
     return "; ".join(texts[:_MOST_KINDS]) + ("; .." if texts[_MOST_KINDS:] else "")
 
 

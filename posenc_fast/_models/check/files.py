@@ -65,10 +65,10 @@ def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
     Values can be read only inside of the ``with`` block.
     """
     with contextlib.ExitStack() as stack:
-        yield _all(path, stack)
+        yield _tensors_and_gaps(path, stack)
 
 
-def _all(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
+def _tensors_and_gaps(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
     files, indexes = _files(path)
     present = set()
     for path_of_file in files:
