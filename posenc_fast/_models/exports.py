@@ -125,7 +125,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
             f"layout={settings.layout!r} differs from layout={layout!r}, which llama.cpp uses for {architecture!r}; "
             "permute the weights of queries and keys (permute_rotary), and give a Rotary with this layout"
         )
-    if settings.rope_type == "xpos" or (settings.rope_type == "axial" and settings.axes is not None):
+    if settings.amplitudes_vary or (settings.rope_type == "axial" and settings.axes is not None):
         raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")
     if not sectioned:
         _check_one_axis(settings, f"a GGUF file of {architecture!r}")

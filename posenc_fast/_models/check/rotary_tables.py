@@ -160,8 +160,7 @@ def _with_config(
     for tables in orders:
         for rotary in rotaries:
             usable = _of_width(tables, rotary.rotary_dim // 2)
-            # xPos is left out: it multiplies sinusoids by factors that depend on the position
-            if usable is not None and rotary.ndim == positions.shape[1] and rotary._settings.rope_type != "xpos":
+            if usable is not None and rotary.ndim == positions.shape[1] and not rotary._settings.amplitudes_vary:
                 cases.append((usable, rotary))
     if not cases:
         return None
