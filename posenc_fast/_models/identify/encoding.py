@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -224,10 +225,8 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     first = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # import here, because most programs identify arrays
-        from ... import _table_in  # type: ignore[attr-defined]
-
-        values = _table_in(os.fspath(table))
+        # `check` depends on this module, so it is imported by name
+        values = import_module("..check.table_in", __package__).table_in(os.fspath(table))
     checked, shape = _checked(values)
     if len(shape) > 1:
         return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)

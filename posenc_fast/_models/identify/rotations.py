@@ -66,6 +66,7 @@ class Sample(NamedTuple):
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
         """Compare the sample with frequencies (pairs, axes), and with a factor of cosines and sines.
 
+        The factor is not used if only frequencies are known.
         Return (largest quotient of a difference and the tolerated difference, largest difference).
         """
         rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
