@@ -203,7 +203,7 @@ def notes(row: Row) -> str:
     result = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
         result.append(f"the layout is `{row.switch[1]}` if `{row.switch[0]}` is false")
-    result += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
+    result += [f"`{need.key}` must be {need.required}" for need in row.needs if need.required != need.default]
     result += [row.note] if row.note else []
     return "; ".join(result)
 

@@ -54,8 +54,8 @@ _TORCHTUNE: dict[str, str] = {
 _TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
 
 
-def form_of(config: Config) -> str:
-    """Return the format of a config, which is a key of `NAMES`, or an empty string for any other format."""
+def name_of_format(config: Config) -> str:
+    """Return the key in `NAMES` of the format of a config, or an empty string for any other format."""
     keys = set(config)
     if "_component_" in keys:
         return "torchtune"
@@ -76,12 +76,12 @@ class _Config(NamedTuple):
     """A config of one format, and the index of the requested layer."""
 
     values: Config
-    form: str
+    format: str
     layer: int | None
 
     @property
     def where(self) -> str:
-        return f"config ({NAMES[self.form]})"
+        return f"config ({NAMES[self.format]})"
 
     def key(self, key: str) -> str:
         return f"{self.where}[{key!r}]"
@@ -116,26 +116,29 @@ class _Config(NamedTuple):
         return {"rope_type": "llama3", "factor": factor, **parts}
 
 
-def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE."""
+def arguments_of(config: Config, name: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
+    """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE.
+
+    name: name of the format, a key of `NAMES`.
+    """
     if layer_type is not None:
         raise ValueError(
-            f"layer_type={layer_type!r} is not for a {NAMES[form]}; pass layer=, the index of a layer, or leave both "
+            f"layer_type={layer_type!r} is not for a {NAMES[name]}; pass layer=, the index of a layer, or leave both "
             "arguments out"
         )
-    one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))
+    checked = _Config(config, name, None if layer is None else count_of(layer, "layer", 0))
     for key, value in config.items():
-        if value is not None and key not in _READ[form] and _WORDS & set(str(key).lower().split("_")):
+        if value is not None and key not in _READ[name] and _WORDS & set(str(key).lower().split("_")):
             raise ValueError(
-                f"{one.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
+                f"{checked.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
             )
-    depth = next((key for key in ("n_layers", "num_layers", "n_layer") if one.has(key)), None)
-    if depth is not None and one.layer is not None and one.layer >= one.count(depth):
-        raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, counted from 0")
-    arguments = _READERS[form](one)
+    depth = next((key for key in ("n_layers", "num_layers", "n_layer") if checked.has(key)), None)
+    if depth is not None and checked.layer is not None and checked.layer >= checked.count(depth):
+        raise ValueError(f"layer={layer} is too large: {checked.key(depth)} is {checked.count(depth)}, counted from 0")
+    arguments = _READERS[name](checked)
     if arguments is not None and arguments["head_dim"] > MOST_VALUES:
         raise ValueError(
-            f"{one.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can rotate"
+            f"{checked.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can rotate"
         )
     return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
 

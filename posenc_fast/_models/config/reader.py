@@ -48,15 +48,15 @@ def arguments_of(
     """Return the arguments of the `Rotary` that a config describes, or None for layers without RoPE."""
     try:
         config = _read(config)
-        form = others.form_of(config)
-        if form:
-            return others.arguments_of(config, form, layer, layer_type, layout)
+        format_name = others.name_of_format(config)
+        if format_name:
+            return others.arguments_of(config, format_name, layer, layer_type, layout)
         part = _prepared(config, layout)
         layer_type, index = requested(part, layer, layer_type)
         if not rotates(part, layer_type, index):
             return None
         layer_part = for_layer(part, layer_type, index)
-        return None if layer_part is None else _arguments(_scaled(layer_part), layout, seq_len)
+        return None if layer_part is None else _arguments(_unscaled_if_listed(layer_part), layout, seq_len)
     except RecursionError:
         where = os.fspath(config) if isinstance(config, (str, os.PathLike)) else "config"
         raise ValueError(f"{where} is nested too deeply to be a model's config") from None
@@ -97,7 +97,7 @@ def encodings_of(config: Any) -> list[Encoding]:
 
 def _layer_types(config: Config) -> list[str]:
     """Return the layer types of a part, or an empty list if all its layers are alike."""
-    if others.form_of(config):
+    if others.name_of_format(config):
         return []
     part = _prepared(config, None)
     groups = part.nested or part.row.groups
@@ -207,8 +207,8 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     if model in table.pairs("unreadable"):
         raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
-        others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
-        advice = f"; pass one of the parts of this config instead: {', '.join(others)}" if others else ""
+        parts = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
+        advice = f"; pass one of the parts of this config instead: {', '.join(parts)}" if parts else ""
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
@@ -244,11 +244,14 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
 
 
 def _check_needs(part: Part) -> None:
-    for key, needed, default, words in part.row.needs:
-        value = part.get(key)
-        if (default if value is None else value) != needed:
-            kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
-            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config supports only {needed!r}")
+    for need in part.row.needs:
+        value = part.get(need.key)
+        if (need.default if value is None else value) != need.required:
+            error = NoRotary if need.others_mean in ("no rotary encoding", "ALiBi") else Undecided
+            raise error(
+                f"{part.key(need.key)}={value!r} means {need.others_mean} in {part.model}; from_config supports only "
+                f"{need.required!r}"
+            )
     if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
         raise ValueError(
             f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; move rope_type "
@@ -291,7 +294,7 @@ def _switched(part: Part, key: str) -> bool:
     return value
 
 
-def _scaled(part: Part) -> Part:
+def _unscaled_if_listed(part: Part) -> Part:
     """Return the part, without the scaling if the config excludes its layer from the scaling."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
@@ -300,13 +303,16 @@ def _scaled(part: Part) -> Part:
     if not is_list(layers):
         raise TypeError(f"{part.key(key)} must be a sequence of indices of layers, not {layers!r}")
     if part.layer is None:
+        indices = range(part.depth() or 0)
         scaled = {i for i in layers if isinstance(i, int)}
-        count = range(part.depth() or 0)
-        firsts = [next((i for i in count if (i in scaled) == wanted), None) for wanted in (True, False)]
-        options = [{"layer": i} for i in firsts if i is not None]
-        raise Several(f"{part.key(key)}={layers!r} scales only some layers; give layer=, the index of a layer", options)
-    base = {key: value for key, value in part.rope.items() if key == "rope_theta"}
-    return part if part.layer in layers else part._replace(rope=base)
+        first_scaled = [i for i in indices if i in scaled][:1]
+        first_unscaled = [i for i in indices if i not in scaled][:1]
+        raise Several(
+            f"{part.key(key)}={layers!r} scales only some layers; give layer=, the index of a layer",
+            [{"layer": i} for i in first_scaled + first_unscaled],
+        )
+    base_only = {key: value for key, value in part.rope.items() if key == "rope_theta"}
+    return part if part.layer in layers else part._replace(rope=base_only)
 
 
 # ---- scaling: rope_type and its parameters, as `Rotary` takes them ------------------------------------------------------
@@ -322,10 +328,10 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
         # vLLM's scaling "ntk" has two formulas; mixed_b chooses the second
-        name, rope = (
-            ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
-        )
-        rope.pop("mixed_b", None)
+        mixed_b = rope.get("mixed_b")
+        name = "ntk_fixed" if mixed_b is None else "ntk_mixed"
+        rope = {key: value for key, value in rope.items() if key != "mixed_b"}
+        rope |= {} if mixed_b is None else {"b": mixed_b}
         part = part._replace(rope=rope)
     scaled_as = "yarn" if name == TELECHAT else name
     if rope.get("alpha") and "alpha" in part.row.also and name != "ntk":
@@ -352,8 +358,9 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
                 "be at most 1; correct the factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
-    ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
-    if scaled_as == "dynamic" or ratio:
+    # without factor and attention_factor, longrope computes the factor from the two lengths
+    needs_length = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
+    if scaled_as == "dynamic" or needs_length:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
     for least, most in ORDERED:
         if least in parameters:
@@ -425,11 +432,11 @@ def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     the value in the rotary parameters, and max_position_embeddings.
     """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
-    own = part.config.get(key) if part.group is None else None
-    if own is not None:
+    top_level = part.config.get(key) if part.group is None else None
+    if top_level is not None:
         inner = [(f"{part.rope_where}[{key!r}]", scaling[key])] if key in scaling else []
-        check_same([(part.key(key), own), *inner], "original lengths")
-        scaling[key] = real(own, part.key(key), positive=True)
+        check_same([(part.key(key), top_level), *inner], "original lengths")
+        scaling[key] = real(top_level, part.key(key), positive=True)
     elif part.row.original_length is not None:
         scaling[key] = part.row.original_length
     elif key not in scaling:
@@ -446,10 +453,10 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         length = real(length, part.key("max_position_embeddings"), positive=True)
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
-    one, other = rope.get("mscale"), rope.get("mscale_all_dim")
+    mscale, mscale_all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
     # If only mscale is present, programs agree only for mscale=1. If only mscale_all_dim is present, they never agree.
-    if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
-        key = "mscale" if one else "mscale_all_dim"
+    if bool(mscale) != bool(mscale_all_dim) and mscale != 1 and "attention_factor" not in scaling:
+        key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
             "only one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
@@ -497,23 +504,23 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         )
     key = keys[0] if keys else "mrope_section"
     counts = rope[key] if keys else sections.default
-    flag, rule = rope.get("mrope_interleaved"), sections.rule
-    if flag is not None and not isinstance(flag, bool):
-        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {flag!r}")
+    interleaved, rule = rope.get("mrope_interleaved"), sections.rule
+    if interleaved is not None and not isinstance(interleaved, bool):
+        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {interleaved!r}")
     if rule == "flagged":
-        rule = "interleaved" if flag else "contiguous"
+        rule = "interleaved" if interleaved else "contiguous"
         if "openpangu" in (rope.get("rope_type"), rope.get("type")):
             rule = "pangu"
-            if not keys or flag is False:
+            if not keys or interleaved is False:
                 raise ValueError(
                     f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and "
-                    f"mrope_interleaved=True, but has mrope_section={counts!r} and mrope_interleaved={flag!r}; "
+                    f"mrope_interleaved=True, but has mrope_section={counts!r} and mrope_interleaved={interleaved!r}; "
                     "correct these keys of the config"
                 )
-    elif flag is not None and bool(flag) != (rule == "interleaved"):
+    elif interleaved is not None and interleaved != (rule == "interleaved"):
         raise ValueError(
-            f"{part.rope_where}['mrope_interleaved']={flag!r} contradicts {part.model}, whose sections are "
-            f"{'contiguous' if flag else 'interleaved'}; remove mrope_interleaved from the config"
+            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts {part.model}, whose sections are "
+            f"{'contiguous' if interleaved else 'interleaved'}; remove mrope_interleaved from the config"
         )
     if counts is None:
         return None

@@ -59,7 +59,7 @@ def keys_of(name: str) -> frozenset[str]:
         row.scaled_layers,
         *row.keys,
         *row.switch[:1],
-        *(key for key, *_ in row.needs),
+        *(need.key for need in row.needs),
     }
     keys |= {key for group in row.groups.values() for key in group.base_keys}
     keys |= {key for rule in row.without for key in WITHOUT[rule].keys}

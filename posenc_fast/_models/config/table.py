@@ -62,6 +62,16 @@ class Sections(NamedTuple):
     axes: str
 
 
+class Need(NamedTuple):
+    """A key that must have one value, because `Rotary` does not support the other values."""
+
+    key: str
+    required: Any
+    default: Any
+    # meaning of other values, for errors
+    others_mean: str
+
+
 class Row(NamedTuple):
     """RoPE settings of a model type. The word "key" in a comment means a key of a config.
 
@@ -153,8 +163,8 @@ class Row(NamedTuple):
     original_length: int | None = None
     # other keys that the functions of this row read
     keys: tuple[str, ...] = ()
-    # (key, required value, default value, meaning of other values) for each key that must have one value
-    needs: tuple[tuple[str, Any, Any, str], ...] = ()
+    # keys that must have one value
+    needs: tuple[Need, ...] = ()
 
     @property
     def axial(self) -> bool:
@@ -277,8 +287,8 @@ def _fields(name: str) -> dict[str, Any]:
             case "aliases":
                 fields["aliases"] = _settings(text)
             case "needs":
-                (key, value), (_, default) = _settings(first).items()
-                needs.append((key, value, default, rest))
+                (key, required), (_, default) = _settings(first).items()
+                needs.append(Need(key, required, default, rest))
             case "rotated" | "note":
                 fields[keyword] = text
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})

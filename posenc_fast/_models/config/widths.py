@@ -14,7 +14,7 @@ from .table import names
 
 def width(part: Part) -> int:
     """Return the head width."""
-    head, head_dim = _width(part), part.config.get("head_dim")
+    head, head_dim = _unchecked_width(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
             f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} values can rotate"
@@ -37,7 +37,7 @@ def _sizes(part: Part) -> str:
     return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
 
 
-def _width(part: Part) -> int:
+def _unchecked_width(part: Part) -> int:
     row, group = part.row, part.group
     if group is not None and group.head and "per_layer_config" not in part.config:
         return count_of(HEADS[group.head](part.config), f"the width of heads in {part.where}", 2)
@@ -57,10 +57,10 @@ def _width(part: Part) -> int:
         return count_of(
             part.needed(row.width[0], f"is the number of values of a head that {part.model} rotates"), "", 2
         )
-    of, heads = row.per_head
-    why = f"determines the head width ({' or '.join([*row.width, f'{of} // {heads}'])})"
-    total, count = part.needed(of, why), part.needed(heads, why)
-    return count_of(total, part.key(of), 1) // count_of(count, part.key(heads), 1)
+    total_key, heads_key = row.per_head
+    why = f"determines the head width ({' or '.join([*row.width, f'{total_key} // {heads_key}'])})"
+    total, heads = part.needed(total_key, why), part.needed(heads_key, why)
+    return count_of(total, part.key(total_key), 1) // count_of(heads, part.key(heads_key), 1)
 
 
 def factor_of(part: Part) -> float | None:
@@ -117,9 +117,10 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     elif row.rotary_dim:
         dim = ROTARY_DIMS[row.rotary_dim](lambda key: count_of(part.needed(key), part.key(key), 1), head)
     elif row.factor is None:
-        dim = _whole(part, head, factor)
+        _check_unread_factor(part, head, factor)
+        dim = head
     else:
-        dim = _part(part, head, factor)
+        dim = _partial_dim(part, head, factor, row.factor)
     _check_others(part, head, dim)
     if dim % 2:
         raise ValueError(
@@ -154,14 +155,14 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             )
 
 
-def _whole(part: Part, head: int, factor: float | None) -> int:
-    """Return the head width for a class that reads no fraction, or raise an error for another fraction."""
-    latent, whole = "qk_rope_head_dim" in part.row.width, part.config.get("head_dim")
+def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
+    """Raise an error for a rotated fraction that contradicts a class without fractions, which rotates whole heads."""
     if factor is None or factor == part.row.only:
-        return head
-    if latent:
-        if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
-            return head
+        return
+    if "qk_rope_head_dim" in part.row.width:
+        head_dim = part.config.get("head_dim")
+        if factor == 1 or (factor < 1 and type(head_dim) is int and int(head_dim * factor) == head):
+            return
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the "
             "rotated part; remove partial_rotary_factor from the config"
@@ -189,13 +190,13 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
 def _check_default(part: Part, factor: float | None) -> None:
     """Raise an error if it is ambiguous whether transformers uses the config's or the class's partial_rotary_factor."""
     row, group, model = part.row, part.group, part.model
-    outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
+    outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")
     default = default_factor(part)
     # the rotary parameters are nested if their place ends with the name of a kind of layers
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
     in_use = default if row.outer_factor or factor is None else factor
-    if outer is not None and missing and ignored and outer != in_use:
+    if outer is not None and inner is None and ignored and outer != in_use:
         raise ValueError(
             f"{part.key('partial_rotary_factor')}={outer!r} at the top level is not read by {model}; move "
             f"partial_rotary_factor into {part.rope_where}, or remove it from the config"
@@ -207,13 +208,16 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
 
 
-def _part(part: Part, head: int, given: float | None) -> int:
+def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor: float) -> int:
     """Return the number of rotated values, from the fraction or from the keys in `Row.dims`."""
-    _check_default(part, given)
+    _check_default(part, config_factor)
     row, group = part.row, part.group
-    default = group.factor if group is not None and group.always else row.factor
-    factor = default if given is None else given
-    assert factor is not None
+    if config_factor is not None:
+        factor = config_factor
+    elif group is not None and group.always and group.factor is not None:
+        factor = group.factor
+    else:
+        factor = row_factor
     if factor > 1:
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, "
@@ -227,7 +231,7 @@ def _part(part: Part, head: int, given: float | None) -> int:
                 f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; set this key to a number"
             )
         count = dim if value is None else count_of(value, part.key(key), 2)
-        if count != dim and (given is not None or not row.dims_read):
+        if count != dim and (config_factor is not None or not row.dims_read):
             raise ValueError(
                 f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
                 "values; leave one out of the config"
