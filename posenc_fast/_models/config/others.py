@@ -116,7 +116,7 @@ class _Config(NamedTuple):
         return {"rope_type": "llama3", "factor": factor, **parts}
 
 
-def arguments_of(config: Config, name: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
+def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
     """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE.
 
     name: name of the format, a key of `NAMES`.
@@ -126,24 +126,25 @@ def arguments_of(config: Config, name: str, layer: Any, layer_type: Any, layout:
             f"layer_type={layer_type!r} is not for a {NAMES[name]}; pass layer=, the index of a layer, or leave both "
             "arguments out"
         )
-    checked = _Config(config, name, None if layer is None else count_of(layer, "layer", 0))
-    for key, value in config.items():
+    config = _Config(values, name, None if layer is None else count_of(layer, "layer", 0))
+    for key, value in values.items():
         if value is not None and key not in _READ[name] and _WORDS & set(str(key).lower().split("_")):
             raise ValueError(
-                f"{checked.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
+                f"{config.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
             )
-    depth = next((key for key in ("n_layers", "num_layers", "n_layer") if checked.has(key)), None)
-    if depth is not None and checked.layer is not None and checked.layer >= checked.count(depth):
-        raise ValueError(f"layer={layer} is too large: {checked.key(depth)} is {checked.count(depth)}, counted from 0")
-    arguments = _READERS[name](checked)
+    depth = next((key for key in ("n_layers", "num_layers", "n_layer") if config.has(key)), None)
+    if depth is not None and config.layer is not None and config.layer >= config.count(depth):
+        raise ValueError(f"layer={layer} is too large: {config.key(depth)} is {config.count(depth)}, counted from 0")
+    arguments = _READERS[name](config)
     if arguments is not None and arguments["head_dim"] > MOST_VALUES:
         raise ValueError(
-            f"{checked.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can rotate"
+            f"{config.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can "
+            "rotate"
         )
     return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
 
 
-# ---- params.json: interleaved pairs --------------------------------------------------------------------------------------
+# ---- params.json: interleaved pairs ----------------------------------------------------------------------------------
 
 
 def _meta(config: _Config) -> dict[str, Any] | None:
@@ -228,7 +229,7 @@ def _arguments(config: _Config, base: float, scaling: dict[str, Any] | None) -> 
     return {"head_dim": head, "base": base, "layout": "interleaved", "scaling": scaling}
 
 
-# ---- torchtune and litgpt ---------------------------------------------------------------------------------------------------
+# ---- torchtune and litgpt --------------------------------------------------------------------------------------------
 
 
 def _torchtune(config: _Config) -> dict[str, Any]:

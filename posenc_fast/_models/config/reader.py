@@ -315,7 +315,7 @@ def _unscaled_if_listed(part: Part) -> Part:
     return part if part.layer in layers else part._replace(rope=base_only)
 
 
-# ---- scaling: rope_type and its parameters, as `Rotary` takes them ------------------------------------------------------
+# ---- scaling: rope_type and its parameters, as `Rotary` takes them ---------------------------------------------------
 
 
 def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
@@ -480,7 +480,7 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
         )
 
 
-# ---- axis of each pair ---------------------------------------------------------------------------------------------------
+# ---- axis of each pair -----------------------------------------------------------------------------------------------
 
 
 def _axes_of(part: Part, pairs: int) -> list[int] | None:

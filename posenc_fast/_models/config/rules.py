@@ -14,7 +14,7 @@ from ..._core.rotary import scaling as _rope
 from ..._core.rotary.pairs import in_turn
 from .part import Config, NoRotary, Part, Several, is_list
 
-# ---- axis of each pair, from the number of pairs, or from the counts in a config --------------------------------------
+# ---- axis of each pair, from the number of pairs, or from the counts in a config -------------------------------------
 
 
 def _contiguous(counts: Sequence[int], pairs: int) -> list[int]:
@@ -59,7 +59,7 @@ COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
     "pangu": _pangu,
 }
 
-# ---- frequencies other than a geometric progression from 1 ------------------------------------------------------------
+# ---- frequencies other than a geometric progression from 1 -----------------------------------------------------------
 
 Arguments = dict[str, Any]
 # (rope_type, all its parameters)
@@ -137,7 +137,7 @@ SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
     "phimoe": _phimoe,
 }
 
-# ---- widths, and the rotated parts of them -------------------------------------------------------------------------------
+# ---- widths, and the rotated parts of them ---------------------------------------------------------------------------
 
 
 def _global_head(config: Config) -> int:
@@ -160,7 +160,7 @@ ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
 }
 
-# ---- rotary parameters collected from other keys --------------------------------------------------------------------------
+# ---- rotary parameters collected from other keys ---------------------------------------------------------------------
 
 
 def _chatglm(config: Config) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _grok(config: Config) -> dict[str, Any]:
 # functions of a config that return its rotary parameters
 PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
 
-# ---- layers without RoPE --------------------------------------------------------------------------------------------------
+# ---- layers without RoPE ---------------------------------------------------------------------------------------------
 
 # layer types of layers that have no attention, and so no RoPE
 NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
