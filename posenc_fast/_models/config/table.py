@@ -167,6 +167,11 @@ class Row(NamedTuple):
     needs: tuple[Need, ...] = ()
 
     @property
+    def fills_groups(self) -> bool:
+        """Whether the class fills in missing parameters of groups. Only classes with base keys for groups do."""
+        return any(group.base_keys for group in self.groups.values())
+
+    @property
     def axial(self) -> bool:
         """Whether positions have the axes of an image or a video."""
         return self.sections is not None and self.sections.rule.startswith("axial")
