@@ -347,11 +347,12 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     if scaled_as == "yarn":
         _set_yarn(part, scaling)
     if name == TELECHAT and "attention_factor" not in scaling:
-        stretched = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
-        scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
+        stretch = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
+        scaling["attention_factor"] = 1.0 if stretch <= 1 else 0.07 * float(log(stretch)) + 1.0
     if name == "proportional":
-        default = default_factor(part) if part.group is None or part.group.always else None
-        factor = factor or default or 1.0
+        if factor is None and (part.group is None or part.group.always):
+            factor = default_factor(part)
+        factor = 1.0 if factor is None else factor
         if factor > 1:
             raise ValueError(
                 f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must "
@@ -367,7 +368,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, least, most)
     if "seq_len" in parameters:
         if seq_len is None:
-            # longest is the length of the longest sequence that keeps the frequencies of the training
+            # sequences up to this length keep the frequencies of the training
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
@@ -486,6 +487,7 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
     """Return the axis of each pair, or None if there is one axis."""
     sections, rope = part.row.sections, part.rope
+    # the rule "atoms" is in SPECTRA, because the axes come with the frequencies
     if sections is None or sections.rule == "atoms":
         return None
     if sections.rule in AXES:
@@ -504,24 +506,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         )
     key = keys[0] if keys else "mrope_section"
     counts = rope[key] if keys else sections.default
-    interleaved, rule = rope.get("mrope_interleaved"), sections.rule
-    if interleaved is not None and not isinstance(interleaved, bool):
-        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {interleaved!r}")
-    if rule == "flagged":
-        rule = "interleaved" if interleaved else "contiguous"
-        if "openpangu" in (rope.get("rope_type"), rope.get("type")):
-            rule = "pangu"
-            if not keys or interleaved is False:
-                raise ValueError(
-                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and "
-                    f"mrope_interleaved=True, but has mrope_section={counts!r} and mrope_interleaved={interleaved!r}; "
-                    "correct these keys of the config"
-                )
-    elif interleaved is not None and interleaved != (rule == "interleaved"):
-        raise ValueError(
-            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts {part.model}, whose sections are "
-            f"{'contiguous' if interleaved else 'interleaved'}; remove mrope_interleaved from the config"
-        )
+    rule = _rule_of_counts(part, sections.rule, counts, in_config=bool(keys))
     if counts is None:
         return None
     where = f"{part.rope_where}[{key!r}]"
@@ -537,3 +522,29 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     if sections.default is not None and len(counts) != len(sections.default):
         raise ValueError(f"{where}={counts} must have one count for each of {sections.axes}")
     return COUNTED[rule](counts, pairs)
+
+
+def _rule_of_counts(part: Part, rule: str, counts: Any, in_config: bool) -> str:
+    """Return the name of the function in `COUNTED` that computes the axis of each pair from the counts of the axes.
+
+    rule: rule of the model type. in_config: whether the counts are in the config, and not the default of the model type.
+    """
+    rope, interleaved = part.rope, part.rope.get("mrope_interleaved")
+    if interleaved is not None and not isinstance(interleaved, bool):
+        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {interleaved!r}")
+    if rule == "flagged" and "openpangu" in (rope.get("rope_type"), rope.get("type")):
+        if not in_config or interleaved is False:
+            raise ValueError(
+                f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and mrope_interleaved=True, "
+                f"but has mrope_section={counts!r} and mrope_interleaved={interleaved!r}; correct these keys of the "
+                "config"
+            )
+        return "pangu"
+    if rule == "flagged":
+        return "interleaved" if interleaved else "contiguous"
+    if interleaved is not None and interleaved != (rule == "interleaved"):
+        raise ValueError(
+            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts {part.model}, whose sections are "
+            f"{'contiguous' if interleaved else 'interleaved'}; remove mrope_interleaved from the config"
+        )
+    return rule

@@ -274,7 +274,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     if (table == table[0]).all():
         # all rows are equal: no pair rotates, or each pair rotates by whole turns
         return
-    places = _checked_positions(positions, len(table))[:_TOKENS]
+    positions = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
     if columns % 2 == 0:
         layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
@@ -282,8 +282,8 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
             # some tables have two equal columns per pair
             first, second = (table[..., part] for part in columns_of(layout, columns))
             if (first == second).all():
-                yield Sample(None, first, places, kind, layout, head)
-    yield Sample(None, table, places, kind, None, head)
+                yield Sample(None, first, positions, kind, layout, head)
+    yield Sample(None, table, positions, kind, None, head)
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
@@ -299,14 +299,14 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):
         raise ValueError(f"head_dim={head} differs from the width of x, which has shape {before.shape}")
-    places = _checked_positions(positions, tokens)[:_TOKENS]
+    positions = _checked_positions(positions, tokens)[:_TOKENS]
     # (tokens, heads, width)
     before, after = (
         array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS].transpose(1, 0, 2) for array in (before, after)
     )
     # tokens of zeros, such as padding, contain no angles
     used = (before != 0).any(axis=(1, 2))
-    before, after, places = before[used], after[used], places[used]
+    before, after, positions = before[used], after[used], positions[used]
     changed = np.flatnonzero((before != after).any(axis=(0, 1)))
     if not len(changed):
         return
@@ -320,7 +320,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
             for layout in LAYOUTS:
                 source, target = source_and_target(layout)
                 pairs_before, pairs_after = complex_pairs(before, source, dim), complex_pairs(after, target, dim)
-                yield Sample(pairs_before, pairs_after, places, max(kind_before, kind_after), layout, width)
+                yield Sample(pairs_before, pairs_after, positions, max(kind_before, kind_after), layout, width)
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
@@ -345,10 +345,10 @@ def _preset_rotary(name: str, **options: Any) -> Rotary | None:
     """Return the Rotary of a preset, or None if its source does not support the width."""
     build: Any = FACTS[name].build
     try:
-        rotary = build(**options)
+        rotary: Rotary = build(**options)
     except ValueError:
         return None
-    return rotary if isinstance(rotary, Rotary) else None
+    return rotary
 
 
 @functools.lru_cache(maxsize=64)
@@ -474,6 +474,7 @@ def _closest(fits: list[_Fit]) -> RotaryIdentification:
     if not fits:
         return RotaryIdentification()
     closest = min(fits, key=lambda fit: fit.error)
+    # cosines and sines are at most 1
     before = closest.sample.before
     largest = closest.rotary.attention_factor * (1.0 if before is None else float(np.abs(before).max()))
     is_close = closest.error <= NEAR * largest
