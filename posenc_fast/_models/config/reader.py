@@ -62,7 +62,7 @@ def arguments_of(
         raise ValueError(f"{where} is nested too deeply to be a model's config") from None
 
 
-class Encoding(NamedTuple):
+class EncodingOfLayers(NamedTuple):
     """The encoding of one kind of layers, for one range of sequence lengths."""
 
     # options of `arguments_of` that choose the layers and the length
@@ -71,10 +71,10 @@ class Encoding(NamedTuple):
     arguments: dict[str, Any] | None
 
 
-def encodings_of(config: Any) -> list[Encoding]:
+def encodings_of(config: Any) -> list[EncodingOfLayers]:
     """Return the encodings of all kinds of layers and of all sequence lengths that one part of a config describes."""
     config = _read(config)
-    waiting = [{}, *({"layer_type": one} for one in _layer_types(config))]
+    waiting = [{}, *({"layer_type": layer_type} for layer_type in _layer_types(config))]
     done: list[dict[str, Any]] = []
     encodings = []
     while waiting:
@@ -85,13 +85,13 @@ def encodings_of(config: Any) -> list[Encoding]:
         options = waiting.pop(0)
         done.append(options)
         try:
-            encodings.append(Encoding(options, arguments_of(config, **options)))
+            encodings.append(EncodingOfLayers(options, arguments_of(config, **options)))
         except Several as error:
             # an option that chooses a length keeps the options that chose the layers; an option for layers starts anew
-            more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
-            if not more:
+            choices = [{**options, **new} if "seq_len" in new else dict(new) for new in error.options]
+            if not choices:
                 raise Undecided(str(error)) from None
-            waiting += [one for one in more if one not in done and one not in waiting]
+            waiting += [choice for choice in choices if choice not in done and choice not in waiting]
     return encodings
 
 

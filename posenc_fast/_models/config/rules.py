@@ -261,6 +261,7 @@ def _listed(part: Part, key: str, index: int | None) -> bool:
     return real(int(value) if isinstance(value, bool) else value, f"{part.key(key)}[{index}]") != 0
 
 
+# the rules, by their names in models.txt
 WITHOUT = {
     "hybrid": Without("layers without attention (mamba, linear, conv, recurrent) have no RoPE", _with_attention),
     "full_attention": Without(

@@ -126,7 +126,7 @@ class Row(NamedTuple):
     # key of a list of bases, one per layer, which overrides the base
     layer_bases: str = ""
     # whether the class ignores the top-level base if the rotary parameters contain one
-    own_base: bool = False
+    prefers_inner_base: bool = False
     # kinds of layers with their own rotary parameters, by name
     groups: Mapping[str, LayerGroup] = {}
     # (key, layer type of each number): the key of a list with one number per layer, which replaces layer_types

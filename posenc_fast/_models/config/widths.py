@@ -85,10 +85,11 @@ def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[An
     """
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
     places += [(part.key(key), part.config.get(key)) for key in keys]
-    values = [(value, where) for where, value in places if value is not None]
+    present = [(where, value) for where, value in places if value is not None]
     # lists are not compared: they have one value per layer
-    check_same([(where, value) for value, where in values if not is_list(value)], words)
-    return values[0] if values else (None, places[-1][0])
+    check_same([(where, value) for where, value in present if not is_list(value)], words)
+    where, value = present[0] if present else places[-1]
+    return value, where
 
 
 def default_factor(part: Part) -> float | None:
@@ -253,7 +254,7 @@ def base_of(part: Part) -> float:
 def _base_of(part: Part) -> float:
     row, group = part.row, part.group
     keys = () if row.parameters else row.base_keys if group is None else group.base_keys
-    if row.own_base and part.rope.get("rope_theta") is not None:
+    if row.prefers_inner_base and part.rope.get("rope_theta") is not None:
         keys = ()
     value, where = _one_of(part, "rope_theta", keys, "bases")
     of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
@@ -306,16 +307,16 @@ def _check_null(part: Part) -> None:
 def _check_bases(part: Part, base: float) -> None:
     """Raise an error for a base that the model does not read, unless the model's base has the same value."""
     row = part.row
-    inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
-    if inner is not None and not read_here and inner != _outer_base(part):
+    inner, reads_inner = part.rope.get("rope_theta"), row.inner_base and bool(row.base_keys or row.groups)
+    if inner is not None and not reads_inner and inner != _outer_base(part):
         raise ValueError(
             f"{part.rope_where}['rope_theta']={inner!r} is not read by {part.model}; remove it from the config"
         )
-    read = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
-    read |= {key for one in row.groups.values() for key in one.base_keys}
+    read_keys = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
+    read_keys |= {key for group in row.groups.values() for key in group.base_keys}
     for key in names("bases"):
         value = part.config.get(key)
-        if value is None or key in read or value == base or (key == "rope_theta" and row.groups):
+        if value is None or key in read_keys or value == base or (key == "rope_theta" and row.groups):
             continue
         raise ValueError(
             f"{part.key(key)}={value!r} is a base that {part.model} does not read; remove {key} from the config"

@@ -461,7 +461,7 @@ def _base_of(rotary: Rotary) -> float | None:
         if len(values) < 2 or not values.all():
             return None
         logs = np.log(values)
-        # the logarithms of a geometric progression fall evenly
+        # frequency i is first * base ** (-i / pairs), so the logarithms fall by log(base) / pairs
         fall = (logs[0] - logs[-1]) / (len(values) - 1)
         if np.abs(logs - (logs[0] - fall * np.arange(len(values)))).max() > 1e-6:
             return None
