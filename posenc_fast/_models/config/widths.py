@@ -253,8 +253,8 @@ def base_of(part: Part) -> float:
 
 def _base_of(part: Part) -> float:
     row, group = part.row, part.group
-    keys = () if row.parameters else row.base_keys if group is None else group.base_keys
-    if row.prefers_inner_base and part.rope.get("rope_theta") is not None:
+    keys = row.base_keys if group is None else group.base_keys
+    if row.parameters or (row.prefers_inner_base and part.rope.get("rope_theta") is not None):
         keys = ()
     value, where = _one_of(part, "rope_theta", keys, "bases")
     of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
@@ -262,13 +262,13 @@ def _base_of(part: Part) -> float:
         value, where = of_layers, part.key(row.layer_bases)
     if is_list(value) and (of_layers is not None or _reads_lists(part)):
         value = part.of_layer(value, where)
-    inner = part.config.get("attn_config")
-    stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
-    if value is None and stored is not None:
-        value, where = stored, f"{part.key('attn_config')}['rope_theta']"
+    attn_config = part.config.get("attn_config")
+    attn_base = attn_config.get("rope_theta") if isinstance(attn_config, Mapping) else None
+    if value is None and attn_base is not None:
+        value, where = attn_base, f"{part.key('attn_config')}['rope_theta']"
     if value is None:
         _check_null(part)
-        if part.row.needs_parameters:
+        if row.needs_parameters:
             raise Undecided(
                 f"{part.rope_where} lacks 'rope_theta'. The default base of {part.model} is not the base of a config "
                 "without rotary parameters. Add rope_theta to the config"
@@ -279,9 +279,9 @@ def _base_of(part: Part) -> float:
                 "the config"
             )
         return row.base if group is None else group.base
-    if stored is not None and stored != value:
+    if attn_base is not None and attn_base != value:
         raise ValueError(
-            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two different bases. "
+            f"{part.key('attn_config')}['rope_theta']={attn_base!r} and {where}={value!r} are two different bases. "
             "transformers reads the second, and the model's own code the first; leave one out of the config"
         )
     return real(value, where, positive=True)
