@@ -101,9 +101,9 @@ class _Config(NamedTuple):
     def has(self, key: str) -> bool:
         return self.values.get(key) is not None
 
-    def head(self, width: str, heads: str, own: str) -> int:
-        """Return the head width from the key ``own``, or else from the quotient of the keys ``width`` and ``heads``."""
-        return self.count(own, 2) if self.has(own) else self.count(width) // self.count(heads)
+    def head(self, width: str, heads: str, head: str) -> int:
+        """Return the head width from the key ``head``, or else from the quotient of the keys ``width`` and ``heads``."""
+        return self.count(head, 2) if self.has(head) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
         """Return Llama 3.1's scaling, as `Rotary` takes it."""
@@ -281,7 +281,7 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     if config.has("rope_local_base_freq"):
         indices = config.needed("rope_indices")
         if config.layer is None:
-            firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
+            firsts = [indices.index(kind) for kind in (0, 1) if kind in indices] if is_list(indices) else []
             raise Several(
                 f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=, the index of a "
                 "layer",

@@ -270,10 +270,11 @@ def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
     row, head, factor = part.row, width(part), factor_of(part)
     dim = rotated_dim(part, head, factor)
     base, scaling = base_of(part), _scaling_of(part, factor, seq_len)
+    # raises an error for an invalid parameter
     checked = _rope.checked_scaling(scaling, dim // 2, part.rope_where)
     axes = _axes_of(part, dim // 2)
     if layout is None:
-        layout = row.layout if not row.switch or _switched(part, row.switch[0]) else row.switch[1]
+        layout = _layout_of(part)
     result: dict[str, Any] = {"head_dim": head, "rotary_dim": dim, "layout": layout}
     if axes is not None and any(axes):
         result["sections"] = axes
@@ -284,14 +285,18 @@ def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
     return result | {"base": base, "scaling": None if scaling["rope_type"] == "default" else scaling}
 
 
-def _switched(part: Part, key: str) -> bool:
+def _layout_of(part: Part) -> str:
+    """Return the layout of the model type, which a key of the config may switch."""
+    if not part.row.switch:
+        return part.row.layout
+    key, layout_if_false = part.row.switch
     value = part.config.get(key, True)
     if not isinstance(value, bool):
         raise TypeError(
             f"{part.key(key)} must be true or false, not {value!r}; to use the default true, remove {key} from the "
             "config"
         )
-    return value
+    return part.row.layout if value else layout_if_false
 
 
 def _unscaled_if_listed(part: Part) -> Part:

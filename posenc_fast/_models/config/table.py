@@ -236,23 +236,23 @@ def parts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def types() -> dict[str, tuple[str, str]]:
-    """Return (family, text of the type's own settings) of each model type."""
+    """Return (family, text of the settings of the type alone) of each model type."""
     return {
-        model: (name, own)
-        for name, block in _blocks().items()
+        model: (family_name, settings)
+        for family_name, block in _blocks().items()
         for line in block.lines
         if line.startswith("models ")
-        for model, own in re.findall(r"([\w.-]+)(?:\(([^)]*)\))?", line[7:])
+        for model, settings in re.findall(r"([\w.-]+)(?:\(([^)]*)\))?", line.removeprefix("models "))
     }
 
 
 @functools.cache
 def families() -> dict[str, list[str]]:
     """Return the model types of each family that has any, in the order of the file."""
-    result: dict[str, list[str]] = {}
-    for model, (name, _) in types().items():
-        result.setdefault(name, []).append(model)
-    return result
+    models: dict[str, list[str]] = {}
+    for model, (family_name, _) in types().items():
+        models.setdefault(family_name, []).append(model)
+    return models
 
 
 @functools.cache
@@ -264,36 +264,39 @@ def family(name: str) -> Row:
 @functools.lru_cache(maxsize=1024)
 def row(model: str) -> Row:
     """Return the row of a model type. An unlisted type has the row of the family UNKNOWN."""
-    name, own = types().get(model, (UNKNOWN, ""))
-    return family(name)._replace(model=model, **_settings(own))
+    family_name, settings = types().get(model, (UNKNOWN, ""))
+    return family(family_name)._replace(model=model, **_settings(settings))
 
 
-def _fields(name: str) -> dict[str, Any]:
-    block = _blocks()[name]
+def _fields(family_name: str) -> dict[str, Any]:
+    """Return the fields of the row of a family, from its block and the blocks of its parents."""
+    block = _blocks()[family_name]
     fields = {key: value for key, value in _fields(block.parent).items() if key != "note"} if block.parent else {}
     fields["source"] = block.source
     groups, needs = {}, []
     for line in block.lines:
         keyword, _, text = line.partition(" ")
         text = text.strip()
-        first, _, rest = text.partition(": ")
+        before_colon, _, after_colon = text.partition(": ")
         match keyword:
             case "rules":
                 fields |= _settings(text)
             case "layers":
-                groups[first] = LayerGroup(**_settings(rest))
+                groups[before_colon] = LayerGroup(**_settings(after_colon))
             case "codes":
-                fields["codes"] = first, {int(code): name for code, name in _settings(rest).items()}
+                layer_types = _settings(after_colon)
+                fields["codes"] = before_colon, {int(code): layer_type for code, layer_type in layer_types.items()}
             case "pattern":
                 fields["pattern"] = Pattern(**_settings(text)) if text else None
             case "axes":
-                rule, *counts = first.split()
-                fields["sections"] = Sections(rule, tuple(map(int, counts)) or None, rest)
+                rule, *counts = before_colon.split()
+                fields["sections"] = Sections(rule, tuple(map(int, counts)) or None, after_colon)
             case "aliases":
                 fields["aliases"] = _settings(text)
             case "needs":
-                (key, required), (_, default) = _settings(first).items()
-                needs.append(Need(key, required, default, rest))
+                # "key=required, default=value: meaning of other values"
+                (key, required), (_, default) = _settings(before_colon).items()
+                needs.append(Need(key, required, default, after_colon))
             case "rotated" | "note":
                 fields[keyword] = text
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})
@@ -308,10 +311,11 @@ CONSTANTS = {"true": True, "false": False, "null": None}
 
 def _settings(text: str) -> dict[str, Any]:
     """Return the value of each key in a text "key=value, key=value, ..". A key without a value is True."""
-    return dict(_setting(*one.strip().partition("=")) for one in text.split(",")) if text else {}
+    return dict(_setting(*setting.strip().partition("=")) for setting in text.split(",")) if text else {}
 
 
 def _setting(key: str, equals: str, text: str) -> tuple[str, Any]:
+    """Return (key, value) of the three parts of a text "key=value"."""
     if not equals:
         return key, True
     if text in CONSTANTS:

@@ -65,7 +65,7 @@ def scale_of(table: Table, values: Floats, expected: Floats) -> float:
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
     common = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
-    return next((one for one in common if abs(scale / one - 1) < table.form.rounding / 2 + 1e-6), scale)
+    return next((factor for factor in common if abs(scale / factor - 1) < table.form.rounding / 2 + 1e-6), scale)
 
 
 def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
