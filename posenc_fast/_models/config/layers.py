@@ -113,8 +113,12 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
                 f"{stray[0]} into the parameters of the kinds of layers that use it"
             )
         parameters = dict(rope.get(label) or default)
-        # `always` classes set rope_type themselves, so they ignore the key "type"
-        if group.always and parameters.get("rope_type") is None and parameters.get("type") not in (None, "default"):
+        # `always_factor` classes set rope_type themselves, so they ignore the key "type"
+        if (
+            group.always_factor
+            and parameters.get("rope_type") is None
+            and parameters.get("type") not in (None, "default")
+        ):
             raise ValueError(
                 f"{part.rope_where}[{label!r}]['type']={parameters['type']!r} is not read by {part.model}, which reads "
                 "rope_type; rename type to rope_type if the model was trained with this scaling, or remove the "
@@ -134,13 +138,13 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
             )
         _check_lists(part, nested)
         return part._replace(rope=parameters, rope_where=f"{part.rope_where}[{label!r}]")
-    if not rope or (not group.flat and any(one.flat for one in groups.values())):
+    if not rope or (not group.reads_shared and any(one.reads_shared for one in groups.values())):
         if rope:
-            _check_flat(part)
+            _check_shared(part)
         return part._replace(rope=default)
-    if not group.flat:
+    if not group.reads_shared:
         raise ValueError(f"{part.rope_where} must have separate parameters for each of {', '.join(groups)}")
-    _check_flat(part)
+    _check_shared(part)
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
             f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for "
@@ -151,7 +155,7 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
     return part._replace(rope=rope)
 
 
-def _check_flat(part: Part) -> None:
+def _check_shared(part: Part) -> None:
     """Raise an error if all layers share rotary parameters that transformers would not read completely."""
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):

@@ -165,7 +165,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
         elif model in table.parts():
             # early files have the keys of the text part at the top level
-            return config, where, _flat(config, where, model)
+            return config, where, _type_of_only_part(config, where, model)
         else:
             break
     texts = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
@@ -185,7 +185,7 @@ def _type_of(config: Config, default: str = "") -> str:
     return from_architectures[0] if from_architectures else str(config.get("model_type") or default)
 
 
-def _flat(config: Config, where: str, model: str) -> str:
+def _type_of_only_part(config: Config, where: str, model: str) -> str:
     """Return the model type of the only part of a composite config, if the part's keys are at the top level."""
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
@@ -328,7 +328,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     rope, name = part.rope, _rope_type(part)
     if seq_len is not None:
         seq_len = real(seq_len, "seq_len", positive=True)
-    if name == "dynamic" and "alpha" in part.row.also and rope.get("alpha"):
+    if name == "dynamic" and "alpha" in part.row.more_parameters and rope.get("alpha"):
         _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
@@ -339,7 +339,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         rope |= {} if mixed_b is None else {"b": mixed_b}
         part = part._replace(rope=rope)
     scaled_as = "yarn" if name == TELECHAT else name
-    if rope.get("alpha") and "alpha" in part.row.also and name != "ntk":
+    if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
         raise ValueError(
             f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', not with {name!r}; "
             "set rope_type to 'dynamic', or remove alpha from the config"
@@ -355,7 +355,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         stretch = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
         scaling["attention_factor"] = 1.0 if stretch <= 1 else 0.07 * float(log(stretch)) + 1.0
     if name == "proportional":
-        if factor is None and (part.group is None or part.group.always):
+        if factor is None and (part.group is None or part.group.always_factor):
             factor = default_factor(part)
         factor = 1.0 if factor is None else factor
         if factor > 1:
@@ -420,7 +420,7 @@ def _rope_type(part: Part) -> str:
 def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     """Raise an error for a rotary parameter that is not read. name: rope_type. parameters: parameters of rope_type."""
     row, rope = part.row, part.rope
-    read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
+    read = {*COMMON, *row.more_parameters, *parameters, *(SECTIONED if row.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)

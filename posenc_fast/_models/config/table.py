@@ -20,14 +20,14 @@ class LayerGroup(NamedTuple):
     base: float
     # config keys of the base
     base_keys: tuple[str, ...] = ()
-    # default fraction of the width that rotates; see `always`
+    # default fraction of the width that rotates; see `always_factor`
     factor: float | None = None
     # whether `factor` is also the default if the config has rotary parameters for this group
-    always: bool = False
+    always_factor: bool = False
     # default rope_type
     rope_type: str = "default"
     # whether rotary parameters that all layers share apply to this group
-    flat: bool = False
+    reads_shared: bool = False
     # default attention_factor if the rope_type is yarn
     yarn_factor: float | None = None
     # whether `base` applies only if the config has no rotary parameters
@@ -153,8 +153,8 @@ class Row(NamedTuple):
     sections: Sections | None = None
     # name of a function in rules.SPECTRA that computes the frequencies, or "geometric"
     spectrum: str = "geometric"
-    # more keys that the rotary parameters may contain, besides those of the scaling
-    also: tuple[str, ...] = ()
+    # more keys that the rotary parameters may contain, besides the parameters of the scaling
+    more_parameters: tuple[str, ...] = ()
     # rope_type that each alias in a config means
     aliases: Mapping[str, str] = {}
     # whether the class reads a scaling
@@ -303,7 +303,18 @@ def _fields(family_name: str) -> dict[str, Any]:
 
 
 # settings whose value is a list of words
-WORDS = {"switch", "width", "per_head", "factor_keys", "dims", "base_keys", "without", "also", "keys", "layer_types"}
+WORDS = {
+    "switch",
+    "width",
+    "per_head",
+    "factor_keys",
+    "dims",
+    "base_keys",
+    "without",
+    "more_parameters",
+    "keys",
+    "layer_types",
+}
 # settings whose value is a float
 NUMBERS = {"base", "factor", "only", "yarn_factor"}
 CONSTANTS = {"true": True, "false": False, "null": None}

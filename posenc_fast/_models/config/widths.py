@@ -215,7 +215,7 @@ def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor:
     row, group = part.row, part.group
     if config_factor is not None:
         factor = config_factor
-    elif group is not None and group.always and group.factor is not None:
+    elif group is not None and group.always_factor and group.factor is not None:
         factor = group.factor
     else:
         factor = row_factor
