@@ -50,7 +50,7 @@ def keys_of(family: str) -> frozenset[str]:
         *row.width,
         *(row.per_head or ()),
         *row.factor_keys,
-        *row.dims,
+        *row.dim_keys,
         *row.base_keys,
     }
     keys |= {

@@ -106,14 +106,14 @@ class Row(NamedTuple):
     # default fraction of the width that rotates. None: the class reads no fraction, and all values rotate.
     factor: float | None = None
     # the only fraction that a config may contain if `factor` is None
-    only: float = 1.0
+    only_factor: float = 1.0
     # keys of the fraction
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
     # keys of the number of values that rotate, in place of a fraction
-    dims: tuple[str, ...] = ()
-    # whether the class reads the keys in `dims`; if not, their values must agree with the fraction
-    dims_read: bool = True
-    # default value of the keys in `dims`
+    dim_keys: tuple[str, ...] = ()
+    # whether the class reads the keys in `dim_keys`; if not, their values must agree with the fraction
+    reads_dim_keys: bool = True
+    # default value of the keys in `dim_keys`
     default_dim: int | None = None
     # name of a function in rules.ROTARY_DIMS that computes the number of values that rotate
     rotary_dim: str = ""
@@ -304,19 +304,11 @@ def _fields(family_name: str) -> dict[str, Any]:
 
 # settings whose value is a list of words
 WORDS = {
-    "switch",
-    "width",
-    "per_head",
-    "factor_keys",
-    "dims",
-    "base_keys",
-    "without",
-    "more_parameters",
-    "keys",
+    "switch", "width", "per_head", "factor_keys", "dim_keys", "base_keys", "without", "more_parameters", "keys",
     "layer_types",
-}
+}  # fmt: skip
 # settings whose value is a float
-NUMBERS = {"base", "factor", "only", "yarn_factor"}
+NUMBERS = {"base", "factor", "only_factor", "yarn_factor"}
 CONSTANTS = {"true": True, "false": False, "null": None}
 
 

@@ -147,7 +147,7 @@ def _check_others(part: Part, head: int, dim: int) -> None:
         )
     for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
-        if value is None or key in (*part.row.dims, *part.row.factor_keys):
+        if value is None or key in (*part.row.dim_keys, *part.row.factor_keys):
             continue
         if real(value, part.key(key)) * whole != dim:
             raise ValueError(
@@ -158,7 +158,7 @@ def _check_others(part: Part, head: int, dim: int) -> None:
 
 def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
     """Raise an error for a rotated fraction that contradicts a class without fractions, which rotates whole heads."""
-    if factor is None or factor == part.row.only:
+    if factor is None or factor == part.row.only_factor:
         return
     if "qk_rope_head_dim" in part.row.width:
         head_dim = part.config.get("head_dim")
@@ -179,11 +179,11 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
     default = part.row.whole_head
     if default is None or ("head_dim" not in part.config and not default):
         return
-    whole = count_of(part.config.get("head_dim", default), part.key("head_dim"), 1)
-    if whole > MOST_VALUES or int(min(whole * factor, MOST_VALUES)) != head:
-        head_dim = whole if "head_dim" in part.config else f"{whole} (the default of its class)"
+    head_dim = count_of(part.config.get("head_dim", default), part.key("head_dim"), 1)
+    if head_dim > MOST_VALUES or int(min(head_dim * factor, MOST_VALUES)) != head:
+        origin = "" if "head_dim" in part.config else " (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, but this "
+            f"{part.where} has head_dim={head_dim}{origin}, of which {part.model} rotates the fraction {factor:g}, but this "
             f"is not {part.row.width[0]}={head}; correct one of the two keys"
         )
 
@@ -210,7 +210,7 @@ def _check_default(part: Part, factor: float | None) -> None:
 
 
 def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor: float) -> int:
-    """Return the number of rotated values, from the fraction or from the keys in `Row.dims`."""
+    """Return the number of rotated values, from the fraction or from the keys in `Row.dim_keys`."""
     _check_default(part, config_factor)
     row, group = part.row, part.group
     if config_factor is not None:
@@ -225,14 +225,14 @@ def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor:
             "or remove it and give rotary_dim"
         )
     dim = int(head * factor)
-    for key in row.dims:
+    for key in row.dim_keys:
         value = part.config.get(key, row.default_dim)
         if value is None and row.default_dim is not None:
             raise ValueError(
                 f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; set this key to a number"
             )
         count = dim if value is None else count_of(value, part.key(key), 2)
-        if count != dim and (config_factor is not None or not row.dims_read):
+        if count != dim and (config_factor is not None or not row.reads_dim_keys):
             raise ValueError(
                 f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
                 "values; leave one out of the config"

@@ -312,11 +312,11 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
         return
     # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try common parts of a
     # head as well.
-    least = (int(changed[-1]) + 2) // 2 * 2
+    smallest = (int(changed[-1]) + 2) // 2 * 2
     common = {width * k // 16 * 2 for k in range(1, 9)}
     common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
-    for dim in sorted({least, *common}):
-        if least <= dim <= width:
+    for dim in sorted({smallest, *common}):
+        if smallest <= dim <= width:
             for layout in LAYOUTS:
                 source, target = source_and_target(layout)
                 pairs_before, pairs_after = complex_pairs(before, source, dim), complex_pairs(after, target, dim)
