@@ -88,8 +88,8 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
 def _only_group(part: Part, nested: list[str]) -> str:
     """Return the name of the group of layers with RoPE, or raise an error if there are several such groups."""
     types, groups = part.types(), part.row.groups
-    labels = nested if types is None else list(dict.fromkeys(map(part.label, types)))
-    used = [label for label in labels or groups if (label in groups or label in nested) and not part.is_null(label)]
+    labels = (nested if types is None else list(dict.fromkeys(map(part.label, types)))) or groups
+    used = [label for label in labels if label in (*groups, *nested) and not part.is_null(label)]
     if len(used) != 1:
         raise Several(
             f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
@@ -113,17 +113,8 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
                 f"{stray[0]} into the parameters of the kinds of layers that use it"
             )
         parameters = dict(rope.get(label) or default)
-        # `always_factor` classes set rope_type themselves, so they ignore the key "type"
-        if (
-            group.always_factor
-            and parameters.get("rope_type") is None
-            and parameters.get("type") not in (None, "default")
-        ):
-            raise ValueError(
-                f"{part.rope_where}[{label!r}]['type']={parameters['type']!r} is not read by {part.model}, which reads "
-                "rope_type; rename type to rope_type if the model was trained with this scaling, or remove the "
-                "scaling from the config"
-            )
+        if group.always_factor:
+            _check_type_key(part, parameters, f"{part.rope_where}[{label!r}]")
         fills_base = part.row.fills_groups and not group.unscaled_base and not part.row.codes[0]
         if label in nested and parameters.get("rope_theta") is None and not fills_base:
             raise Undecided(
@@ -168,9 +159,15 @@ def _check_shared(part: Part) -> None:
             f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Remove truncate "
             "from the config, or call Rotary(head_dim, scaling=..)"
         )
-    if part.row.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
+    if part.row.preset:
+        _check_type_key(part, rope, where)
+
+
+def _check_type_key(part: Part, parameters: Mapping[str, Any], where: str) -> None:
+    """Raise an error for a scaling in the key "type", for a class that sets rope_type itself and ignores this key."""
+    if parameters.get("rope_type") is None and parameters.get("type") not in (None, "default"):
         raise ValueError(
-            f"{where}['type']={rope['type']!r} is not read by {part.model}, which reads rope_type; rename type to "
+            f"{where}['type']={parameters['type']!r} is not read by {part.model}, which reads rope_type; rename type to "
             "rope_type if the model was trained with this scaling, or remove the scaling from the config"
         )
 

@@ -44,23 +44,9 @@ def check_spelling(config: Config, where: str, row: Row) -> None:
 def keys_of(family: str) -> frozenset[str]:
     """Return all config keys that models of a family read. family: name of the family."""
     row = table.family(family)
-    keys = {
-        *ALWAYS,
-        *table.names("bases"),
-        *row.width,
-        *(row.per_head or ()),
-        *row.factor_keys,
-        *row.dim_keys,
-        *row.base_keys,
-    }
-    keys |= {
-        row.layer_bases,
-        row.codes[0],
-        row.scaled_layers,
-        *row.keys,
-        *row.switch[:1],
-        *(need.key for need in row.needs),
-    }
+    keys = {*ALWAYS, *table.names("bases"), *row.width, *(row.per_head or ()), *row.factor_keys, *row.dim_keys}
+    keys |= {*row.base_keys, row.layer_bases, row.codes[0], row.scaled_layers, *row.keys, *row.switch[:1]}
+    keys |= {need.key for need in row.needs}
     keys |= {key for group in row.groups.values() for key in group.base_keys}
     keys |= {key for rule in row.without for key in WITHOUT[rule].keys}
     keys |= {row.pattern.key} if row.pattern is not None else set()

@@ -54,16 +54,8 @@ _ROWS, _SAMPLE = 1024, 32
 # first positions to try with presets
 _STARTS = (0, 1, 2)
 # names of the parameters of presets that are bases
-_BASE_NAMES = (
-    "base",
-    "max_len",
-    "max_period",
-    "max_positions",
-    "max_timescale",
-    "max_wavelength",
-    "temperature",
-    "theta",
-)
+_BASE_NAMES = ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "temperature",
+               "theta")  # fmt: skip
 
 
 @dataclass(frozen=True)
