@@ -29,7 +29,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
             raise ValueError(
                 f"layer_type={layer_type!r} is not a layer type of {part.where}; give one of {', '.join(known)}"
             )
-        if not known and not by_type and not part.is_unknown:
+        if not (known or by_type or part.is_unknown):
             raise ValueError(
                 f"layer_type={layer_type!r} is not for {part.model}, whose layers are all alike; leave the argument out"
             )

@@ -148,6 +148,7 @@ def _loaded(path: Path) -> Any:
 def _part(config: Config) -> tuple[Config, str, str]:
     """Return (part with RoPE, its place in the config, its model type). In a composite model, this is the text part."""
     where, model = "config", _type_of(config)
+    # descend into sub-configs until the model type has RoPE
     while model not in table.types():
         known = table.parts().get(model) or dict.fromkeys(TEXTS, "")
         found = {key: default for key, default in known.items() if isinstance(config.get(key), Mapping)}

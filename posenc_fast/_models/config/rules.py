@@ -32,6 +32,7 @@ def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
     """
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
+    # the -1 at the beginning is not an axis
     remaining, axes = list(totals), [-1]
     while any(remaining):
         unfinished = [a for a, count in enumerate(remaining) if count]

@@ -45,7 +45,7 @@ from .angles import (
 )
 from .bases import BASES
 from .calls import Shown, call_of
-from .grids import over_axes
+from .grids import fit_grid
 
 # smallest number of rows, other than rows of zeros, that a table must have
 LEAST_ROWS = 8
@@ -236,7 +236,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
             if fit.misfit <= accepted:
                 settings = fit.candidate.settings
                 encoding = sinusoidal(checked.whole.shape[1], scale=fit.scale, **settings)
-                answer = _answer(checked, fit, encoding, _makers(encoding, settings))
+                answer = _answer(checked, fit, encoding, _presets_like(encoding, settings))
                 if answer is not None:
                     return answer
     # if no preset matches, this identification is false, and names the closest preset
@@ -344,15 +344,15 @@ def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]
     return misfit, error
 
 
-def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
-    """Return the identification if all rows match the encoding, else None. makers: names of presets."""
+def _answer(table: Table, fit: _Fit, encoding: Encoding, presets: tuple[str, ...]) -> Identification | None:
+    """Return the identification if all rows match the encoding, else None. presets: names of its presets."""
     misfit, error = _compare(table, fit, encoding)
     if misfit > 1:
         return None
     settings = fit.candidate.settings
     known: dict[str, Any] = {name: settings.get(name) for name in ("base", "freq_shift", "first", "layout")}
     return Identification(
-        presets=makers,
+        presets=presets,
         encoding=encoding,
         start=fit.candidate.start,
         step=fit.candidate.step,
@@ -392,7 +392,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
     return tuple(found)
 
 
-def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
+def _presets_like(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the presets that equal an encoding or, if there are none, that equal it up to a factor."""
     exact: set[str] = set()
     scaled: set[str] = set()
@@ -410,19 +410,19 @@ def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
 
 def _by_name(table: Table, start: float | None) -> Identification:
     """Return the identification of a table as a preset of its width. If none matches, it names the closest preset."""
-    makers: dict[Encoding, list[str]] = {}
+    names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):
-        makers.setdefault(encoding, []).append(name)
+        names_of.setdefault(encoding, []).append(name)
     fits = [
         (_fit(table, _Candidate(preset.frequencies, preset.phases, preset.amplitudes, first_position, 1, {})), preset)
-        for preset, first_position in itertools.product(makers, _STARTS if start is None else (start,))
+        for preset, first_position in itertools.product(names_of, _STARTS if start is None else (start,))
     ]
     if not fits:
         return Identification(zero_rows=table.zero_rows)
     # among encodings that differ only by a factor, prefer factor 1
     fit, encoding = min(fits, key=lambda pair: (pair[0].misfit, abs(math.log(abs(pair[0].scale) or 1e-300))))
     if fit.misfit <= 1:
-        answer = _answer(table, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
+        answer = _answer(table, fit, _times(encoding, fit.scale), tuple(names_of[encoding]))
         if answer is not None:
             return answer
     fit, encoding = min(fits, key=lambda pair: (round(pair[0].error, 6), abs(math.log(abs(pair[0].scale) or 1e-300))))
@@ -433,7 +433,7 @@ def _by_name(table: Table, start: float | None) -> Identification:
         scale=fit.scale,
         zero_rows=table.zero_rows,
         error=error,
-        closest=makers[encoding][0] if is_close else None,
+        closest=names_of[encoding][0] if is_close else None,
     )
 
 
@@ -442,18 +442,18 @@ def _over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None)
 
     shape: shape of the grid. If it is None, all shapes with one point per row are tried.
     """
-    over = over_axes(table, start, shape)
-    if over is None:
+    fit = fit_grid(table, start, shape)
+    if fit is None:
         return None
-    first = over.axes[0]
+    first = fit.axes[0]
     return Identification(
-        presets=over.presets,
-        encoding=_times(over.encoding, over.scale),
+        presets=fit.presets,
+        encoding=_times(fit.encoding, fit.scale),
         start=first.start if isinstance(first, range) else 0,
-        scale=over.scale,
+        scale=fit.scale,
         zero_rows=table.zero_rows,
-        error=over.error,
-        axes=over.axes,
+        error=fit.error,
+        axes=fit.axes,
     )
 
 

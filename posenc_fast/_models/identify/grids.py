@@ -22,7 +22,7 @@ _LONGEST = 16
 _WIDTHS = {"num_pos_feats": 2, "channels": 1}
 
 
-class Over(NamedTuple):
+class GridFit(NamedTuple):
     """The encoding of a table over several axes.
 
     presets: names of presets that return the encoding. axes: argument of `grid`. scale: factor of all columns. error:
@@ -36,21 +36,21 @@ class Over(NamedTuple):
     error: float
 
 
-def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Over | None:
+def fit_grid(table: Table, start: float | None, shape: tuple[int, ...] | None) -> GridFit | None:
     """Return the first preset and grid that match the table after its leading rows of zeros, or None."""
     skipped = next(i for i, row in enumerate((*table.zero_rows, -1)) if row != i)
     points = len(table.whole) - skipped
     if shape is not None and skipped:
         return None
-    makers: dict[Encoding, list[str]] = {}
+    names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _presets(table.whole.shape[1]):
-        makers.setdefault(encoding, []).append(name)
+        names_of.setdefault(encoding, []).append(name)
     sampled = np.unique(np.linspace(0, points - 1, _SAMPLE).astype(np.intp))
     sample = table.whole[skipped + sampled].astype(np.float64)
     shapes = [*_shapes(points, 2), *_shapes(points, 3)] if shape is None else [shape]
     candidates = [
         (lengths, encoding, names)
-        for encoding, names in makers.items()
+        for encoding, names in names_of.items()
         for lengths in shapes
         if len(lengths) == encoding.ndim
     ]
@@ -68,7 +68,7 @@ def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) 
             error = _compared(table, skipped, encoding, lengths, firsts, scale)
             if error is not None:
                 axes = tuple(n if f == 0 else range(f, f + n) for f, n in zip(firsts, lengths, strict=True))
-                return Over(tuple(names), encoding, axes, scale, error)
+                return GridFit(tuple(names), encoding, axes, scale, error)
     return None
 
 

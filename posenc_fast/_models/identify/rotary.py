@@ -251,8 +251,8 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
         sines, _ = _array(sin, "sin")
         if values.dtype.kind == "c" or sines.dtype.kind == "c" or values.shape != sines.shape:
             raise ValueError(
-                f"cos and sin must be real and have the same shape, not {values.dtype} {values.shape} and {sines.dtype} "
-                f"{sines.shape}"
+                f"cos and sin must be real and have the same shape, not {values.dtype} {values.shape} and "
+                f"{sines.dtype} {sines.shape}"
             )
         values = values + 1j * sines
     if values.size == 0:

@@ -225,8 +225,8 @@ def _bases(frequencies: Floats, errors: Floats, exponents: Floats) -> Iterator[f
 def _with_base(base: float, sign: float, frequencies: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
     """Yield guesses with a base: powers of the base without a scaling, and then with known scalings.
 
-    sign: -1 if pairs rotate backwards, else 1. frequencies: measured frequencies, multiplied by the sign. factor: factor
-    of the cosines and sines.
+    sign: -1 if pairs rotate backwards, else 1. frequencies: measured frequencies, multiplied by the sign. factor:
+    factor of the cosines and sines.
     """
     pairs = len(frequencies)
     unscaled = base ** (-np.arange(pairs) / pairs)
