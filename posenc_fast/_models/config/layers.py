@@ -129,13 +129,14 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
             )
         _check_lists(part, nested)
         return part._replace(rope=parameters, rope_where=f"{part.rope_where}[{label!r}]")
-    if not rope or (not group.reads_shared and any(one.reads_shared for one in groups.values())):
-        if rope:
-            _check_shared(part)
+    if not rope:
         return part._replace(rope=default)
-    if not group.reads_shared:
+    if not any(one.reads_shared for one in groups.values()):
         raise ValueError(f"{part.rope_where} must have separate parameters for each of {', '.join(groups)}")
     _check_shared(part)
+    if not group.reads_shared:
+        # the shared parameters are for other groups
+        return part._replace(rope=default)
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
             f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for "

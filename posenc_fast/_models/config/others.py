@@ -143,7 +143,9 @@ def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout:
             f"{config.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can "
             "rotate"
         )
-    return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
+    if arguments is not None and layout is not None:
+        arguments["layout"] = layout
+    return arguments
 
 
 # ---- params.json: interleaved pairs ----------------------------------------------------------------------------------

@@ -189,9 +189,9 @@ class Part(NamedTuple):
             groups = [self.row.groups.get(self.label(layer_type)) for layer_type in self.types() or ()]
             used = [value for value, group in zip(values, groups, strict=False) if group is self.group]
         if not used or any(value != used[0] for value in used):
-            firsts = {repr(values[i]): i for i in reversed(range(len(values)))}
+            first_layers = {repr(values[i]): i for i in reversed(range(len(values)))}
             raise Several(
                 f"{where} has a value for each layer; give layer=, the index of a layer",
-                [{"layer": i} for i in sorted(firsts.values())],
+                [{"layer": i} for i in sorted(first_layers.values())],
             )
         return used[0]
