@@ -369,9 +369,9 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     needs_length = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or needs_length:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
-    for least, most in ORDERED:
-        if least in parameters:
-            _check_order(part, scaling, parameters, least, most)
+    for low_key, high_key in ORDERED:
+        if low_key in parameters:
+            _check_order(part, scaling, parameters, low_key, high_key)
     if "seq_len" in parameters:
         if seq_len is None:
             # sequences up to this length keep the frequencies of the training
@@ -474,16 +474,16 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
             scaling.pop(key, None)
 
 
-def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
-    """Raise an error if the value of the key ``least`` exceeds the value of the key ``most``."""
-    low, high = (scaling.get(key, parameters[key]) for key in (least, most))
+def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], low_key: str, high_key: str) -> None:
+    """Raise an error if the value of the key ``low_key`` exceeds the value of the key ``high_key``."""
+    low, high = (scaling.get(key, parameters[key]) for key in (low_key, high_key))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
     # llama3 divides by the difference of the two values, so they must differ
     if low > high or (low == high and scaling["rope_type"] == "llama3"):
         where = part.rope_where
         raise ValueError(
-            f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; correct the two values"
+            f"{where}[{low_key!r}]={low!r} must be less than {where}[{high_key!r}]={high!r}; correct the two values"
         )
 
 

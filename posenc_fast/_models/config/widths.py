@@ -66,8 +66,8 @@ def _unchecked_width(part: Part) -> int:
 def factor_of(part: Part) -> float | None:
     """Return the rotated fraction of the head width, or None if the config does not contain a fraction."""
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
-    read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
-    value, where = _one_of(part, "partial_rotary_factor", read, "rotated fractions of the head")
+    outer_keys = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
+    value, where = _first_present(part, "partial_rotary_factor", outer_keys, "rotated fractions of the head")
     if is_list(value) and _reads_lists(part):
         value = part.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
@@ -78,13 +78,13 @@ def _reads_lists(part: Part) -> bool:
     return "partial_rotary_factors" in part.row.factor_keys
 
 
-def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
-    """Return (value, place in the config) of the rotary parameter ``inner`` or, if it is missing, of one of the keys.
+def _first_present(part: Part, inner: str, outer_keys: Iterable[str], words: str) -> tuple[Any, str]:
+    """Return (value, place in the config) of the rotary parameter ``inner`` or, if it is missing, of an outer key.
 
     words: name of the values in the error for two different values, in the plural.
     """
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
-    places += [(part.key(key), part.config.get(key)) for key in keys]
+    places += [(part.key(key), part.config.get(key)) for key in outer_keys]
     present = [(where, value) for where, value in places if value is not None]
     # lists are not compared: they have one value per layer
     check_same([(where, value) for where, value in present if not is_list(value)], words)
@@ -256,7 +256,7 @@ def _base_of(part: Part) -> float:
     keys = row.base_keys if group is None else group.base_keys
     if row.parameters or (row.prefers_inner_base and part.rope.get("rope_theta") is not None):
         keys = ()
-    value, where = _one_of(part, "rope_theta", keys, "bases")
+    value, where = _first_present(part, "rope_theta", keys, "bases")
     of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
     if of_layers is not None:
         value, where = of_layers, part.key(row.layer_bases)

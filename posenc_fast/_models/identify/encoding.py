@@ -264,10 +264,11 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
         )
     array = array.reshape(math.prod(shape), whole[-1])
     values = array[:_ROWS].astype(np.float64)
-    for i in range(0, len(array), _ROWS):
-        if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
-            raise ValueError("table has values that are not finite; leave out the rows with these values")
-    is_zero = np.concatenate([(array[i : i + _ROWS] == 0).all(axis=1) for i in range(0, max(len(array), 1), _ROWS)])
+    # test a block of rows at a time, because tables may be large; an empty table has one empty block
+    blocks = [array[i : i + _ROWS] for i in range(0, max(len(array), 1), _ROWS)]
+    if not all(np.isfinite(block.astype(np.float64)).all() for block in blocks):
+        raise ValueError("table has values that are not finite; leave out the rows with these values")
+    is_zero = np.concatenate([(block == 0).all(axis=1) for block in blocks])
     rows = np.flatnonzero(~is_zero[:_ROWS])
     if len(rows) < LEAST_ROWS:
         raise ValueError(
