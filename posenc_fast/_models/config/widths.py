@@ -145,11 +145,12 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             f"remove this key from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with "
             "this key"
         )
-    for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
+    # the values of the first two keys are numbers of values, those of the others are fractions of the head
+    for key, unit in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
         if value is None or key in (*part.row.dim_keys, *part.row.factor_keys):
             continue
-        if real(value, part.key(key)) * whole != dim:
+        if real(value, part.key(key)) * unit != dim:
             raise ValueError(
                 f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; remove "
                 f"{key} from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with {key}"

@@ -293,16 +293,16 @@ def _candidates(
     if angles.known.all() and len(angles.frequencies) == count:
         # the last candidate has exactly the measured frequencies, if each column belongs to a measured pair
         progressions.append({"frequencies": angles.frequencies})
-    order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
+    column_order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
     # Use the numbers 1, 2, .. as frequencies, so that the frequency of a column is the number of its pair.
-    template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
+    template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **column_order)
     columns = template.frequencies.astype(np.intp) - 1
     for first_position, schedule in itertools.product(starts, progressions):
         frequencies = schedule.get("frequencies")
         if frequencies is None:
             exponents = -np.arange(count) / (half - schedule["freq_shift"])
             frequencies = schedule["first"] * schedule["base"] ** exponents
-        settings = {**schedule, **order}
+        settings = {**schedule, **column_order}
         yield _Candidate(
             frequencies[columns], template.phases, template.amplitudes, first_position, angles.step, settings
         )

@@ -310,12 +310,12 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     changed = np.flatnonzero((before != after).any(axis=(0, 1)))
     if not len(changed):
         return
-    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try common parts of a
-    # head as well.
+    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try each eighth of a head
+    # as well, and the widths of presets.
     smallest = (int(changed[-1]) + 2) // 2 * 2
-    common = {width * k // 16 * 2 for k in range(1, 9)}
-    common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
-    for dim in sorted({smallest, *common}):
+    widths = {width * k // 16 * 2 for k in range(1, 9)}
+    widths |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
+    for dim in sorted({smallest, *widths}):
         if smallest <= dim <= width:
             for layout in LAYOUTS:
                 source, target = source_and_target(layout)
