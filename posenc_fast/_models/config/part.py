@@ -184,6 +184,7 @@ class Part(NamedTuple):
             if self.layer >= len(values):
                 raise ValueError(f"{where} has {len(values)} values, one per layer, so layer={self.layer} has no value")
             return values[self.layer]
+        # layers without RoPE have the value 0 or none
         used = [value for value in values if value]
         if self.group is not None:
             groups = [self.row.groups.get(self.label(layer_type)) for layer_type in self.types() or ()]

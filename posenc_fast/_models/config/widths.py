@@ -122,7 +122,7 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
         dim = head
     else:
         dim = _partial_dim(part, head, factor, row.factor)
-    _check_others(part, head, dim)
+    _check_unread_dims(part, head, dim)
     if dim % 2:
         raise ValueError(
             f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; call "
@@ -137,7 +137,7 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     return dim
 
 
-def _check_others(part: Part, head: int, dim: int) -> None:
+def _check_unread_dims(part: Part, head: int, dim: int) -> None:
     """Raise an error for keys that the model does not read and that contradict the number of rotated values."""
     if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
         raise ValueError(
@@ -184,8 +184,8 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
     if head_dim > MOST_VALUES or int(min(head_dim * factor, MOST_VALUES)) != head:
         origin = "" if "head_dim" in part.config else " (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={head_dim}{origin}, of which {part.model} rotates the fraction {factor:g}, but this "
-            f"is not {part.row.width[0]}={head}; correct one of the two keys"
+            f"{part.where} has head_dim={head_dim}{origin}, of which {part.model} rotates the fraction {factor:g}, but "
+            f"this is not {part.row.width[0]}={head}; correct one of the two keys"
         )
 
 
