@@ -108,7 +108,6 @@ _LAZY = {
     "Rotary": "_core.rotary.value",
     "RotaryIdentification": "_models.identify.rotary",
     "_rotary_of": "_core.rotary.value",
-    "_table_in": "_models.check.table_in",
     "check": "_models.check.check",
     "get_include": "_core.encoding.capsule",
     "grid": "_core.encoding.grid",

@@ -113,15 +113,15 @@ class Angles:
         threads: int = 1,
         inverse: bool = False,
     ) -> Array:
-        xpos = self.settings.rope_type == "xpos"
+        amplitudes_vary = self.settings.amplitudes_vary
         if not isinstance(positions, Converted):
-            if encoding.ndim == 1 and not xpos:
+            if encoding.ndim == 1 and not amplitudes_vary:
                 precision: Precision = "float32" if single else "exact"
                 return encoding.table(
                     positions, start=start, dtype=dtype, out=out, precision=precision, workers=threads
                 )
             positions = counted(start, positions, encoding.ndim)
-        if not xpos:
+        if not amplitudes_vary:
             return encode(encoding._plans, positions, dtype, out, single=single, threads=threads)
         rows: Floats = encode(encoding._plans, positions, FLOAT64.stored, single=single, threads=threads)
         pairs = self.settings.rotary_dim // 2

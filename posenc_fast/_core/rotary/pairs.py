@@ -42,6 +42,11 @@ class Settings(NamedTuple):
     frequencies: tuple[Schedule, ...] | None
     attention_factor: float
 
+    @property
+    def amplitudes_vary(self) -> bool:
+        """Whether cosines and sines have amplitudes that depend on the position."""
+        return self.rope_type == "xpos"
+
 
 def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
     """Check the argument frequencies. Return one schedule for all pairs, or one for each axis.

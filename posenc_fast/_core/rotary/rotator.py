@@ -165,7 +165,7 @@ class Rotator:
         """Return the compiled calls for cosines and sines, or None (see `Plans.calls`)."""
         encoding = self._encoding
         if encoding is None:
-            if self._settings.rope_type == "xpos":
+            if self._settings.amplitudes_vary:
                 return None
             encoding = self._encoding = self._angles.of("cos", "sin")
         return encoding._plans.calls()
@@ -303,7 +303,7 @@ class Rotator:
         The new Rotator has attention factor 1, and reads pairs in the layout of this Rotator's results.
         """
         settings, angles = self._settings, self._angles
-        if settings.rope_type == "xpos":
+        if settings.amplitudes_vary:
             raise ValueError(
                 "with rope_type='xpos', the norms of rotated keys depend on their positions, so shift cannot move the "
                 "keys. Undo the rotation with apply(keys, inverse=True, positions=..), and rotate the result with "

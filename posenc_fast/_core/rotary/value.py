@@ -381,7 +381,7 @@ class Rotary:
         from ..encoding.capsule import rotary_capsule
 
         settings = self._settings
-        if settings.rope_type == "xpos":
+        if settings.amplitudes_vary:
             raise ValueError("a Rotary with rope_type='xpos' has no C interface: its amplitudes are computed in Python")
         return rotary_capsule(self._angles_of("cos", "sin")._plans, settings.head_dim, LAYOUTS.index(settings.layout))
 

@@ -145,7 +145,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
     model = str(part.get("model_type") or "")
     tower = _TOWERS.search(model) is not None or _TOWERS.search(place.rpartition("[")[2].strip("'\"]")) is not None
     try:
-        form = others.NAMES.get(others.form_of(part), "")
+        form = others.NAMES.get(others.name_of_format(part), "")
         kind = form or model
         name = f"{place} ({kind})" if kind else place
         known = {*table.types(), *table.parts(), *table.names("without"), *table.pairs("unreadable")}

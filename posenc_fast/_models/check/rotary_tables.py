@@ -168,7 +168,7 @@ def _with_config(
         for rotary in rotaries:
             tables = _first_pairs(candidate, rotary.rotary_dim // 2)
             # xPos is left out: it multiplies sinusoids by factors that depend on the position
-            if tables is not None and rotary.ndim == positions.shape[1] and rotary._settings.rope_type != "xpos":
+            if tables is not None and rotary.ndim == positions.shape[1] and not rotary._settings.amplitudes_vary:
                 cases.append((tables, rotary))
     if not cases:
         return None
