@@ -24,9 +24,9 @@ from .sinusoids import Partners
 # grid that `locate` searches.
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
-# maximum squared distance between a row and its encoding that rounding the row to float16 can cause
+# maximum squared distance between a row that was rounded to float16 and the exact row
 _NEAR = 1e-7
-# number of bytes to test for; OpenBLAS allocates half of them as its buffer
+# number of bytes that must be free before a matrix product; OpenBLAS allocates half of them as its buffer
 _WORK_SPACE = 1 << 26
 
 
@@ -122,7 +122,10 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     begin = float(number(low, "low")) if low is not None else -longest / 2
     end = float(number(high, "high")) if high is not None else longest / 2
     if begin > end:
-        raise ValueError(f"low={low!r} is above high={high!r}; pass a low that is at most high")
+        raise ValueError(
+            f"low={begin} is above high={end}; pass low and high with low at most high (default: half the longest "
+            "wavelength on either side of 0)"
+        )
     steps = (end - begin) / shortest * _STEPS_PER_WAVE
     count = int(min(steps, _GRID_VALUES)) + 2
     if count * plans.width > _GRID_VALUES:

@@ -1,7 +1,7 @@
 """Create schedules of exact periods (1/period turns per unit), and reduce positions exactly by the periods.
 
 With 1/86400 as a sum of two doubles, the sine of midnight would be about 2**-80 instead of 0. So whole turns and
-quarter turns are subtracted from the position, where this is exact. Only the rest is divided by the period.
+quarter turns are first subtracted from the position, without error. Only the rest is divided by the period.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ def add(
     if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
         view_x = collapse(np.ascontiguousarray(x), dims)
     assert view_x is not None
-    # In a progression of fractions, rows at integer positions are written twice. So x must not change in between.
+    # In a progression of fractions, rows at integer positions are written twice (see `fill_progression`). If the first
+    # writing changed x, the second would add to the changed x. So the rows are written to a copy.
     written_twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
     copied = view is None or (written_twice and same_memory(x, result))
     if view is None or copied:

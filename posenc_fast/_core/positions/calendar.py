@@ -362,7 +362,7 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
     pieces = [changes_in(zone, block) for block in blocks]
     changes = np.array([begin for begins, _ in pieces for begin in begins], np.int64)
     offsets = np.array([offset for _, offsets in pieces for offset in offsets], np.int64)
-    # the first entry is the beginning of the first block
+    # the first entry of changes is the beginning of the first block, which is not a change
     return changes[1:], offsets
 
 

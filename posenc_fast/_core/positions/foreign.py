@@ -33,7 +33,8 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
     if value.requires_grad:
         raise ValueError(f"{name} requires gradients, which NumPy cannot compute; give {name}.detach()")
     if not value.is_cpu:
-        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
+        fix = "a tensor with values" if value.is_meta else f"{name}.cpu()"
+        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {fix}")
     is_bfloat16 = str(value.dtype) == "torch.bfloat16"
     kept = float_type("bfloat16", name) if is_bfloat16 and keep_type else None
     try:

@@ -153,8 +153,8 @@ class Rotary:
         if frequencies is None:
             if factor != 1:
                 raise ValueError(
-                    f"attention_factor={factor} needs frequencies; with a scaling, put attention_factor into the "
-                    "scaling"
+                    f"attention_factor={factor} needs frequencies; without frequencies, only a scaling with rope_type yarn "
+                    "or longrope accepts an attention_factor, as a key of scaling"
                 )
             scaled = _rope.frequencies_of(dim, base, rope_type, parameters)
             schedules: tuple[Schedule, ...] = (scaled.values,)
@@ -706,7 +706,7 @@ class Rotary:
         distance, instead of shifting keys many times.
 
         The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the
-        attention factor, and after ``layout="interleaved_to_half"`` their pairs are half a head apart.
+        attention factor, and after ``layout="interleaved_to_half"`` the values of their pairs are rotary_dim/2 apart.
 
         Examples
         --------
