@@ -56,7 +56,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     encoded = base_array(encoded, "encoded")
     dtype = float_type(encoded.dtype, "encoded")
     if encoded.ndim == 0 or encoded.shape[-1] != plans.width:
-        raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {plans.width})")
+        raise ValueError(f"encoded has shape {encoded.shape}, but must have shape (..., {plans.width})")
     partner, ahead = partners
     cosine, sine = _cosines_and_sines(plans, _offset(plans, offset))
     result = new(encoded.shape, dtype) if out is None else check_out(out, encoded.shape, dtype)
@@ -114,7 +114,7 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
         raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
     rows = rows.astype(np.float64)
     if rows.ndim == 0 or rows.shape[-1] != plans.width:
-        raise ValueError(f"encoded has shape {rows.shape}, but must have (..., {plans.width})")
+        raise ValueError(f"encoded has shape {rows.shape}, but must have shape (..., {plans.width})")
     frequencies = np.abs(sinusoids.radians()[sinusoids.index[:, 0]][sinusoids.amplitudes != 0])
     if not frequencies.any():
         raise ValueError("locate needs a column whose frequency and amplitude are not zero")

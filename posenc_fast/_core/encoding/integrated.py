@@ -134,7 +134,9 @@ def integrate(
     waves = sinusoids.waves()
     turns = sinusoids.pairs()[:, waves.frequency]
     if (np.abs(turns) > _LARGEST).any():
-        raise ValueError("variance needs frequencies of at most 2**300 turns, but this encoding has higher frequencies")
+        raise ValueError(
+            "variance needs frequencies of at most 2**300 turns per unit of position, but this encoding has higher ones"
+        )
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if out is not None:

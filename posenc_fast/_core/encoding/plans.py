@@ -76,7 +76,7 @@ class Plans:
         self._cache: dict[tuple[Any, ...], Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
-        # by unit; the unit 1 is an int, because hashing a Fraction takes most of a microsecond
+        # The keys are units. The unit 1 is an int, because hashing a Fraction takes most of a microsecond.
         self._least: dict[Fraction | int, Floats | None] = {}
         self._columns_cache: _Columns | None = None
         self._lattice_impossible: bool | None = None

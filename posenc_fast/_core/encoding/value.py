@@ -131,7 +131,7 @@ class Encoding:
     # ---- the value ----------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an Encoding is frozen: {name} cannot be set")
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be set; create a new Encoding")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"an Encoding is frozen: {name} cannot be deleted")

@@ -28,7 +28,7 @@ PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhe
 # Adding ROUNDER to a number rounds the sum to an integer, and adding QUARTERS rounds it to a multiple of 1/4. The low
 # bits of the sum then count these integers or quarters.
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
-# maximum angle in turns whose low part is so small that the high part alone is reduced by quarter turns
+# Up to this angle in turns, the low part is so small that only the high part must be reduced by quarter turns.
 MOST_DIRECT = 2.0**40
 # bound of the relative difference between `sincos` with FMA and without FMA; the difference is at most 2^-50.8
 REACH = 2.0**-49

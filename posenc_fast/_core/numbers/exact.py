@@ -19,7 +19,8 @@ from . import annotations as npt
 
 Real = tuple[int, int]
 
-# numbers above 2**_FAR count as infinite, and numbers below 2**-_FAR as zero
+# Numbers above about 2**_FAR count as infinite, and numbers below about 2**-_FAR as zero. Both are far outside the range
+# of float64.
 _FAR = 20000
 # Number of bits of a number that is then rounded once to a double. `_context` adds 30 digits. This is enough to round
 # correctly: the hardest known cases, exponentials and logarithms near the middle between two doubles, need 120 bits.

@@ -181,7 +181,8 @@ class Rotator:
         rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
         if rotated is not None or type(x) is not np.ndarray:
             return rotated  # type: ignore[no-any-return]
-        # There are too many tokens for calls.rotate. Their rows are cached, because the next layer needs them again.
+        # calls.rotate returns None for too many tokens, for example. Their rows are cached here, because the next layer
+        # needs them again.
         shape, kind = x.shape, kind_of(x.dtype)
         if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None

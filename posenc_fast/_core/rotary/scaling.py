@@ -233,8 +233,8 @@ def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_facto
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
-# The formulas are from transformers' modeling_rope_utils. ntk, ntk_fixed and ntk_mixed are from vLLM. yarn_log and
-# theta_scale are from sglang's models/grok.py.
+# Sources of the formulas: vLLM for ntk, ntk_fixed and ntk_mixed; sglang's models/grok.py for yarn_log and theta_scale;
+# transformers' modeling_rope_utils for the others, except axial and xpos, which are described below.
 SCALINGS = {
     "default": Scaling({}, _default),
     "linear": Scaling({"factor": REQUIRED}, _linear),

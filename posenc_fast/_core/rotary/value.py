@@ -318,7 +318,7 @@ class Rotary:
     # ---- the value --------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Rotary is frozen: {name} cannot be set")
+        raise AttributeError(f"a Rotary is frozen: {name} cannot be set; create a new Rotary")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Rotary is frozen: {name} cannot be deleted")
@@ -382,7 +382,9 @@ class Rotary:
 
         settings = self._settings
         if settings.rope_type == "xpos":
-            raise ValueError("a Rotary with rope_type='xpos' has no C interface: its amplitudes are computed in Python")
+            raise ValueError(
+                "a Rotary with rope_type='xpos' has no C interface, because its amplitudes are computed in Python"
+            )
         return rotary_capsule(self._angles_of("cos", "sin")._plans, settings.head_dim, LAYOUTS.index(settings.layout))
 
     @property
@@ -776,5 +778,6 @@ def rotator_of(rotary: Rotary) -> Rotator:
     return rotary._rotator
 
 
-# Users call eval(recipe, vars(posenc_fast)). It does not import names on first use, so the name must be there.
+# Users call eval(recipe, vars(posenc_fast)). eval does not call the __getattr__ of the module, which imports Rotary on
+# first use. So vars(posenc_fast) must contain Rotary.
 vars(sys.modules[__name__.partition(".")[0]])["Rotary"] = Rotary
