@@ -24,7 +24,7 @@ from .sinusoids import Partners
 # grid that `locate` searches.
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
-# maximum squared distance between a row that was rounded to float16 and the exact row
+# A position counts as found if the squared distance between its encoding and the row is at most this number.
 _NEAR = 1e-7
 # number of bytes that must be free before a matrix product; OpenBLAS allocates half of them as its buffer
 _WORK_SPACE = 1 << 26

@@ -22,8 +22,8 @@ from .sinusoids import Sinusoids
 _ONE = np.ones(1)
 # maximum number of values in the offset rows of a lattice, so that they stay in the second-level cache
 _OFFSET_VALUES = 1 << 16
-# If two frequencies differ by this factor or more, products with the smaller frequency may underflow, and the engine
-# does not notice it.
+# If two frequencies differ by this factor or more, products with the smaller frequency may underflow. The engine checks
+# only the largest frequency, and does not notice it.
 _FAR_APART = 2.0**70
 
 
@@ -229,7 +229,7 @@ class Plans:
         if turns is None:
             turns = self._turns[positions.unit] = Turns(periods, positions.unit)
         angles = turns.of(positions, part)
-        # rows with a tiny angle get a value above the limit, so that the engine leaves them to exact arithmetic
+        # rows with a tiny angle get a value above SPLIT_LIMIT, so that the engine leaves them to exact arithmetic
         high = angles[:, : len(periods)]
         high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * SPLIT_LIMIT
         result = np.concatenate(

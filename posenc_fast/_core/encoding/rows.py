@@ -140,7 +140,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     form, unit = positions.form, positions.unit
     single = single or plans.sinusoids.single_products
     if single:
-        # Frameworks compute with positions in the base unit. The engine rounds the float64 positions to float32.
+        # Frameworks compute with numbers, so times become seconds. The engine rounds the float64 positions to float32.
         positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
     stores = target.stores(each=True)

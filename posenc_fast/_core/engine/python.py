@@ -412,7 +412,8 @@ class Lattice:
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
-        # a position is the nearest multiple of 2**32 and a remainder, which is small for small positions of either sign
+        # A position is split into the nearest multiple of 2**32 and a remainder. So the multiple of a small negative
+        # position is 0, as for a positive one.
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]

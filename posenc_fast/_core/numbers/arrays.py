@@ -66,7 +66,7 @@ def _fix(array: Any, name: str, twin: str) -> str:
             return f"; posenc_fast.torch.{twin} takes tensors"
         if name.startswith("out"):
             return f"; give {name}.numpy()"
-        # NumPy has no bfloat16
+        # NumPy has no bfloat16, so such a tensor must become float32 first
         return f"; give {name}{'.float()' if str(array.dtype) == 'torch.bfloat16' else ''}.numpy(force=True)"
     # for `out`, numpy.asarray could make a copy, and the caller would not get the result
     return "" if name.startswith("out") or array is None else f"; give numpy.asarray({name})"

@@ -23,7 +23,7 @@ Real = tuple[int, int]
 # of float64.
 _FAR = 20000
 # Number of bits of a number that is then rounded once to a double. `_context` adds 30 digits. This is enough to round
-# correctly: the hardest known cases, exponentials and logarithms near the middle between two doubles, need 120 bits.
+# correctly: the hardest known cases, exponentials and logarithms near the middle between two doubles, need about 120 bits.
 _DOUBLE_BITS = 64
 # number of bits of a number that is then rounded to a sum of two doubles
 PAIR_BITS = 160

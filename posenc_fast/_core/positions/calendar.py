@@ -131,7 +131,7 @@ class Calendar:
         self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
         invalid = converted.invalid_rows()
         if invalid is not None and invalid.all() and converted.letter != "m":
-            # if all times are missing, the type of the column does not matter
+            # a column in which all times are missing may have any type except durations
             self.missing = invalid
         elif len(self):
             _check_times(converted, self.cycles, name)

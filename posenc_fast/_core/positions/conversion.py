@@ -24,7 +24,7 @@ from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Converted, form_of
 from .times import Time, common_unit, counts_of, time_of
 
-# maximum number of dimensions of an array in NumPy
+# maximum number of dimensions of an array in NumPy 2
 _MOST_DIMENSIONS = 64
 
 
@@ -154,7 +154,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
         return _Values(values)
-    # If numpy.asarray returns float64, it has rounded integers above 2**53. Other dtypes are exact.
+    # If numpy.asarray returns float64, it may have rounded integers above 2**53. Other dtypes are exact.
     if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):

@@ -24,7 +24,7 @@ from .pairs import LAYOUTS, Settings, source_and_target
 # Maximum number of cosines and sines that are computed in one piece, and cached on the first request. More of them are
 # computed in blocks, and cached on the second request.
 ANGLES = 1 << 15
-# maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB for each of a few dtypes
+# maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB in each of at most 4 entries of the cache
 MOST_CACHED = 1 << 19
 # number of cosines and sines in a block of tokens; they are still in the CPU cache when they are used
 # (measured by python bench/targets.py --only rotary-multiply)
