@@ -285,7 +285,7 @@ def _build(
     if isinstance(frequencies, Mapping):
         if set(frequencies) != set(names) or len(set(names)) != 2:
             raise ValueError(
-                f"frequencies has the keys {sorted(frequencies)}, but must have one key for each name in "
+                f"frequencies has the keys {sorted(frequencies, key=str)}, but must have one key for each name in "
                 f"functions={names!r}, and these two names must differ"
             )
         schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]

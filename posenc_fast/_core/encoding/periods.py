@@ -119,8 +119,9 @@ def _exactly(period: Any) -> Fraction:
     if isinstance(period, str):
         if period in get_args(Cycle):
             raise ValueError(
-                f"periods has {period!r}, a calendar cycle without a fixed length. Use presets.positions.calendar to "
-                "compute the elapsed fraction of a cycle, or sklearn.PositionalEncoder, which accepts calendar cycles"
+                f"periods has {period!r}, a calendar cycle without a fixed length. Use "
+                "posenc_fast.presets.positions.calendar to compute the elapsed fraction of a cycle, or "
+                "posenc_fast.sklearn.PositionalEncoder, which accepts calendar cycles"
             )
         match = re.fullmatch(_TEXT, period.strip())
         if match is None or match[2] not in _UNITS:

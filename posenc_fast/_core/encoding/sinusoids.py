@@ -85,7 +85,7 @@ class Sinusoids:
         kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:
             raise ValueError(
-                "frequencies from float32_frequencies cannot be mixed with exact frequencies in one encoding; pass "
+                "frequencies from float32_frequencies cannot be mixed with other frequencies in one encoding; pass "
                 "all frequencies through float32_frequencies, or none, or use two encodings"
             )
         # if true, products with positions are rounded to float32 for every precision
