@@ -422,7 +422,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     if axes is None:
         ends = np.cumsum([part.ndim for part in parts])
         axes_of_parts = [list(range(end - part.ndim, end)) for part, end in zip(parts, ends, strict=True)]
-    elif isinstance(axes, str) or not isinstance(axes, Sequence):
+    elif not isinstance(axes, Sequence):
         raise TypeError(f"axes must be a sequence with the axis of each encoding, not {axes!r}")
     else:
         axes_of_parts = [
