@@ -140,6 +140,8 @@ class Rotary:
         base = real(base, "base", positive=True)
         one_of(layout, "layout", LAYOUTS)
         rope_type, parameters = _rope.checked_scaling(scaling, dim // 2)
+        if frequencies is not None and (base, scaling) != (10000.0, None):
+            raise ValueError(f"pass frequencies, or base={base} and scaling={scaling!r}, not both")
         axes = _pairs.checked_axes(sections, frequencies, dim // 2)
         if rope_type == "axial" and axes is None:
             raise ValueError("scaling has rope_type='axial', which needs sections (the number of pairs of each axis)")
@@ -163,8 +165,6 @@ class Rotary:
                 assert axes is not None
                 schedules = _pairs.axial(base, axes)
         else:
-            if (base, scaling) != (10000.0, None):
-                raise ValueError(f"pass frequencies, or base={base} and scaling={scaling!r}, not both")
             explicit = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             schedules, scaled_factor = explicit, factor
         settings = Settings(head, base, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)
