@@ -71,8 +71,10 @@ def check_eager(value: Any, name: str) -> None:
     """Raise a TypeError for lazy values, which are values of Dask, and lazy frames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
-        fix = "use posenc_fast.dask.encode for lazy rows, or pass" if name == "positions" else "pass"
-        raise TypeError(f"{name} is a lazy Dask {kind}, which would be computed as a whole; {fix} {name}.compute()")
+        lazily = ", or use posenc_fast.dask.encode instead of Encoding.encode" if name == "positions" else ""
+        raise TypeError(
+            f"{name} is a lazy Dask {kind}, which would be computed as a whole; pass {name}.compute(){lazily}"
+        )
     if package == "polars" and kind == "LazyFrame":
         raise TypeError(f"{name} is a lazy polars LazyFrame; pass {name}.collect()")
     if package == "polars" and kind == "Expr":

@@ -67,7 +67,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 
 
 class Rotator:
-    """Rotates arrays by the angles of a Rotary, and caches the rows of a few consecutive positions."""
+    """Rotates arrays by the angles of a Rotary, and caches cosines and sines of consecutive positions."""
 
     __slots__ = ("_angles", "_cache", "_encoding", "_for_results", "_last_request", "_layout", "_settings")
 
