@@ -163,7 +163,7 @@ def filled(
     invalid = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
-    # columns that depend on several axes are written afterwards, so the block should still be in the cache
+    # 0 means through the cache: columns that depend on several axes are later written to the same memory
     stores = Target(result, warm=in_cache).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
