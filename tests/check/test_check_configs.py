@@ -140,7 +140,7 @@ def test_duplicate_keys(tmp_path, capsys):
     text = json.dumps({**LLAMA, "rope_theta": 5e5})[:-1] + ', "rope_theta": 10000.0}'
     (tmp_path / "config.json").write_text(text)
     assert run("check", str(tmp_path)) == 2
-    assert "'rope_theta' occurs twice" in capsys.readouterr().err
+    assert "'rope_theta' occurs more than once" in capsys.readouterr().err
 
 
 # ---- other numbers of frequencies than in the config ----------------------------------------------------------------

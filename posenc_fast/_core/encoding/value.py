@@ -130,7 +130,7 @@ class Encoding:
     # ---- the value ----------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an Encoding is frozen: {name} cannot be set")
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be set; create a new Encoding")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"an Encoding is frozen: {name} cannot be deleted")
@@ -500,9 +500,10 @@ class Encoding:
             raise ValueError(f"pass positions, or start={start!r} and step={step!r}, not both")
         converted = convert(positions, self._plans.axes)
         if converted.shape not in (shape[-2:-1], shape[:-1]):
+            own = f", or {shape[:-1]} if each sequence has its own positions" if len(shape) > 2 else ""
             raise ValueError(
-                f"positions has rows of shape {converted.shape}, but x needs rows of shape {shape[-2:-1]} if all "
-                f"sequences have the same positions, or {shape[:-1]} if each sequence has its own positions"
+                f"positions are given for rows of shape {converted.shape}, but x needs positions for rows of shape "
+                f"{shape[-2:-1]}{own}"
             )
         return converted
 
@@ -688,9 +689,8 @@ class Encoding:
 
     def _one_axis(self, call: str) -> None:
         if self._plans.axes != 1:
-            raise ValueError(
-                f"{call} needs an encoding of one axis, but this encoding has {self.ndim} axes; use encode or grid"
-            )
+            fix = "use encode or grid" if call == "table" else "pass positions"
+            raise ValueError(f"{call} needs an encoding of one axis, but this encoding has {self.ndim} axes; {fix}")
 
 
 def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:

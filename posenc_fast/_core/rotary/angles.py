@@ -71,12 +71,13 @@ class Angles:
             shape = positions.shape
         outs: Any = (None, None) if out is None else out
         if not isinstance(outs, (tuple, list)) or len(outs) != 2:
-            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
-        result_type = wanted_type(dtype, outs[0])
+            given = f"{len(outs)} items" if isinstance(outs, (tuple, list)) else type(out).__name__
+            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {given}")
+        result_type = wanted_type(dtype, outs[0], name="out[0]")
         single, threads = check_precision(precision), check_workers(workers)
         if out is not None:
             shape = (*shape, self.settings.rotary_dim // 2)
-            outs = check_out(outs[0], shape, result_type), check_out(outs[1], shape, result_type)
+            outs = tuple(check_out(outs[i], shape, result_type, name=f"out[{i}]") for i in range(2))
             if np.may_share_memory(*outs):
                 raise ValueError("the two arrays of out share memory; give cosines and sines separate memory")
             if isinstance(positions, Converted):
