@@ -254,7 +254,7 @@ def test_engines_use_the_same_numbers_of_formats():
 def test_engines_have_the_same_functions(name):
     ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
     assert parameters(ours) == parameters(theirs)
-    # Python 3.13 removes the indentation
+    # getdoc removes the indentation, as Python 3.13 does when it compiles a docstring
     assert inspect.getdoc(ours) == inspect.getdoc(theirs)
 
 
@@ -408,7 +408,7 @@ def count(code, instruction, register):
 
 @pytest.mark.parametrize(("isa", "register"), [("avx2", "ymm"), ("avx512", "zmm")])
 def test_loops_are_vector_code(code, isa, register):
-    # about a third of the number with gcc 12. Without vectorization, there would be almost none
+    # the limits are about a third of the numbers with gcc 12; without vectorization there are almost none
     assert count(code["loops", isa], r"vfn?m\w+pd", register) > 50
     assert count(code["loops", isa], r"v\w+p[ds]", register) > 300
     assert count(code["rotations", isa], r"v(mul|add|sub)pd", register) > 150

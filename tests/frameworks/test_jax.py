@@ -58,7 +58,7 @@ ONES = jnp.ones((2, 8))
     jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, because jax traces it; use the functions of posenc_fast.jax
 """)
 def test_jax_arrays_in_functions_of_numpy(call, error, words):
-    """jax would not see the result in a converted copy of out, and views of its arrays are read-only."""
+    """jax arrays are no valid ``out``: NumPy would write to a copy, which jax does not see, or to read-only memory."""
     raises(call, error, words)
     assert (ONES == 1).all()
 

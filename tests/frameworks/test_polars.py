@@ -16,7 +16,7 @@ pl = optional("polars")
 optional("posenc_fast.polars")
 
 ENGINES = ["in-memory", "streaming"]
-# the version of polars decides which error is raised
+# errors of columns when an expression is computed: which of the two polars raises depends on its version
 COMPUTED = TypeError, pl.exceptions.ComputeError
 PAIRS = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
 START = datetime.datetime(2026, 3, 28, 22, 30, 0, 123456)

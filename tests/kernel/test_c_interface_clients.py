@@ -114,7 +114,7 @@ def test_client(command, tmp_path):
     assert "periods" in periods
 
 
-# a capsule with another struct; the first members are the same in all versions
+# a program that replaces the struct in the capsule; the first members are the same in all versions
 OTHER = """
 import ctypes
 import posenc_fast

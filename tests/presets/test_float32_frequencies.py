@@ -27,7 +27,7 @@ def encoding():
 
 @pytest.mark.usefixtures("backend")
 class TestCalls:
-    """Every entry point of the kernel, including the short paths."""
+    """Test every call of an Encoding, with arrays of all sizes."""
 
     def test_table(self, encoding):
         for length in (1, 7, 5000):

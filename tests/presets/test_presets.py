@@ -174,7 +174,7 @@ def test_facts_are_those_of_the_function(family):
     for name in (name for name in presets.names() if FAMILIES[name] == family):
         facts, build = FACTS[name], presets.get(name)
         assert facts.build is build is getattr(presets, name)
-        # names for users and for type checkers
+        # users see presets.__all__, and type checkers read the __all__ of each module
         assert name in {*presets.__all__} & {*sys.modules[build.__module__].__all__}, name
         assert all(facts[1:7]), name
         parameters = list(inspect.signature(build).parameters.values())
