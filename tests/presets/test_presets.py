@@ -289,7 +289,7 @@ def test_names_are_sorted_and_complete():
         ("BERT4Keras", "perhaps annotated_transformer"),
         ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists them"),
         ("", r"no preset ''; posenc_fast"),
-        # if many presets mention a name, the error lists the first eight, and the call that lists the others
+        # many presets mention this name, so the error lists eight of them, and a call that lists them all
         ("diffusers", r"perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)"),
         (
             "stable_diffusion",
@@ -444,7 +444,7 @@ def test_table_of_the_documentation_is_current():
         ("weights[:, i]", r"$\text{weights}_{:,i}$"),
         ("3 x/8 of all", r"$\frac{3x}{8}$ of all"),
         ("one of the book's i", "one of the book's $i$"),
-        # neither a formula nor a closing bracket
+        # broken formulas
         ("(((", "((("),
         ("2^", "2^"),
         ("a ( b / ) c", "a ( $b$ / ) $c$"),

@@ -20,7 +20,7 @@ _int, _int64, _length, _size, _double = (
     ctypes.c_size_t,
     ctypes.c_double,
 )
-# serves pointers to constants as well, because addresses are integers here
+# the type of all pointers, also of those to constants
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
 # fmt: off

@@ -32,7 +32,7 @@ CONFIGS = [
     {"model_type": "qwen3", "head_dim": 96, "rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}},
 ]
 # fmt: on
-# (part of the config, key) pairs whose values have no effect
+# (part of the config, key): a wrong value at these keys changes no result
 WITHOUT_EFFECT = {("rope_parameters", "rope_type")}
 
 
