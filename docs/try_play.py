@@ -2,7 +2,7 @@
 
     python docs/try_play.py HTML
 
-HTML is the directory that sphinx-build wrote. It needs Chromium, and the network for nothing.
+HTML is the directory that sphinx-build wrote. The program needs Chromium, but no network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from screenshots import Handler, chromium, printed, serve
 
 import posenc_fast as pf
 
-# Chromium's sine and cosine, and its powers, are rounded in doubles; the angle is below 256
+# largest difference of a number: Chromium computes powers, angles below 256, sines and cosines in doubles
 TOLERANCE = 1e-11
 # moves the sliders like a user, one after another, and reads the page after each step
 DRIVER = """<!doctype html><title>driver</title><iframe style="width:1000px;height:900px"></iframe><pre></pre><script>

@@ -32,7 +32,7 @@ def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callabl
         sides = {
             "one worker": partial(call, 1),
             "two workers": partial(call, 2),
-            # this side shows the gain of a second thread on this machine without computation
+            # memset in one and in two threads shows how much two threads can gain if they only write
             "memset of ones": timing.memset(out, 255),
             "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
         }
