@@ -102,7 +102,9 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     assert outputs["distance"] == position - key
 
     # the colour of each value, except in the marked row
-    assert all(each == int(each) >= 1 for each in seen["cells"]), "a value is no whole number of pixels"
+    assert all(each == int(each) >= 1 for each in seen["cells"]), (
+        "the width or height of a cell is not a whole number of pixels"
+    )
     pixels = np.reshape(seen["pixels"], (rows, width, 3))
     ends = np.where(table[..., np.newaxis] < 0, [33, 102, 172], [178, 24, 43])
     colours = 247 + np.abs(table)[..., np.newaxis] * (ends - 247)

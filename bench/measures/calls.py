@@ -86,7 +86,7 @@ def c_call(runs: int) -> Measured:
     """Measure microseconds of a call of the C interface that computes two values, instead of a ratio."""
     headers, calls = sysconfig.get_path("include"), 1000
     if not pf.isa_levels() or shutil.which("cc") is None or not Path(headers, "Python.h").is_file():
-        raise Skipped("needs the kernel, cc and Python.h")
+        raise Skipped("needs the compiled kernel, the C compiler cc and the header Python.h")
     from posenc_fast import _kernel
 
     with tempfile.TemporaryDirectory() as directory:

@@ -29,7 +29,7 @@ def timestamps() -> Array:
 
 def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
     if not bare.found():
-        raise Skipped("there is no C compiler for x86-64")
+        raise Skipped("needs an x86-64 machine with the C compiler cc")
     encoding, positions, out = pf.sinusoidal(width), timestamps()[:rows], timing.warm((rows, width))
     sides = {
         "encode": lambda: encoding.encode(positions, out=out),

@@ -25,7 +25,9 @@ def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callabl
     """Compare a call with one and with two workers. Memset in one and in two threads is measured as well."""
     had = processors()
     if had < 1.8:
-        raise Skipped(f"two threads get {had:.2f} processors; is something else running?")
+        raise Skipped(
+            f"two threads get only {had:.2f} processors; stop other programs, or use a machine with two processors"
+        )
     out, call, check = make()
     halves = [timing.memset(half, 255) for half in np.split(out, 2)]
     with ThreadPoolExecutor(2) as pool:

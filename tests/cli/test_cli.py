@@ -277,7 +277,7 @@ def test_signal(arguments, number, existing, inside):
     assert [(file.name, file.read_bytes()) for file in target.iterdir()] == [("o.npy", b"before")] * existing
 
 
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here")
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no unnamed files")
 def test_nothing_stays_of_a_process_that_is_killed(inside):
     (inside / "out").mkdir()
     process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})

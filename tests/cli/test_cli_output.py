@@ -262,7 +262,7 @@ def test_mode_and_link_of_output(inside):
 @pytest.mark.parametrize("raised", [ValueError("broken"), MemoryError("broken"), KeyboardInterrupt()])
 def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
     if nameless and not hasattr(os, "O_TMPFILE"):
-        pytest.skip("files have names here")
+        pytest.skip("this system has no unnamed files")
     if not nameless:
         monkeypatch.setattr(_output, "_created", lambda part: part.open("xb"))
     np.save("p.npy", np.arange(100.0))

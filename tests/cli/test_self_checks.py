@@ -193,7 +193,7 @@ COEFFICIENTS = {"S3": (float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), "T5":
 
 
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
-@pytest.mark.skipif(sys.platform == "darwin", reason="this system loads no library that was changed")
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS does not load a library that was changed")
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
     value, number_type = COEFFICIENTS[name]

@@ -27,7 +27,7 @@ from support.engines import ENGINES
 from support.processes import python
 
 needs_other_level = pytest.mark.skipif(
-    "neon" in pf.isa_levels() or not pf.isa_levels(), reason="neon is no other level here"
+    "neon" in pf.isa_levels() or not pf.isa_levels(), reason="needs a kernel without the level neon"
 )
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -191,7 +191,10 @@ def test_a_level_that_was_not_built_warns():
 
 
 @needs_kernel
-@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="asks Linux about an x86-64 CPU")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or sys.platform != "linux",
+    reason="compares the levels with the CPU flags of x86-64 Linux",
+)
 def test_levels_are_what_the_cpu_has():
     assert _backend.kernel.MISSED == ()
     flags = set(Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split())

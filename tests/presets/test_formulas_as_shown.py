@@ -274,7 +274,7 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
     if name == "space2vec_theory":
         lengths = np.linalg.norm(value.frequencies, axis=1)
         assert match(np.unique([float(f"{length:.13g}") for length in lengths]), 0)
-    assert used == set(formulas), f"of {formulas} only {used} are frequencies"
+    assert used == set(formulas), f"no call has the frequencies of {set(formulas) - used}"
 
 
 def test_options_multiply_frequencies():

@@ -16,7 +16,7 @@ CODE = """if True:
 
     def watch(event, arguments):
         if event.startswith(("socket.", "urllib.", "http.", "ftplib.", "smtplib.")):
-            raise RuntimeError(f"{event}: the network was asked")
+            raise RuntimeError(f"the program used the network: {event}")
 
     sys.addaudithook(watch)
     import importlib.machinery, os

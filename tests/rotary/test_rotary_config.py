@@ -301,7 +301,7 @@ READ = [
     ],
     # if factor is null, the factor is max_position_embeddings / original_max_position_embeddings
     ({**LLAMA, "max_position_embeddings": 32768, "rope_scaling": NULL_FACTOR}, {}, TURN(128, scaling={**NULL_FACTOR, "factor": 8.0})),
-    # several keys set a value, or only keys of old configs
+    # configs that give the width, the base or the rotated part by different keys
     (PART, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"text_config": PART, "head_dim": 3}, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}, HALF, TURN(128, sections=MROPE)),

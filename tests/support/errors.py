@@ -31,4 +31,4 @@ def raises(call: Callable[[], Any], error: Any, words: list[str]) -> None:
     with pytest.raises(error) as caught:
         call()
     missing = [word for word in words if word not in str(caught.value)]
-    assert not missing, f"{caught.value} does not say {missing}"
+    assert not missing, f"the error {str(caught.value)!r} lacks {missing}"
