@@ -302,7 +302,7 @@ class Rotation(NamedTuple):
 
     # call that is timed
     call: Call
-    # x, rotated
+    # the rotated x
     result: Array
     # number of arrays as large as x that a call rotates
     arrays: int

@@ -1,4 +1,4 @@
-"""The hashes of `posenc_fast/_selfcheck/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
+"""Print the hashes of `posenc_fast/_selfcheck/bits.py` for each engine of this machine: ``python tests/bits.py``.
 
 ``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run it after a change of a
 frequency, of another value, or of the list of calls. After a change of `calls`, also run ``--long --write``: it hashes

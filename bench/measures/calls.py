@@ -41,7 +41,7 @@ def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times
     times: Times = {name: np.empty(runs) for name in sides}
     # the new process imports the same package and compiled modules as this process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    for i in range(-1, runs):  # the first run compiles files, and the last run overwrites its times
+    for i in range(-1, runs):  # in run -1, Python compiles imported files; the last run overwrites its times
         for name, (before, call) in sides.items():
             code = FRESH.format(before=before, call=call)
             run = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)

@@ -89,7 +89,7 @@ def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
 
 
 def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
-    """Return the smallest ratio of all peers, which alternate with the table of the same layout."""
+    """Compare a table with all peers that have its layout. Return the ratio of the fastest peer."""
     length, width = shape
     columns = "interleaved" if layout == "one sine" else layout
     encoding = pf.sinusoidal(width, layout=columns)

@@ -1,4 +1,4 @@
-"""Check functions. Correct functions are right in any style, and each fault is named."""
+"""Check functions: correct functions are right in any style, and `check` names each fault."""
 
 from __future__ import annotations
 

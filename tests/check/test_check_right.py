@@ -1,4 +1,4 @@
-"""Tensors that sources compute, in any type: `check` calls none of them wrong."""
+"""Check tensors that sources compute, in any type: none of them is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: arguments, printed text, signals, and exit statuses."""
+"""Test the command line: arguments, printed text, signals and exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command identify: tables and rotary encodings, in all files that have them."""
+"""Test `posenc-fast identify`: tables and rotary encodings in files of every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command encode reads all forms of positions, and its errors name invalid input exactly."""
+"""Test what `posenc-fast encode` reads: all forms of positions, and errors that name invalid input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line writes the values of the library, and leaves no files behind after an error."""
+"""Test what commands write: the values of the library, and no new files after an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands verify and bench: their numbers are true, and verify finds planted faults."""
+"""Test the commands verify and bench: their numbers are true, and verify finds planted faults."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def cut(kind, value):
 
 
 def twice(kind, value):
-    """Round float16 twice, first to float32."""
+    """Round float16 results twice: first to float32, then to float16."""
     if kind != FLOAT16.kind:
         return right_rounding(kind, value)
     return value.astype(np.float32).astype(np.float16).view(np.uint16)

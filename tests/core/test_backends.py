@@ -1,4 +1,4 @@
-"""Choice of the engine, equal signatures of the engines, threads and forks, and instructions in the compiled module."""
+"""Test the choice of an engine, equal signatures of the engines, threads and forks, and the compiled instructions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Encoding: value and copies, builders, positions, shift, similarity, locate and add_to."""
+"""Test the Encoding: value and copies, builders, positions, shift, similarity, locate and add_to."""
 
 from __future__ import annotations
 

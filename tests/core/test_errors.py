@@ -1,4 +1,4 @@
-"""Errors for invalid arguments: the type, the argument's name and its value, before anything is written."""
+"""Test errors for invalid arguments: their type, the argument's name and its value. Nothing is written before."""
 
 from __future__ import annotations
 

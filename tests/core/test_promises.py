@@ -1,4 +1,4 @@
-"""Accuracy against exact values, and equal bits, for every backend and level."""
+"""Test accuracy against exact values, and equal bits, for every backend and level."""
 
 from __future__ import annotations
 

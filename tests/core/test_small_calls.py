@@ -1,4 +1,4 @@
-"""Compiled calls for small arrays have the bits of the general way. For other arguments, they write nothing and return None."""
+"""Test compiled calls for small arrays: they have the bits of the general way, or return None and write nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The structure of the package: imports from inner rings only, private attributes of the own folder only, and pickles."""
+"""Test the structure of the package: which folders import which, which read private attributes, and pickles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of all frameworks: the bits of the core's calls, positions of any type, empty input, missing packages."""
+"""Test the functions of all frameworks: the bits of the core, positions of any type, empty input, missing packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dask arrays: the rows of the direct calls, from graphs without rows, on threads, processes, and when a worker dies."""
+"""Test Dask arrays: rows equal those of direct calls, in threads and processes, and also if a worker dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures show the values of the encoding, and their labels are right."""
+"""Test that pictures show the values of the encoding, and that their labels are right."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ DATES = np.arange("2026-01-01", "2026-01-04", dtype="M8[D]")
     ("clocks", [0, 1.5], ["0", "1.5"]),
 ], ids=["nanoseconds", "datetime", "dates", "datetimes", "clocks", "numbers"])  # fmt: skip
 def test_labels_of_times(drawing, positions, expected):
-    """Labels show times without seconds that are zero."""
+    """Labels of times omit the seconds if they are zero."""
     ax = draw(drawing, DAYS, positions=positions)
     assert texts(ax.get_yticklabels()) == expected
     if drawing == "heatmap":

@@ -1,4 +1,4 @@
-"""Expressions of polars: the rows of the direct calls, on eager and lazy frames, in streaming, and in groups."""
+"""Test expressions of polars: rows equal those of direct calls, in eager and lazy frames, streaming and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scikit-learn transformer passes scikit-learn's checks, and is exact for every type of column."""
+"""Test the scikit-learn transformer: it passes scikit-learn's checks, and is exact for every type of column."""
 
 from __future__ import annotations
 

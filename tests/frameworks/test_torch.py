@@ -1,4 +1,4 @@
-"""Functions on tensors without copies, and the module that replaces the tutorials': values, gradients, checkpoints."""
+"""Test functions on tensors, and the module that replaces the tutorials' module: values, gradients, checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of posenc_fast.torch under torch.compile, torch.export and fake tensors, with each of their keywords."""
+"""Test the functions of posenc_fast.torch, with each keyword, under torch.compile, torch.export and fake tensors."""
 
 from __future__ import annotations
 

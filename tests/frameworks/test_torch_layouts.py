@@ -1,4 +1,4 @@
-"""Tensors without dense values in memory: errors name the argument, its layout or dtype, and the fix."""
+"""Test tensors that are not dense in memory: errors name the argument, its layout or dtype, and the fix."""
 
 from __future__ import annotations
 

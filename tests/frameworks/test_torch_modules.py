@@ -1,4 +1,4 @@
-"""Features of the modules that other packages have too: images, cached keys, tables in every layout."""
+"""Test features of the torch modules: images, cached keys, and tables in every layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotation of torch's queries and keys: values, gradients, and comparison with Hugging Face's function."""
+"""Test rotation of torch's queries and keys: values, gradients, and comparison with Hugging Face's function."""
 
 from __future__ import annotations
 

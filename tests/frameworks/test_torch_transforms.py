@@ -1,4 +1,4 @@
-"""Derivatives and batches of the modules and functions of torch: backward, forward, and by the transforms of torch.func.
+"""Test derivatives and batches of the torch modules and functions: backward, forward, and by torch.func.
 
 Each test compares a call with the same formula in float64, in torch operations that support all of these.
 """

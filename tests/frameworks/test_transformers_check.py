@@ -1,4 +1,4 @@
-"""Checks of loaded models: every causal class is right, and each planted fault is found and named."""
+"""Check loaded models: every causal class is right, and `check` finds and names each planted fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays with more than 2^31 values or rows, and a disk that fills up while a table is written."""
+"""Test arrays with more than 2^31 values or rows, and a disk that fills up while a table is written."""
 
 from __future__ import annotations
 

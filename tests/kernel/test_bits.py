@@ -1,4 +1,4 @@
-"""The same bits from every engine: stored hashes, and results near rounding midpoints, where levels could differ."""
+"""Test that every engine computes the same bits: stored hashes, and results near rounding midpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C interface: bits of Python's calls, error codes for unsafe memory, and capsules that keep their memory."""
+"""Test the C interface: bits of Python's calls, error codes for unsafe memory, and capsules that keep their memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs compiled with posenc_fast.h: no warnings in C and C++, the bits of Python's calls, and errors with a reason.
+"""Compile programs with posenc_fast.h: no warnings in C and C++, the bits of Python's calls, and errors with a reason.
 
 The errors occur if the package is too old, too new, or has no kernel.
 """

@@ -1,4 +1,4 @@
-"""Rotation by the kernel has the bits of the NumPy engine, for any number, memory and width of heads."""
+"""Test rotations by the kernel: they have the bits of the NumPy engine, for any number, memory and width of heads."""
 
 import numpy as np
 import pytest

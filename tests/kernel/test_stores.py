@@ -1,4 +1,4 @@
-"""Stores past the cache: the decision of the kernel, and the stores of tables and sums."""
+"""Test stores that bypass the cache: when the kernel uses them, and that they change no value."""
 
 import inspect
 import mmap

@@ -1,4 +1,4 @@
-"""Threads, forks, interrupts, subinterpreters and missing memory: right values, or an error and no running threads."""
+"""Test threads, forks, interrupts, subinterpreters and missing memory: right values, or an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frequencies of float32 programs: every call rounds products to float32, and exact frequencies stay unaffected."""
+"""Test frequencies of float32 programs: every call rounds their products to float32, and no others."""
 
 from __future__ import annotations
 

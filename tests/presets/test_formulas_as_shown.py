@@ -1,4 +1,4 @@
-"""Typeset formulas of the documentation give the frequencies of each preset."""
+"""Test that the typeset formulas of the documentation give the frequencies of each preset."""
 
 from __future__ import annotations
 

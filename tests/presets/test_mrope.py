@@ -1,4 +1,4 @@
-"""Positions of tokens in multimodal models, from token ids and grids: examples, rules of other programs, and errors.
+"""Test positions of tokens in multimodal models, from token ids and grids: examples, rules of other programs, errors.
 
 `test_mrope_transformers.py` compares them with transformers.
 """

@@ -1,4 +1,4 @@
-"""Presets against independent formulas, and their facts against their results."""
+"""Compare presets with independent formulas, and their facts with their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.checkout import checkout
 from support.preset_formulas import ONE_AXIS, RECORDED, SEVERAL_AXES, WITH_ARGUMENTS
 from support.processes import python
 
-# tests/rotary tests rotary presets
+# rotary presets are tested in tests/rotary
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
 # (preset, width, options)

@@ -1,4 +1,4 @@
-"""Formulas of the site, and previews of links to its pages."""
+"""Test formulas of the site, and previews of links to its pages."""
 
 from __future__ import annotations
 

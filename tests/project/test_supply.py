@@ -1,4 +1,4 @@
-"""The package uses no network, and loads only its own and NumPy's compiled code."""
+"""Test that the package uses no network, and loads only its own and NumPy's compiled code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type checkers accept correct programs that use the package, and find each planted mistake."""
+"""Test that type checkers accept correct programs, and find each planted mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rotary encodings: exact values, layouts and shapes, inverses, and all invalid arguments."""
+"""Test rotary encodings: exact values, layouts and shapes, inverses, and all invalid arguments."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_positions_of_every_type(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_float32_precision():
-    """Angles of frameworks: float32 frequencies, positions and products."""
+    """precision="float32" rounds frequencies, positions and products to float32, as frameworks do."""
     rotary = pf.Rotary(64)
     cos, _ = rotary.tables(8, start=10**6, precision="float32", dtype=np.float64)
     angles = np.float32(10**6 + np.arange(8))[:, np.newaxis] * rotary.frequencies.astype(np.float32)

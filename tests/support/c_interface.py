@@ -1,4 +1,4 @@
-"""A client of the C interface without a compiler: ctypes calls the functions of ``posenc_fast.h`` without the GIL."""
+"""Call the functions of ``posenc_fast.h`` by ctypes, which needs no compiler and releases the GIL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checkout around the tests. A test of a wheel has no README, documentation and tools."""
+"""Find the checkout around the tests. Tests of a wheel have no README, documentation and tools."""
 
 from __future__ import annotations
 

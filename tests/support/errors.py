@@ -1,4 +1,4 @@
-"""Tables of wrong calls, one call a line, with the error that it must raise."""
+"""Parametrize tests by tables of wrong calls. A line has a call, the type of its error, and words of the error."""
 
 from __future__ import annotations
 

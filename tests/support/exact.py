@@ -1,4 +1,4 @@
-"""Exact values from mpmath at 300 bits, an own implementation of schedules, and distances in ulps."""
+"""Exact values from mpmath at 300 bits, a separate implementation of schedules, and distances in ulps."""
 
 from __future__ import annotations
 

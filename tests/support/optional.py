@@ -1,4 +1,4 @@
-"""Packages that some tests need."""
+"""Import packages that only some tests need."""
 
 from __future__ import annotations
 

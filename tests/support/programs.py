@@ -1,4 +1,4 @@
-"""Programs of other projects: single files of packages whose own dependencies are mostly not installed."""
+"""Import single files of other projects' packages, also if the dependencies of these packages are not installed."""
 
 from __future__ import annotations
 
