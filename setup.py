@@ -1,4 +1,4 @@
-"""Build of the kernel: see CONTRIBUTING.md.
+"""Build the kernel (see CONTRIBUTING.md).
 
 Cython translates the loops to C once. The C compiler compiles them for each instruction-set level, with the flags of
 the level, into one extension module. At import, the module asks the CPU which levels it supports.
@@ -25,15 +25,16 @@ PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
 # free-threaded builds have no stable ABI yet
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-# Exact sums and products of doubles need every operation as it is written. These flags come after CFLAGS and LDFLAGS,
-# and so override them. src/arithmetic.h stops the build if a flag could not be overridden.
+# Exact sums and products of doubles are right only if the compiler keeps each operation as it is written. These flags
+# come after CFLAGS and LDFLAGS, and so override them. src/arithmetic.h stops the build if a flag cannot be overridden.
 STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
 STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
-# with -Ofast or -ffast-math, the linker of gcc 12 and earlier adds code that flushes subnormals in the whole process
+# These flags override -Ofast and -ffast-math. With those, the linker of gcc 12 and earlier adds code that flushes
+# subnormals in the whole process.
 STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
 # compute doubles in 64-bit registers; a 32-bit build needs SSE2, as NumPy does
 STRICT_X86 = {64: ["-mfpmath=sse"], 32: ["-msse2", "-mfpmath=sse"]}
-# compilers before Visual Studio 2022 contract with this flag; the pragma in src/arithmetic.h forbids it
+# with /fp:precise, compilers before Visual Studio 2022 merge products and sums to FMA; src/arithmetic.h forbids this
 STRICT_MSVC = ["/O2", "/fp:precise"]
 # a kernel with these flags needs an interpreter that runs with LD_PRELOAD=libasan.so
 SANITIZERS = [
@@ -59,7 +60,8 @@ class BuildKernel(build_ext):
         try:
             self.build_levels(ext)
         except (BaseError, CCompilerError) as error:
-            self.loudly(f"{ext.name} could not be built, so posenc_fast runs in slow pure Python: {error}")
+            effect = "" if REQUIRED else ", so posenc_fast runs in slow pure Python"
+            self.loudly(f"{ext.name} could not be built{effect}: {error}")
             raise
 
     def build_levels(self, ext):
@@ -88,7 +90,7 @@ class BuildKernel(build_ext):
         """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels."""
         target = self.plat_name.replace("-", "_")
         if target.endswith(("x86_64", "amd64")):
-            # a 32-bit Python on a 64-bit kernel may have the same name
+            # a 32-bit Python on a 64-bit operating system may have the same plat_name
             return 64 if sys.maxsize > 2**32 else 32
         return 32 if target.endswith(("i386", "i486", "i586", "i686", "win32")) else 0
 
@@ -99,7 +101,7 @@ class BuildKernel(build_ext):
         objects, msvc = [], self.compiler.compiler_type == "msvc"
         for source in sources:
             name = Path(source).stem
-            # a name of the entry for each level, and different names for Cython's global symbols
+            # all levels are linked into one module, so their entries and Cython's global symbols need different names
             names = [
                 ("POSENC_ENTRY", f"posenc{name}_{level}"),
                 (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
@@ -108,7 +110,7 @@ class BuildKernel(build_ext):
             # functions that must be inlined are marked (POSENC_STEP); for others in .pxd files the compiler decides
             names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
             if name == "_rotations" and not msvc:
-                # gcc 12 contracts the two sums of a pair to an FMA, in spite of -ffp-contract=off
+                # with this optimization, gcc 12 merges products and sums of a pair to FMA, in spite of -ffp-contract=off
                 flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
                 [source],
@@ -124,11 +126,16 @@ class BuildKernel(build_ext):
 def extensions():
     if PURE:
         if REQUIRED:
-            raise SystemExit("POSENC_FAST_REQUIRE_EXT is set, but no extension can be built for this interpreter")
+            reason = (
+                "POSENC_FAST_NO_EXTENSIONS is set, too"
+                if flag("POSENC_FAST_NO_EXTENSIONS")
+                else f"the kernel needs CPython, and this is {sys.implementation.name}"
+            )
+            raise SystemExit(f"POSENC_FAST_REQUIRE_EXT is set, but {reason}")
         return []
     from Cython.Build import cythonize
 
-    # posenc_fast/c_api.pxd declares the contents of posenc_fast.h for other programs
+    # the folder "." is for posenc_fast/c_api.pxd, which declares the contents of posenc_fast.h
     options = {"include_path": ["src", "."], "build_dir": "build"}
     loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations", "_grids")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)
@@ -142,7 +149,8 @@ def extensions():
     if flag("POSENC_FAST_DEBUG"):
         # enables the checks of guards.pxd
         kernel.define_macros = [*kernel.define_macros, ("POSENC_FAST_DEBUG", "1")]
-    # set here, because cythonize drops it; without a compiler, users get the pure-Python package, packagers an error
+    # If the kernel cannot be built, the installation goes on without it, or fails with POSENC_FAST_REQUIRE_EXT=1. The
+    # attribute is set here, because cythonize drops it.
     kernel.optional = not REQUIRED
     return [kernel]
 

@@ -1,7 +1,7 @@
-"""Measure the size from which writing past the cache is faster. The constants of src/tuning.h come from here.
+"""Measure the size from which stores that bypass the cache are faster. Constants of src/tuning.h come from here.
 
-``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in warm memory: the time of writing past the
-cache divided by the time of writing through the cache. The first ratio is for writing only, the second for writing and
+``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in warm memory: the time with stores that bypass
+the cache, divided by the time with ordinary stores. The first ratio is for writing only, the second for writing and
 reading once. Both sides alternate in one process, and each ratio is a median. ``--width``, ``--offset`` and ``--type``
 change the rows. ``--encode`` measures rows of any positions, and ``--grid`` a grid.
 """

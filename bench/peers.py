@@ -103,7 +103,7 @@ def torch_tutorial(length: int, width: int, layout: str) -> Call:
 
 
 def torch_compile(length: int, width: int, layout: str) -> Call:
-    """Compile the same formula in its fastest form, which joins both functions instead of assigning to columns."""
+    """Compile the tutorial's formula in its fastest form, which joins sines and cosines, and assigns to no columns."""
     torch = one_thread()
     div_term = torch.from_numpy(frequencies(width))
 
@@ -132,7 +132,7 @@ def jax(length: int, width: int, layout: str) -> Call:
             return jnp.stack((jnp.sin(angles), jnp.cos(angles)), -1).reshape(length, width)
         return jnp.concatenate((jnp.sin(angles), jnp.cos(angles)), -1)
 
-    # div_term is an argument, because jax would fold a constant and the table with it
+    # div_term is an argument: if it were a constant, jax would compute the table during compilation
     div_term = jnp.asarray(frequencies(width))
     return lambda: table(div_term).block_until_ready()
 
@@ -202,7 +202,7 @@ def rewritten_torch(length: int, width: int, layout: str) -> Call:
 
 
 def interleaved(sines_then_cosines: Any) -> Array:
-    """Return rows with sines and cosines side by side, from rows with all sines first."""
+    """Interleave the columns of rows that have all sines first."""
     halves = np.asarray(sines_then_cosines)
     return halves.reshape(len(halves), 2, -1).transpose(0, 2, 1).reshape(len(halves), -1)
 
@@ -302,7 +302,7 @@ class Rotation(NamedTuple):
 
     # call that is timed
     call: Call
-    # x, rotated
+    # the rotated x
     result: Array
     # number of arrays as large as x that a call rotates
     arrays: int

@@ -174,7 +174,7 @@ def put(name: str) -> None:
     page, make = TABLES[name]
     path, table = ROOT / page, make(load(name))
     new, found = place(name).subn(lambda _: table, path.read_text("utf-8"))
-    assert found == 1, f"{page} has no place for {name}"
+    assert found == 1, f"{page} must contain <!-- {name} --> and <!-- /{name} -->, on lines of their own, once"
     path.write_text(new, "utf-8")
 
 

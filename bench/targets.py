@@ -221,7 +221,7 @@ def rotary_passes() -> list[Target]:
 
 def rotary_cells() -> list[Target]:
     """Return the targets of rotation in torch, by type and number of tokens."""
-    # ratios of the rotary CPU kernel published for transformers, times 0.6 for many tokens
+    # times published for a rotary CPU kernel for transformers, divided by those of the eager function
     bounds = {("bfloat16", 1): 25 / 39, ("bfloat16", 128): 220 / 1200, ("bfloat16", 2048): 5200 / 37000}
     cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
     what = " / Hugging Face eager, queries and keys, tokens: "
@@ -319,7 +319,9 @@ def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure every speed target and print a table.")
     parser.add_argument("--only", metavar="NAME", help="targets with NAME in their name")
-    parser.add_argument("--runs", type=int, default=31, help="samples of each side, fewer where slow (%(default)s)")
+    parser.add_argument(
+        "--runs", type=int, default=31, help="samples of each side; slow targets take fewer (default: %(default)s)"
+    )
     parser.add_argument("--long", action="store_true", help="up to 1e8 rows, and a memory map of 1 GiB")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the results in this file")
     parser.add_argument(
@@ -329,11 +331,11 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.write and (options.only or options.long):
-        parser.error("--write writes the whole table, of the usual sizes; leave out --only and --long")
+        parser.error("--write needs all targets of the table, at its sizes; leave out --only and --long")
     every = table_targets() + other_targets(10**8 if options.long else 10**7) + reported(options.long)
     chosen = [target for target in every if (options.only or "") in target.name]
     if not chosen:
-        parser.error(f"--only {options.only}: there are {', '.join(target.name for target in every)}")
+        parser.error(f"no target has {options.only!r} in its name; the targets are {', '.join(t.name for t in every)}")
     before = load()
     records = run(chosen, options.runs)
     absent = ", ".join(peers.skipped())

@@ -236,7 +236,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=31)
     arguments = parser.parse_args()
     if arguments.write and arguments.only:
-        parser.error("--write writes the whole table; leave out --only")
+        parser.error("--write needs all tasks; leave out --only")
     results = run([name for name in TASKS if arguments.only in name], arguments.runs)
     if arguments.write:
         tables.publish("tasks", tables.new_run(results))

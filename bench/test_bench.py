@@ -1,7 +1,7 @@
 """Time the kernel, the pure-Python engine and the programs of the tutorials, at three typical sizes.
 
-``pytest bench/test_bench.py`` prints a group for each shape. Every benchmark checks the timed values against the
-reference. For ratios, run ``bench/targets.py``.
+``pytest bench/test_bench.py`` prints a group for each shape. Every benchmark compares the timed values with
+those of the pure-Python backend. For ratios, run ``bench/targets.py``.
 """
 
 from __future__ import annotations

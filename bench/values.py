@@ -13,7 +13,7 @@ from posenc_fast._core.numbers.formats import format_of
 
 Array = npt.NDArray[Any]
 
-# largest number of values to compare, because the reference is slow
+# largest number of values to compare, because the pure-Python backend is slow
 COMPARED = 1 << 17
 
 
@@ -28,7 +28,7 @@ def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
     assert format_ is not None
     bits, least = format_.bits, format_.least
     unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - bits, least))
-    # float64 values of the reference may have an error of one unit
+    # for float64, each of the compared values may have an error of one unit
     return 2 * unit + 2.0**-58 if bits == 53 else unit / 2 + 2.0**-49
 
 
@@ -42,29 +42,29 @@ def blocks(length: int, width: int) -> list[slice]:
 
 
 def true_rows(encoding: pf.Encoding, positions: Array) -> Array:
-    """Return float64 rows, computed by the reference."""
+    """Return float64 rows, computed by the pure-Python backend."""
     with pf.use_backend("python"):
         return encoding.encode(positions, dtype=np.float64)
 
 
 def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Array | float = 0.0) -> None:
-    """Check that rows (..., len(positions), d) equal the encoding plus ``added``, within the promised error."""
+    """Check that rows (..., len(positions), d) equal the encoding plus ``added``, within the limit of `bound`."""
     exact = true_rows(encoding, positions) + added
     error = np.abs(values.astype(np.float64) - exact)
     excess = error - bound(exact, values.dtype)
     if not (excess <= 0).all():
         place = np.unravel_index(np.nanargmax(np.where(np.isnan(excess), np.inf, excess)), excess.shape)
-        raise AssertionError(f"value at {place}: {values[place]!r}, but the reference has {exact[place]!r}")
+        raise AssertionError(f"value at {place}: {values[place]!r}, but the Python backend has {exact[place]!r}")
 
 
 def check_table(table: Array, encoding: pf.Encoding, start: int = 0) -> None:
-    """Check that a table of posenc_fast keeps its promise."""
+    """Check the rows of a table of posenc_fast."""
     for part in blocks(*table.shape):
         check_rows(table[part], encoding, start + np.arange(part.start, part.stop))
 
 
 def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
-    """Check the table of another program, with the tolerance of its arithmetic."""
+    """Check the table of another program, whose errors may reach the tolerance."""
     assert table.shape[1] == encoding.d_model
     for part in blocks(*table.shape):
         difference = np.abs(np.asarray(table[part]) - true_rows(encoding, np.arange(part.start, part.stop))).max()

@@ -127,7 +127,7 @@ def latex(tree: ast.AST, known: frozenset[str], small: bool = False, least: int 
         case ast.Compare(left, [ast.Eq()], [right]):
             return f"{part(left)} = {part(right)}"
         case ast.Call(ast.Name(name), [_, *_] as inside, []) if name in FUNCTIONS:
-            # every name is a number there
+            # inside a function, every name stands for a number
             known |= tree_names(tree)
             return FUNCTIONS[name].format(", ".join(part(each, small=small or name != "sqrt") for each in inside))
     raise NoFormulaError

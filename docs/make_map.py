@@ -18,7 +18,7 @@ PACKAGE = ROOT / "posenc_fast"
 # files outside of the package
 FILES = ("src/*.pyx", "src/*.p?[id]", "src/*.h", "src/*.py", "tests/core/*.py", "tests/bits.py", "tests/loops.c")
 FILES += ("tests/support/[!_]*.py", ".ci/*", ".ci/emulated/*", "docs/*.py")
-# a docstring, a comment of C, or lines of comments, except #! and directives of Cython
+# matches a docstring, a comment of C, or lines of comments, except #! and directives of Cython
 OPENING = re.compile(r'(?:#!.*\n|# cython: .*\n)*(?:"""((?s:.*?))"""|/\* ?((?s:.*?))\*/|((?:#.*\n)+))')
 
 

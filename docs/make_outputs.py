@@ -56,7 +56,7 @@ def run_shell(program: str, folder: Path) -> str:
     command.chmod(0o755)
     environment = os.environ | {
         "PYTHONPATH": str(HERE.parent),
-        # "python" is the one that runs this
+        # commands that call "python" get the Python that runs this program
         "PATH": os.pathsep.join([str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "MPLBACKEND": "Agg",
         "COLUMNS": str(WIDTH),

@@ -85,7 +85,7 @@ def faults(ax: Any) -> None:
     for name, (frequencies, dtype, colour, place) in programs.items():
         worst = []
         for start in starts.tolist():
-            # positions back to the previous start, at most 512, which are enough to see the largest error
+            # the last eighth of the positions up to start, at most 512: enough to see the largest error
             positions = start - np.arange(min(max(1, start // 8), 512))
             angles = positions.astype(dtype).astype(np.float32)[:, np.newaxis] * frequencies
             # float64 tables are within 1e-16 of the exact values, which is far less than these errors

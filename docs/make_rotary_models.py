@@ -20,9 +20,9 @@ SEARCH
 Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts a
 config.json, a part of it, or a config object of transformers. If the config is incomplete, the error names the missing
 key. The list has FAMILIES entries for the TYPES model types that have RoPE. OTHERS more entries are for composite
-models, and for models that a `Rotary` cannot express. The tests compare each entry with the class of transformers 5.24.
-[Port a checkpoint](port.md#read-other-formats) describes params.json, GGUF, and the configs of torchtune and litgpt.
-The blocks of this page build on each other.
+models, and for models that a `Rotary` cannot express. The tests compare the entries with the classes of transformers
+5.24, except for models whose code is elsewhere. [Port a checkpoint](port.md#read-other-formats) describes params.json,
+GGUF, and the configs of torchtune and litgpt. The blocks of this page build on each other.
 
 ```python
 import numpy as np

@@ -86,7 +86,7 @@ def chromium() -> str:
     """Return the path of Chromium, or end the program if it is not installed."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if browser is None:
-        raise SystemExit("there is no Chromium")
+        raise SystemExit("install Chromium, as chromium, chromium-browser or google-chrome on PATH")
     return browser
 
 
@@ -115,10 +115,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("html", type=Path)
     parser.add_argument("--out", type=Path, help="directory for pictures")
-    parser.add_argument("--pages", nargs="+", default=MAIN, help="which pages to draw")
+    parser.add_argument("--pages", nargs="+", default=MAIN, help="pages to draw (default: the main pages)")
     parser.add_argument("--height", type=int, default=1800)
     parser.add_argument("--theme", choices=["light", "dark"], default="light")
-    parser.add_argument("--check", nargs="*", help="which pages to measure; all if not given")
+    parser.add_argument("--check", nargs="*", help="pages to measure (default: all)")
     arguments = parser.parse_args()
     browser = chromium()
     base = f"{serve(arguments.html, Handler)}/frame?height={arguments.height}&theme={arguments.theme}"

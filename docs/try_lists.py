@@ -61,7 +61,7 @@ def main() -> None:
         """Return the visible entries after each typed word. The first and last word are empty."""
         asked[page] = ["", *words, ""]
         first, *each, last = printed(browser, f"{address}/driver-{page}")
-        assert first == last, "words that were taken back leave something"
+        assert first == last, "after all words are deleted, the list differs from the first one"
         every = len(first["titles"])
         assert first["count"] == f"{every} of {every} entries"
         for word, one in zip(words, each, strict=True):

@@ -2,7 +2,7 @@
 
     python docs/try_play.py HTML
 
-HTML is the directory that sphinx-build wrote. It needs Chromium, and the network for nothing.
+HTML is the directory that sphinx-build wrote. The program needs Chromium, but no network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from screenshots import Handler, chromium, printed, serve
 
 import posenc_fast as pf
 
-# Chromium's sine and cosine, and its powers, are rounded in doubles; the angle is below 256
+# largest difference of a number: Chromium computes powers, angles below 256, sines and cosines in doubles
 TOLERANCE = 1e-11
 # moves the sliders like a user, one after another, and reads the page after each step
 DRIVER = """<!doctype html><title>driver</title><iframe style="width:1000px;height:900px"></iframe><pre></pre><script>
@@ -102,7 +102,9 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     assert outputs["distance"] == position - key
 
     # the colour of each value, except in the marked row
-    assert all(each == int(each) >= 1 for each in seen["cells"]), "a value is no whole number of pixels"
+    assert all(each == int(each) >= 1 for each in seen["cells"]), (
+        "the width or height of a cell is not a whole number of pixels"
+    )
     pixels = np.reshape(seen["pixels"], (rows, width, 3))
     ends = np.where(table[..., np.newaxis] < 0, [33, 102, 172], [178, 24, 43])
     colours = 247 + np.abs(table)[..., np.newaxis] * (ends - 247)

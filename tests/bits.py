@@ -1,4 +1,4 @@
-"""The hashes of `posenc_fast/_selfcheck/bits.py`: ``python tests/bits.py`` prints them for each engine of this machine.
+"""Print the hashes of `posenc_fast/_selfcheck/bits.py` for each engine of this machine: ``python tests/bits.py``.
 
 ``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run it after a change of a
 frequency, of another value, or of the list of calls. After a change of `calls`, also run ``--long --write``: it hashes
@@ -22,7 +22,7 @@ from posenc_fast._selfcheck.accuracy import engines
 
 
 def made(long: bool, loops: bool) -> dict[str, dict[str, str]]:
-    """Return the parts of the file, each with the hashes by name, for the active engine."""
+    """Compute hashes with the active engine. Return {part of the file: {name of a call: hash}}."""
     if long:
         return {str(bits.LONG): dict(bits.hashes(bits.LONG))}
     parts = {str(bits.SHORT): dict(bits.hashes(bits.SHORT)), "frequencies": dict(bits.hashes_of_frequencies())}
@@ -45,7 +45,7 @@ def main() -> int:
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            # hash the loops of the Python engine only with --write, to compare the hashes with the kernel's
+            # the hashes of loops take long with the Python engine, so it computes them only with --write
             each = made(arguments.long, arguments.write or engine != "python")
         found[engine], parts = joined(each), parts | each
         print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)

@@ -17,10 +17,11 @@ import posenc_fast as pf
 from support.engines import ENGINES, NAMES, with_each_engine
 from support.seeds import SEED
 
-# these folders contain no tests: some files need optional packages, some contain planted errors
+# These folders contain no tests. --doctest-modules would import their files, of which some contain planted errors, and
+# some need optional packages.
 collect_ignore = ["support", "typed"]
-# folders of long tests, or of tests that need other packages. Single files are marked by `pytestmark`.
-# ``pytest`` omits these tests, ``pytest -m ""`` runs them too
+# Folders of long tests, or of tests that need other packages. ``pytest`` omits these tests, and ``pytest -m ""`` runs
+# them. In other folders, single files and tests have the mark "slow".
 SLOW = {"cli", "frameworks", "identify"}
 
 
@@ -73,7 +74,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(
             f"omitted: {count} tests that take long, or need other packages; pytest -m '' runs all"
         )
-    # a quiet run prints no header, but must be repeatable
+    # print the seed at the end, because ``pytest -q`` prints no header
     terminalreporter.write_line(f"POSENC_FAST_SEED={SEED}")
 
 

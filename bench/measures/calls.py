@@ -41,7 +41,7 @@ def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times
     times: Times = {name: np.empty(runs) for name in sides}
     # the new process imports the same package and compiled modules as this process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    for i in range(-1, runs):  # the first run compiles files, and the last run overwrites its times
+    for i in range(-1, runs):  # in run -1, Python compiles imported files; the last run overwrites its times
         for name, (before, call) in sides.items():
             code = FRESH.format(before=before, call=call)
             run = subprocess.run([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, check=True)
@@ -86,7 +86,7 @@ def c_call(runs: int) -> Measured:
     """Measure microseconds of a call of the C interface that computes two values, instead of a ratio."""
     headers, calls = sysconfig.get_path("include"), 1000
     if not pf.isa_levels() or shutil.which("cc") is None or not Path(headers, "Python.h").is_file():
-        raise Skipped("needs the kernel, cc and Python.h")
+        raise Skipped("needs the compiled kernel, the C compiler cc and the header Python.h")
     from posenc_fast import _kernel
 
     with tempfile.TemporaryDirectory() as directory:

@@ -29,7 +29,7 @@ def timestamps() -> Array:
 
 def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
     if not bare.found():
-        raise Skipped("there is no C compiler for x86-64")
+        raise Skipped("needs an x86-64 machine with the C compiler cc")
     encoding, positions, out = pf.sinusoidal(width), timestamps()[:rows], timing.warm((rows, width))
     sides = {
         "encode": lambda: encoding.encode(positions, out=out),
@@ -134,7 +134,8 @@ def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
         column = column.dt.tz_convert(zone)
     out = timing.warm((len(column), 10))
     cycles = Cycles(CYCLES)
-    # days of a quarter before each month, and lengths of the quarters, without leap days; indices start at 1
+    # before[month]: days from the start of the quarter to that of the month. lengths[quarter]: days of the quarter. Both
+    # are for years without a leap day.
     before, lengths = np.array([0, 0, 31, 59, 0, 30, 61, 0, 31, 62, 0, 31, 61]), np.array([0, 90, 91, 92, 92])
 
     def formula() -> Array:

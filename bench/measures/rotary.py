@@ -60,7 +60,7 @@ def rotary_and_numpy(
 def rotary_and_peer(name: str, runs: int) -> Measured:
     peer = next(peer for peer in peers.PEERS if peer.name == name)
     if missing := peers.missing(peer):
-        raise Skipped(f"{' and '.join(missing)} not installed")
+        raise Skipped(f"not installed: {', '.join(missing)}")
     x, rotated, apply = rotary_sides(QUERIES)
     assert peer.rotary is not None
     rotation = peer.rotary(x, *pf.Rotary(QUERIES[-1]).tables(QUERIES[-2]))

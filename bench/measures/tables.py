@@ -40,7 +40,7 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
     """Compare a table with bare loops, through and past the cache. ``out`` begins ``offset`` bytes into a cache line."""
     if not bare.found():
-        raise Skipped("there is no C compiler for x86-64")
+        raise Skipped("needs an x86-64 machine with the C compiler cc")
     encoding, out = pf.sinusoidal(shape[1]), timing.warm_at(shape, np.float32, offset)
     sides = {
         "table": lambda: encoding.table(shape[0], out=out),
@@ -89,7 +89,7 @@ def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
 
 
 def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
-    """Return the smallest ratio of all peers, which alternate with the table of the same layout."""
+    """Compare a table with all peers that have its layout. Return the ratio of the fastest peer."""
     length, width = shape
     columns = "interleaved" if layout == "one sine" else layout
     encoding = pf.sinusoidal(width, layout=columns)
@@ -116,7 +116,7 @@ def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
 
 def levels(first: str, second: str, offset: int, runs: int) -> Measured:
     if not {first, second} <= set(pf.isa_levels()):
-        raise Skipped(f"the levels are {', '.join(pf.isa_levels())}")
+        raise Skipped(f"needs {first} and {second}; the levels here are {', '.join(pf.isa_levels()) or 'none'}")
     encoding = pf.sinusoidal(512)
     outs = {level: timing.warm_at((2048, 512), np.float32, offset) for level in (first, second)}
 

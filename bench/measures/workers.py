@@ -25,14 +25,16 @@ def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callabl
     """Compare a call with one and with two workers. Memset in one and in two threads is measured as well."""
     had = processors()
     if had < 1.8:
-        raise Skipped(f"two threads get {had:.2f} processors; is something else running?")
+        raise Skipped(
+            f"two threads get only {had:.2f} processors; stop other programs, or use a machine with two processors"
+        )
     out, call, check = make()
     halves = [timing.memset(half, 255) for half in np.split(out, 2)]
     with ThreadPoolExecutor(2) as pool:
         sides = {
             "one worker": partial(call, 1),
             "two workers": partial(call, 2),
-            # this side shows the gain of a second thread on this machine without computation
+            # memset in one and in two threads shows how much two threads can gain if they only write
             "memset of ones": timing.memset(out, 255),
             "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
         }

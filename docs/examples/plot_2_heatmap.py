@@ -3,8 +3,7 @@ The table, and its angles
 =========================
 
 A table has a row for each position. The fast columns are at the left. In the slow columns at the right, sines stay near
-0
-(white) and cosines near 1 (red).
+0 (white) and cosines near 1 (red).
 """
 
 import matplotlib.pyplot as plt

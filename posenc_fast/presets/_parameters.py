@@ -33,7 +33,7 @@ _TEXTS = {
     "factor": "float: Divisor of the frequencies of slow pairs.",
     "frac_digit_len int_digit_len": "int: Number of digits after the decimal point (frac_digit_len) or before it (int_digit_len).",
     "frequencies": '{"exact", "float32"}: Exact real numbers, or the float32 results of the source. With'
-    ' "float32"\n    products with positions are rounded to float32 too, as in `float32_frequencies`. The'
+    ' "float32",\n    products with positions are rounded to float32 too, as in `float32_frequencies`. The'
     "\n    result is the source's table, at any position.",
     "full_turns": "bool: Whether frequencies are in turns instead of radians.",
     "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}: Function of each half: choose the table of sines or of cosines.',

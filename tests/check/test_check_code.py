@@ -1,4 +1,4 @@
-"""Check functions. Correct functions are right in any style, and each fault is named."""
+"""Check functions: correct functions are right in any style, and `check` names each fault."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def some_slow(cases, quick):
 
 
 def _right_rows():
-    """Yield formulas of sources: in float64, float32 and bfloat16, by length, and with the name of the preset."""
+    """Yield (id, preset, formula, width, way). The way is the dtype of the rows, or how the test calls `check`."""
     for name, formula in ONE_AXIS.items():
         for d in (7, 16, 64, 512):
             if FACTS[name].odd == "ValueError" and d % 2:

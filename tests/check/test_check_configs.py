@@ -114,7 +114,7 @@ def test_one_part_that_cannot_be_read():
     assert report.findings[1].name == "config['text_config'] (llama)"
     right = {**wrong, "text_config": text}
     assert [finding.verdict for finding in pf.check({NAME: FREQUENCIES}, config=right).findings] == ["right"]
-    # the keys of the text are at the top, and belong to an unknown type
+    # the type at the top is unknown, so the keys of the text there cannot be read
     other = {**text, "model_type": "no_such", "vision_config": vision}
     report = pf.check({NAME: FREQUENCIES}, config=other)
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
@@ -170,7 +170,7 @@ def test_frequencies_that_were_cut(base, scaling):
 
 
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
-    """The right config does not make the result right."""
+    """The right config is no reason to report success: no tensor was compared with it."""
     folder = folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES[:-1]})
     assert [finding.verdict for finding in pf.check(folder).findings] == ["unknown"]
     assert run("check", folder) == 2

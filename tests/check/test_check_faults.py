@@ -232,7 +232,7 @@ def test_rounded_tables(rotary, half, steps, dtype):
     is_wrong(finding, "rounded", f"went through {half}")
     assert "positions" not in steps or half != "bfloat16" or "positions" in finding.says
     if steps == "positions":
-        # larger integers need more than eight or eleven bits
+        # the first integers that need more than the eight or eleven bits of these types
         assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
         assert finding.says.endswith(f": positions went through {half}")
     assert finding.radians > 1e-3

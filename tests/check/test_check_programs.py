@@ -1,4 +1,4 @@
-"""Programs of other projects, of which each is right."""
+"""Check programs of other projects: all of them are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that sources compute, in any type: `check` calls none of them wrong."""
+"""Check tensors that sources compute, in any type: none of them is wrong."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 
 
 def encoding_of(name):
-    """Return the preset at a small width, or with the arguments of the tests of its formula."""
+    """Return the preset's encoding: for a small width, or for the arguments in `preset_formulas.WITH_ARGUMENTS`."""
     build = presets.get(name)
     if name in LEARNED:
         return build(np.random.default_rng(0).normal(size=LEARNED[name]))

@@ -1,4 +1,4 @@
-"""Weights with positional names, learned positions and ambiguous tensors are unknown, neither right nor wrong."""
+"""Check weights with positional names, learned positions and ambiguous tensors: the verdict is unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line: arguments, printed text, signals, and exit statuses."""
+"""Test the command line: arguments, printed text, signals and exit statuses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_help(name, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "posenc" in out
     assert max(map(len, out.splitlines())) <= 80
-    # only these pages can say how numpy.save stores bfloat16
+    # |V2, the type of bfloat16 in .npy files, concerns only these commands
     assert ("|V2" in out) == (name in ("table", "encode", "identify"))
 
 
@@ -164,10 +164,10 @@ def test_link_to_a_missing_directory(inside, capsys):
     ("raised", "words"),
     [
         (MemoryError(""), "out of memory: length=4000 and d_model=8\n"),
-        # an error names the sizes that the user gave, instead of those of internal arrays
+        # the text names the sizes that the user gave, not the shape and type of an internal array
         (MemoryError("Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"),
          "out of memory: Unable to allocate 3 GiB for length=4000 and d_model=8\n"),
-        # an error that Python raised from a warning
+        # with ``python -W error``, Python raises warnings as errors
         (RuntimeWarning("overflow"), "overflow\n"),
     ],
     ids=["memory", "bytes", "warning"],
@@ -278,7 +278,7 @@ def test_signal(arguments, number, existing, inside):
     assert [(file.name, file.read_bytes()) for file in target.iterdir()] == [("o.npy", b"before")] * existing
 
 
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files have names here")
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="this system has no unnamed files")
 def test_nothing_stays_of_a_process_that_is_killed(inside):
     (inside / "out").mkdir()
     process = command(*table_long(inside), "-o", "out/o.npy", env={"POSENC_FAST_BACKEND": "python"})
@@ -336,7 +336,7 @@ def test_signal_during_imports(code, module, inside):
     """The command ends without a traceback. Other programs that import the package have Python's traceback."""
     Path("posenc-fast").write_text(SCRIPT)
     Path("path").mkdir()
-    # replaces a module that is imported at the start
+    # this file replaces a module that the command imports at its start
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
     Path(f"path/{module}.py").write_text(interrupt)
     Path("path/other.py").write_text(SCRIPT)

@@ -1,4 +1,4 @@
-"""The command encode with --periods: cycles of the calendar in any timezone, and lengths, from every file format."""
+"""Test `posenc-fast encode --periods`: calendar cycles in any timezone, and fixed periods, from every file format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""posenc-fast export: caches, metadata and parameters in files, and bad input."""
+"""Test `posenc-fast export`: caches, metadata and parameters in files, and bad input."""
 
 from __future__ import annotations
 

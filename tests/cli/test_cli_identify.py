@@ -1,4 +1,4 @@
-"""The command identify: tables and rotary encodings, in all files that have them."""
+"""Test `posenc-fast identify`: tables and rotary encodings in files of every format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_identify(dtype, capsys):
 
 @pytest.mark.filterwarnings("error")
 def test_signalling_nan(capsys):
-    """NumPy warns where it is converted."""
+    """NumPy warns if it converts a signalling NaN. The command prints only its error."""
     table = pf.sinusoidal(8).table(40)
     table.view(np.uint32)[3, 3] = 0x7F800001
     np.save("o.npy", table)
@@ -69,7 +69,7 @@ def test_identify_nothing(capsys):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_identify_rotary(dtype, capsys):
-    """Tables, turned vectors and frequencies of an .npz file, bfloat16 as raw bytes."""
+    """Identify tables, rotated vectors and frequencies of an .npz file. bfloat16 is stored as raw bytes."""
     number_type = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
     rotary, positions = pf.presets.flux(), pf.presets.positions.grid(2, 2, 4)
     cos, sin = rotary.tables(positions, dtype=number_type)

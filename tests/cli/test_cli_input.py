@@ -1,4 +1,4 @@
-"""The command encode reads all forms of positions, and its errors name invalid input exactly."""
+"""Test what `posenc-fast encode` reads: all forms of positions, and errors that name invalid input."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_timestamps(text, utc, backend):
     options = ("--frequencies", "f.npy", "--dtype", "float64")
     expected = pf.sinusoidal(8, frequencies=frequencies).encode(np.array([utc], f"M8[{unit}]"), dtype=np.float64)
     np.testing.assert_array_equal(encoded(f"{text}\n", *options, d=8), expected)
-    # among times of the other resolution, and in a later chunk than the first
+    # repeat in a longer file, after times of the other resolution
     others = "2026-01-01T00:00:00.0000001+01:00\n2026-01-01\n" * 2
     np.testing.assert_array_equal(encoded(f"time\n{others}{text}\n", *options, d=8)[4:], expected)
 
@@ -261,7 +261,7 @@ def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
     for value in numbers:
         array = np.array([value], np.float64 if isinstance(value, float) else np.uint64 if value >= 2**63 else np.int64)
         expected.append(encode(array, dtype=np.float64)[0])
-    # forms of positions differ by at most the last place of a float64
+    # a single value and a mixed column may differ by the last place of a float64
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-50)
     assert abs(rows[0] - encode([2.0**53], dtype=np.float64)[0]).max() > 0.1
 
@@ -291,7 +291,7 @@ def test_many_chunks(column, rng, monkeypatch):
     options, encoding = options_of(positions)
     rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", *options)
     expected = encoding.encode(positions)
-    # rounding may fall to either side about once in 30 million values
+    # about one in 30 million values lies near enough to a rounding midpoint to differ
     assert np.count_nonzero(rows != expected) <= 1
     np.testing.assert_allclose(rows, expected, rtol=2**-22, atol=0)
 
@@ -402,12 +402,12 @@ def test_bad_delimiter(given, capsys):
         ("a\tb\n1\t2\n", ["--column", "b"], "tab"),
         ("a|b|c\n1|2|3\n", ["--column", "b"], "'|'"),
         ("a,b\n1,2\n", ["--column", "b", "--delimiter", ";"], "','"),
-        # None: the command raises another error, without this hint
+        # None: the error has no hint at a delimiter
         ("a,b\n1,x\n", ["--column", "b"], None),
         ("a,b;c,d\n1,x,y\n", ["--column", "0"], None),
         ("a,b;c,d\nx,x,y\n", ["--column", "d"], None),
         ("a\nx;y\n", [], None),
-        # no error
+        # this file is valid
         ("a;b\n1\n2\n", [], None),
     ],
 )
@@ -445,7 +445,7 @@ def test_bad_gzip(damage, rng, capsys):
         at = {"header": 2, "middle": len(packed) // 2, "checksum": -8}[damage]
         packed[at : at + 4] = b"\xff\xff\xff\xff"
     Path("p.csv.gz").write_bytes(packed)
-    # bytes unpacked before the damage is found may be neither a number nor text
+    # gzip reports the damage only after it has unpacked wrong bytes, so the error may be about these bytes
     assert re.match(r"p\.csv\.gz\b", error(capsys, "encode", "p.csv.gz", "--d-model", "4", "-o", "o.npy"))
     assert os.listdir() == ["p.csv.gz"]
 
@@ -572,7 +572,7 @@ def test_input_may_be_left_out(monkeypatch, capfdbinary):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"0\n1\n")))
     assert run("encode", "--d-model", "2") == 0
     assert capfdbinary.readouterr().out == b"c0,c1\n0,1\n0.841470957,0.540302277\n"
-    # without the error, a user would not notice that the command waits for the terminal
+    # at a terminal, the command asks for INPUT instead of waiting for typed positions
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     assert run("encode", "--d-model", "2") == 2
     assert b"give INPUT, a file of positions (- is standard input)" in capfdbinary.readouterr().err

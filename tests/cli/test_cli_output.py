@@ -1,4 +1,4 @@
-"""The command line writes the values of the library, and leaves no files behind after an error."""
+"""Test what commands write: the values of the library, and no new files after an error."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_mode_and_link_of_output(inside):
 @pytest.mark.parametrize("raised", [ValueError("broken"), MemoryError("broken"), KeyboardInterrupt()])
 def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
     if nameless and not hasattr(os, "O_TMPFILE"):
-        pytest.skip("files have names here")
+        pytest.skip("this system has no unnamed files")
     if not nameless:
         monkeypatch.setattr(_output, "_created", lambda part: part.open("xb"))
     np.save("p.npy", np.arange(100.0))
@@ -282,7 +282,7 @@ def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
     monkeypatch.setattr(_encode, "BLOCK", 40)
     status = 130 if isinstance(raised, KeyboardInterrupt) else 2
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == status
-    # the file needs cleaning up only if it has a name
+    # while the command wrote, the folder had one more file, unless this file was unnamed
     assert len(calls[-1]) == len(before) + (not nameless)
     assert sorted(os.listdir()) == before
     assert not existing or Path("o.npy").read_bytes() == b"before"
@@ -291,7 +291,7 @@ def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
 
 @pytest.mark.parametrize("there", ["system", "folder", "link"])
 def test_without_nameless_files(there, monkeypatch):
-    """Works on systems and in folders without support for unnamed files, or for naming them."""
+    """The command also works if the system or the folder cannot create unnamed files, or cannot name them later."""
 
     def link(*names, **folders):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -385,8 +385,8 @@ def test_file_systems_that_reserve_nothing(monkeypatch):
     same("o.npy", pf.sinusoidal(64).table(1000))
 
 
-# program that becomes user nobody if the tests run as root, because root may write everywhere
-# import the modules of the command before, because user nobody may not be able to read them
+# Root may write everywhere, so a test that runs as root continues as user nobody. The program first runs two commands,
+# which import all modules, because user nobody may not be able to read them.
 UNPRIVILEGED = """
 import contextlib, locale, os, sys, tempfile
 from posenc_fast.__main__ import main

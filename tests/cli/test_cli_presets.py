@@ -1,4 +1,4 @@
-"""Presets on the command line: the command presets, and the option --preset."""
+"""Test presets on the command line: the command presets, and the option --preset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands verify and bench: their numbers are true, and verify finds planted faults."""
+"""Test the commands verify and bench: their numbers are true, and verify finds planted faults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def test_verify(capsys):
     for row in table[1:]:
         assert row[-1] == "held"
         assert int(row[2]) > 1000
-        # correct rounding alone reaches half a unit in the last place, the whole bound of 32 and 16 bits
+        # Shares are errors divided by the bound. For 32 and 16 bits the bound is about half a unit in the last place, and
+        # correct rounding alone reaches it.
         shares = [float(share) for share in row[3 : 3 + len(engines)]]
         assert all(0.4 < share <= (0.6 if row[0] == "float64" else 1.0) for share in shares), row
     levels = [[level, f"{level} at all widths"] for level in pf.isa_levels()]
@@ -132,7 +133,7 @@ def test_ranges_reach_their_ends():
     assert drawn["all of uint64"].max() > 2**63
     assert drawn["all of int64"].min() < -(2**62)
     for name, (bits, least) in exact.TYPES.items():
-        # for frequency 1, results are about equal to positions
+        # the sine of a tiny position is about the position, so these positions have subnormal sines
         sizes = np.abs(drawn["subnormal results"])
         assert ((sizes > 2.0**least) & (sizes < 2.0 ** (least + bits - 1))).sum() > 200, name
 
@@ -192,7 +193,7 @@ COEFFICIENTS = {"S3": (float.fromhex("-0x1.32d2cce2ca8c0p+6"), "float32"), "T5":
 
 
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
-@pytest.mark.skipif(sys.platform == "darwin", reason="this system loads no library that was changed")
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS does not load a library that was changed")
 @pytest.mark.parametrize("name", COEFFICIENTS)
 def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
     value, number_type = COEFFICIENTS[name]
@@ -217,7 +218,7 @@ def cut(kind, value):
 
 
 def twice(kind, value):
-    """Round float16 twice, first to float32."""
+    """Round float16 results twice: first to float32, then to float16."""
     if kind != FLOAT16.kind:
         return right_rounding(kind, value)
     return value.astype(np.float32).astype(np.float16).view(np.uint16)
@@ -269,7 +270,7 @@ def test_bad_arguments_of_verify(arguments, words, capsys):
 
 
 def test_bench(capsys, monkeypatch):
-    # bench/ tests the numbers, this test only their table
+    # this test checks the printed table; the tests in bench/ check the numbers
     monkeypatch.setattr(_timing, "BUDGET", 0.01)
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()

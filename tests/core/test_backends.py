@@ -1,4 +1,4 @@
-"""Choice of the engine, equal signatures of the engines, threads and forks, and instructions in the compiled module."""
+"""Test the choice of an engine, equal signatures of the engines, threads and forks, and the compiled instructions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.engines import ENGINES
 from support.processes import python
 
 needs_other_level = pytest.mark.skipif(
-    "neon" in pf.isa_levels() or not pf.isa_levels(), reason="neon is no other level here"
+    "neon" in pf.isa_levels() or not pf.isa_levels(), reason="needs a kernel without the level neon"
 )
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -195,7 +195,10 @@ def test_a_level_that_was_not_built_warns():
 
 
 @needs_kernel
-@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="asks Linux about an x86-64 CPU")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or sys.platform != "linux",
+    reason="compares the levels with the CPU flags of x86-64 Linux",
+)
 def test_levels_are_what_the_cpu_has():
     assert _backend.kernel.MISSED == ()
     flags = set(Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split())
@@ -258,7 +261,7 @@ def test_engines_use_the_same_numbers_of_formats():
 def test_engines_have_the_same_functions(name):
     ours, theirs = getattr(numpy_engine, name), getattr(_backend.kernel, name)
     assert parameters(ours) == parameters(theirs)
-    # Python 3.13 removes the indentation
+    # getdoc removes the indentation, as Python 3.13 does when it compiles a docstring
     assert inspect.getdoc(ours) == inspect.getdoc(theirs)
 
 
@@ -412,7 +415,7 @@ def count(code, instruction, register):
 
 @pytest.mark.parametrize(("isa", "register"), [("avx2", "ymm"), ("avx512", "zmm")])
 def test_loops_are_vector_code(code, isa, register):
-    # about a third of the number with gcc 12. Without vectorization, there would be almost none
+    # the limits are about a third of the numbers with gcc 12; without vectorization there are almost none
     assert count(code["loops", isa], r"vfn?m\w+pd", register) > 50
     assert count(code["loops", isa], r"v\w+p[ds]", register) > 300
     assert count(code["rotations", isa], r"v(mul|add|sub)pd", register) > 150

@@ -1,4 +1,4 @@
-"""The Encoding: value and copies, builders, positions, shift, similarity, locate and add_to."""
+"""Test the Encoding: value and copies, builders, positions, shift, similarity, locate and add_to."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_pickle_and_copy(build):
     encoding = build()
     twins = [pickle.loads(pickle.dumps(encoding, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
     expected = rows(encoding)
-    # `rows` has filled the caches: copy the encoding once more
+    # now that `rows` has filled the encoding's caches, copy the encoding again
     twins += [pickle.loads(pickle.dumps(encoding)), copy.copy(encoding), copy.deepcopy(encoding)]
     for twin in twins:
         assert type(twin) is type(encoding)

@@ -1,4 +1,4 @@
-"""Errors for invalid arguments: the type, the argument's name and its value, before anything is written."""
+"""Test errors for invalid arguments: their type, the argument's name and its value. Nothing is written before."""
 
 from __future__ import annotations
 
@@ -438,7 +438,7 @@ def test_schedules_are_checked_without_their_frequencies(schedule):
 
 
 def test_the_last_frequency_is_checked_exactly():
-    # 1e16 / 1e-292 is less than the largest float64, by a factor of 1.8
+    # 1e16 / 1e-292 = 1e308 is less than the largest float64, 1.8e308
     assert np.asarray(pf.geometric(2, freq_shift=1, base=1e-292, first=1e16))[1] == 1e308
     with pytest.raises(ValueError, match="too large"):
         pf.geometric(2, freq_shift=1, base=5e-293, first=1e16)

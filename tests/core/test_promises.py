@@ -1,4 +1,4 @@
-"""Accuracy against exact values, and equal bits, for every backend and level."""
+"""Test accuracy against exact values, and equal bits, for every backend and level."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dtype(request):
 def test_add_to(how, scale, dtype, rng):
     encoding, start = pf.sinusoidal(34, base=500.0), int(rng.integers(-(10**6), 10**6))
     x = rng.normal(size=(2, 40, 34)).astype(pf.sinusoidal(2).table(1, dtype=dtype).dtype)
-    # in some sums, both terms nearly cancel
+    # in every third row of x[0], x times the scale nearly cancels the encoding
     x[0, ::3] = (-encoding.table(40, start=start, dtype=np.float64)[::3] / scale).astype(x.dtype)
     before = x.copy()
     if how == "positions":

@@ -1,4 +1,4 @@
-"""The definition in `posenc_fast/reference.py`: its digits, and the results of all engines compared with it."""
+"""Test the definition in `posenc_fast/reference.py`: its digits, and that all engines have its results."""
 
 from __future__ import annotations
 

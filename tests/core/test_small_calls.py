@@ -1,4 +1,4 @@
-"""Compiled calls for small arrays have the bits of the general way. For other arguments, they write nothing and return None."""
+"""Test compiled calls for small arrays: they have the bits of the general way, or return None and write nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def outcome(call, *arguments, **options):
 
 @pytest.fixture
 def general(monkeypatch):
-    """Return a function that computes a call without the compiled calls for small arrays."""
+    """Return a function that computes a call in the general way: without the compiled calls for small arrays."""
 
     def general(call, *arguments, **options):
         if pf.backend() == "python":
@@ -248,7 +248,7 @@ def test_plain_calls_are_compiled(monkeypatch):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
-    """Also the results of compiled calls, of nearly the largest size that these calls support."""
+    """All calls align results of a mebibyte. Among them are compiled calls, near the largest size that they support."""
     encoding, rotary = pf.sinusoidal(64), pf.Rotary(64)
     x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
     calls = {

@@ -1,4 +1,4 @@
-"""The structure of the package: imports from inner rings only, private attributes of the own folder only, and pickles."""
+"""Test the structure of the package: which folders import which, which read private attributes, and pickles."""
 
 from __future__ import annotations
 
@@ -128,7 +128,11 @@ def test_imports_have_no_cycle():
 
 @functools.cache
 def private_names(folder, read):
-    """Return private attributes of other objects that a folder reads (file, line, name), or all names that it defines."""
+    """Return what a folder reads or defines.
+
+    If ``read``: (file, line, name) of each private attribute that the folder reads from objects other than ``self`` and
+    ``cls``. Otherwise: all names that the folder defines.
+    """
     return tuple(_private_names(folder, read))
 
 

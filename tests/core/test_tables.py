@@ -1,4 +1,4 @@
-"""Tables and rows of `sinusoidal`, compared with tutorial programs, known examples and a plain formula."""
+"""Compare tables and rows of `sinusoidal` with tutorial programs, known examples and a plain formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures that several tests of torch share."""
+"""Fixtures for several tests of torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of all frameworks: the bits of the core's calls, positions of any type, empty input, missing packages."""
+"""Test the functions of all frameworks: the bits of the core, positions of any type, empty input, missing packages."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def encode_by_polars(positions, dtype):
 
 
 class Framework(NamedTuple):
-    """Encode positions with a dtype; the kinds of positions and dtypes that the function rejects."""
+    """A function of a framework.
+
+    encode takes positions and a dtype. rejected lists the kinds of positions, and "to-" dtypes, for which it raises.
+    """
 
     encode: Callable[[np.ndarray, str], Any]
     rejected: str = ""

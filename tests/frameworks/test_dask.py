@@ -1,4 +1,4 @@
-"""Dask arrays: the rows of the direct calls, from graphs without rows, on threads, processes, and when a worker dies."""
+"""Test Dask arrays: rows equal those of direct calls, in threads and processes, and also if a worker dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DENSE = pf.join([pf.fourier_features([[1.0, 2.0], [-0.5, 0.125]]), LINE], axes=[
 
 
 def computed(array, expected):
-    """Raise an error unless an array, computed in this thread, has the values of another one. Return the values."""
+    """Compute an array in this thread, assert that it has the expected values, and return them."""
     result = array.compute(scheduler="synchronous")
     assert result.shape == array.shape or np.isnan(array.shape).any()
     assert result.dtype == array.dtype
@@ -69,7 +69,8 @@ def test_integers_are_exact(start, step, precision):
 @pytest.mark.usefixtures("backend")
 def test_real_steps():
     rows = pfd.table(LINE, 5000, start=-3.3, step=0.1, dtype=np.float64, chunks=99).compute(scheduler="synchronous")
-    # the first position of a chunk is an exact fraction, so errors do not accumulate; both results are within one ulp
+    # Errors do not accumulate, because the first position of each chunk is an exact fraction. Both results are within one
+    # ulp of the exact value.
     expected = LINE.table(5000, start=-3.3, step=0.1, dtype=np.float64)
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-59)
 

@@ -1,4 +1,4 @@
-"""Functions for jax under compilation, batching and differentiation, and exchange of arrays between jax and NumPy."""
+"""Test functions for jax under jit, vmap and derivatives, and the exchange of arrays between jax and NumPy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ ONES = jnp.ones((2, 8))
     jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, because jax traces it; use the functions of posenc_fast.jax
 """)
 def test_jax_arrays_in_functions_of_numpy(call, error, words):
-    """jax would not see the result in a converted copy of out, and views of its arrays are read-only."""
+    """jax arrays are no valid ``out``: NumPy would write to a copy, which jax does not see, or to read-only memory."""
     raises(call, error, words)
     assert (ONES == 1).all()
 
@@ -326,7 +326,7 @@ def test_derivatives_of_positions(name, derivative):
 
 
 def test_derivatives_in_32_bits(rng):
-    """Each derivative has the dtype of its argument. Integers have no derivative, and xpos has none of positions."""
+    """Each derivative has the dtype of its argument. There is none by integers, and with xpos none by positions."""
     x, positions = jnp.asarray(rng.normal(size=(2, 3, 8)), jnp.float16), jnp.asarray([0.5, 3.0, 7.0])
     call = jax.jit(lambda x, p, i: pfj.rotate(ROTARY, pfj.add_to(ENCODING, x, positions=p), positions=i).sum())
     of_x, of_positions = jax.grad(call, (0, 1))(x, positions, jnp.arange(3))

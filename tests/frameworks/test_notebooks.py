@@ -1,4 +1,4 @@
-"""Values in notebooks: well-formed HTML that contains every text of the value."""
+"""Test values in notebooks: the HTML is well-formed and contains every text of the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled functions of posenc_fast.numba have the bits of Python's calls, and reject invalid arguments."""
+"""Test compiled functions of posenc_fast.numba: they have the bits of Python's calls, and reject invalid arguments."""
 
 from __future__ import annotations
 

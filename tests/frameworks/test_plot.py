@@ -1,4 +1,4 @@
-"""Pictures show the values of the encoding, and their labels are right."""
+"""Test that pictures show the values of the encoding, and that their labels are right."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_wide_tables_show_whole_pairs(layout):
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # heatmap chooses the columns before the colour bar takes a fifth of the width
+    # at most one column for each pixel: the picture is smaller than the Axes, because a colour bar takes a fifth of them
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
@@ -198,7 +198,7 @@ DATES = np.arange("2026-01-01", "2026-01-04", dtype="M8[D]")
     ("clocks", [0, 1.5], ["0", "1.5"]),
 ], ids=["nanoseconds", "datetime", "dates", "datetimes", "clocks", "numbers"])  # fmt: skip
 def test_labels_of_times(drawing, positions, expected):
-    """Labels show times without seconds that are zero."""
+    """Labels of times omit the seconds if they are zero."""
     ax = draw(drawing, DAYS, positions=positions)
     assert texts(ax.get_yticklabels()) == expected
     if drawing == "heatmap":
@@ -228,7 +228,7 @@ def test_angles():
     ax = plot.angles(encoding, 40, start=3)
     (image,) = ax.get_images()
     angles = image.get_array()
-    # the angle of each hand of the clocks, the fastest at the left
+    # the angles are those of the hands in `plot.clocks`; the fastest frequency is at the left
     whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies[:3]
     np.testing.assert_allclose(np.cos(angles), np.cos(whole), rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
@@ -270,7 +270,7 @@ def test_sinusoids():
 
 
 def test_default_columns_and_bands():
-    # four different wavelengths, at most twice the length
+    # by default, four columns are drawn, whose wavelengths are at most twice the length
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=new_axes()))) == 1
@@ -292,7 +292,7 @@ def test_similarity(position, step):
     (dots,) = ax.get_lines()
     offsets = step * np.arange(-30, 31)
     np.testing.assert_array_equal(dots.get_xdata(), offsets)
-    # the squares of a row add up to 6
+    # the similarity is divided by its largest value: a row of six sines and six cosines has the squared length 6
     np.testing.assert_allclose(dots.get_ydata(), LINE.similarity(offsets) / 6, rtol=0, atol=1e-13)
     assert labels(ax) == (f"offset from position {position:.15g}", "similarity")
     assert ax.get_title() == "Similarity of rows of sinusoidal(12, base=100.0)"
@@ -362,7 +362,7 @@ def test_frequencies():
     assert high > 8
     assert labels(ax) == ("pair", "times slower")
     assert plot.frequencies("llama3", ax=new_axes()).get_legend() is None
-    # pairs of frequency 0 have no factor
+    # a pair of frequency 0 is not drawn, because it is not slower by any factor
     ax = plot.frequencies(pf.Rotary(4, frequencies=[0.5, 0.0]), pf.Rotary(4, base=100.0), ax=new_axes())
     assert ax.get_lines()[0].get_xydata().tolist() == [[0, 2]]
 
@@ -494,7 +494,7 @@ def test_titles_colours_and_axes(drawing):
         plt.close("all")
         assert draw(drawing, cmap="cividis").get_images()[0].get_cmap().name == "cividis"
     if drawing != "shift":
-        # Axes that already contain a drawing; clocks set their own ticks
+        # each function also draws into Axes that contain a drawing, such as clocks, which set their own ticks
         ax = plot.clocks(LINE, ax=new_axes())
         assert draw(drawing, ax=ax) is ax
         ax.figure.canvas.draw()
@@ -522,7 +522,7 @@ def test_nothing_is_cut_off(drawing, size):
         plt.figure(figsize=size)
     figure = draw(drawing, PRESETS.get(drawing, "tensor2tensor")).figure
     figure.canvas.draw()
-    # the figure is saved without resizing, and half a pixel is tolerated
+    # all drawn parts are inside of the figure, up to half a pixel
     whole, seen = figure.bbox.padded(0.5), figure.get_tightbbox().transformed(figure.dpi_scale_trans)
     assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
 

@@ -1,4 +1,4 @@
-"""Expressions of polars: the rows of the direct calls, on eager and lazy frames, in streaming, and in groups."""
+"""Test expressions of polars: rows equal those of direct calls, in eager and lazy frames, streaming and groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pl = optional("polars")
 optional("posenc_fast.polars")
 
 ENGINES = ["in-memory", "streaming"]
-# the version of polars decides which error is raised
+# errors of columns when an expression is computed: which of the two polars raises depends on its version
 COMPUTED = TypeError, pl.exceptions.ComputeError
 PAIRS = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
 START = datetime.datetime(2026, 3, 28, 22, 30, 0, 123456)

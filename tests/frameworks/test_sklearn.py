@@ -1,4 +1,4 @@
-"""The scikit-learn transformer passes scikit-learn's checks, and is exact for every type of column."""
+"""Test the scikit-learn transformer: it passes scikit-learn's checks, and is exact for every type of column."""
 
 from __future__ import annotations
 
@@ -148,10 +148,10 @@ def test_periods(layout):
     ids=["text", "objects", "index"],
 )
 def test_the_sine_of_midnight_is_zero(periods, unit):
-    mondays = pd.date_range("1677-09-26", "2262-04-07", freq="7D").as_unit(unit) - pd.Timedelta("3D")
-    got = PositionalEncoder(periods=periods).fit_transform(frame(t=mondays))
+    # whole weeks from 1970-01-01 on, and before it; that day was a Thursday
+    thursdays = pd.date_range("1677-09-26", "2262-04-07", freq="7D").as_unit(unit) - pd.Timedelta("3D")
+    got = PositionalEncoder(periods=periods).fit_transform(frame(t=thursdays))
     assert len(got) > 30000
-    # 1970 began on a Thursday
     np.testing.assert_array_equal(got, np.tile(np.float32([0, 1]), (len(got), 2)))
 
 
@@ -191,7 +191,7 @@ def test_cycles_of_the_calendar(zone, rng):
     parts = calendar(X.t, CYCLES, timezone=zone)
     wide, narrow = (PositionalEncoder(periods=CYCLES, timezone=zone, dtype=dtype) for dtype in ("f8", "f4"))
     expected = sines_and_cosines(parts)
-    # this test rounds the parts, and the encoder does not
+    # `calendar` rounds the parts to float64, and the encoder does not round them
     np.testing.assert_allclose(wide.fit_transform(X), expected, rtol=0, atol=1e-15)
     np.testing.assert_array_equal(narrow.fit_transform(X), expected.astype(np.float32))
 
@@ -286,7 +286,7 @@ def test_columns_of_another_zone_are_converted(kind, zone):
 
 def test_datetimes_of_python_are_converted():
     berlin = times("Europe/Berlin")
-    # Python datetimes have one UTC offset in winter and another in summer
+    # the same times with fixed offsets from UTC, which differ between winter and summer
     offsets = [each.replace(tzinfo=datetime.timezone(each.utcoffset())) for each in berlin.to_pydatetime()]
     objects, utc, offsets, mixed = (
         frame(time=pd.Series(list(each), dtype=object))
@@ -385,7 +385,7 @@ def test_inverse_transform_of_whole_turns_and_missing_values():
     assert back[0, 0] == 0
     assert np.isnan(back[1, 0])
     assert 1 - 2e-11 < back[2, 0] < 1
-    # the radius of a pair does not change the part
+    # the part depends on the angle of the pair (sine, cosine), and not on its length
     np.testing.assert_allclose(
         encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
     )
@@ -469,7 +469,7 @@ def test_copies_are_the_same():
         np.testing.assert_array_equal(pickle.loads(pickled).transform(X), expected)
         assert not hasattr(copy, "encoding_")
         np.testing.assert_array_equal(copy.fit_transform(X), expected)
-    # pickles name no private module
+    # pickles name no private module; _encoding_of is a function at the top of the package
     assert "posenc_fast._" not in pickled.decode("latin-1").replace("posenc_fast._encoding_of", "")
 
 

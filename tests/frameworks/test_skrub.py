@@ -1,4 +1,4 @@
-"""The scikit-learn transformer within skrub's transformers, which select the time columns of a table."""
+"""Test the scikit-learn transformer within skrub's transformers, which select the time columns of a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scikit-learn transformer within sktime's pipelines, which store times in an index."""
+"""Test the scikit-learn transformer within sktime's pipelines, which store times in an index."""
 
 from __future__ import annotations
 

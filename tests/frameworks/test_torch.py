@@ -1,4 +1,4 @@
-"""Functions on tensors without copies, and the module that replaces the tutorials': values, gradients, checkpoints."""
+"""Test functions on tensors, and the module that replaces the tutorials' module: values, gradients, checkpoints."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_dropout_is_that_of_the_tutorial(rng):
 
 
 def test_dropout_is_a_separate_module(rng):
-    """Hooks see dropout in evaluation mode. Dropout can be switched on separately, and replaced."""
+    """Hooks on `dropout` run in evaluation mode, too. Dropout can be switched on separately, and replaced."""
     module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
     x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
     handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))
@@ -388,13 +388,13 @@ def test_tables_of_other_devices(x_scale, dtype, rng):
         exact = x.double() * x_scale + torch.from_numpy(rows)
         got, same = module(x, start=start), x.clone()
         assert got.dtype == dtype
-        # half an ulp, plus the errors of float32 rows, products and sums
+        # half an ulp, plus the rounding errors of rows, products and sums: in float64 for a float64 x, else in float32
         half = torch.ldexp(torch.full_like(exact, torch.finfo(dtype).eps / 2), torch.frexp(exact)[1] - 1)
         work = torch.finfo(dtype if dtype == torch.float64 else torch.float32).eps
         assert ((got.double() - exact).abs() <= half + work * (1 + (x.double() * x_scale).abs())).all()
         assert in_place(same, start=start) is same
         assert torch.equal(same, got)
-        # float64 rows of a table and of its positions may differ in the last place
+        # in float64, rows for start= and rows for positions= may differ in the last place
         between = (module(x, positions=start + torch.arange(length)).double() - got.double()).abs()
         assert (between <= (2 * half + 2.0**-53 if dtype == torch.float64 else 0.0)).all()
 
@@ -462,7 +462,8 @@ def test_operators_are_registered_as_they_behave(rng):
         check(operators.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
 
-# ways to observe a call, which must see an operator; plain evaluation calls no operator
+# Each of these functions lets torch observe a call. Then the call must be one of posenc_fast's operators of torch. Plain
+# evaluation calls no operator.
 def traced(call, x):
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -633,7 +634,7 @@ def test_training_is_that_of_the_tutorial(monkeypatch):
     np.testing.assert_array_equal(found, losses(Tutorial(32, table=exact_table(512, 32))))
     # the model learns: guessing has a loss of log 32 = 3.5
     assert found[-20:].mean() < 2
-    # on other devices, the table is rounded as well
+    # on other devices, the module adds a table that is rounded to float32
     rounded = losses(Tutorial(32, table=torch.from_numpy(pf.positional_encoding(512, 32))), 100)
     monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
     np.testing.assert_array_equal(losses(pt.SinusoidalEncoding(32), 100), rounded)
@@ -719,7 +720,7 @@ def test_errors(call, error, words):
 
 def test_bfloat16_without_ml_dtypes(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    # the dtypes that were found before are cached
+    # forget the dtypes that earlier calls looked up in ml_dtypes
     tensors.numpy_type.cache_clear()
     x = torch.zeros(2, 8, dtype=torch.bfloat16)
     for call in (

@@ -1,4 +1,4 @@
-"""The functions of posenc_fast.torch under torch.compile, torch.export and fake tensors, with each of their keywords."""
+"""Test the functions of posenc_fast.torch, with each keyword, under torch.compile, torch.export and fake tensors."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ CALLS = {
         x[:, :, None], COS, SIN, torch.arange(x.shape[1]), interleaved=True
     ),
     "apply_rotary_pos_emb": lambda x: pt.apply_rotary_pos_emb(x[None], x[None], *WIDE, 0, layout="interleaved"),
-    # modules; a compiled program contains them, and a sum of their results is an operation of torch
+    # calls of modules
     "SinusoidalEncoding": lambda x: ADDING(x * 2),
     "SinusoidalEncoding-start": lambda x: ADDING(x, start=7),
     "SinusoidalEncoding-length-first": lambda x: LENGTH_FIRST(x, positions=torch.arange(x.shape[0]) * 3),

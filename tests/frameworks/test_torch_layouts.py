@@ -1,4 +1,4 @@
-"""Tensors without dense values in memory: errors name the argument, its layout or dtype, and the fix."""
+"""Test tensors that are not dense in memory: errors name the argument, its layout or dtype, and the fix."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ CALLS = CORE | FUNCTIONS | MODULES | OF_MODULES
 
 
 def escaped(name):
-    """Return the argument at the beginning of the name of a call."""
+    """Return the argument in the name of a call, as a pattern: "positions" for "positions-encode"."""
     return re.escape(name.partition("-")[0])
 
 

@@ -1,4 +1,4 @@
-"""Features of the modules that other packages have too: images, cached keys, tables in every layout."""
+"""Test features of the torch modules: images, cached keys, and tables in every layout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_images(shape, inplace, rng):
         channels = x.permute(0, 3, 1, 2).contiguous()
         module(channels.permute(0, 2, 3, 1))
         assert torch.equal(channels.permute(0, 2, 3, 1), expected)
-    # default positions are on the CPU
+    # the default device does not matter: the module computes its positions on the CPU
     with torch.device("meta"):
         got = module(x)
     assert (got is x) == inplace

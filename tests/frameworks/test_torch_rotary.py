@@ -1,4 +1,4 @@
-"""Rotation of torch's queries and keys: values, gradients, and comparison with Hugging Face's function."""
+"""Test rotation of torch's queries and keys: values, gradients, and comparison with Hugging Face's function."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
     got = pt.apply_rotary_pos_emb(q, k, *given, unsqueeze_dim=dim)
     llama_result = llama.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
     wide = llama.apply_rotary_pos_emb(*(each.double() for each in (q, k, cos, sin)), unsqueeze_dim=unsqueeze_dim)
-    # posenc_fast rounds once, for 16 bits from a sum of exact products in float32
+    # posenc_fast rounds once: for 16 bits, from a sum of exact products in float32; else, from float64 arithmetic
     unit = 2.0**-24 if dtype.itemsize == 2 else 2.0**-52
     for one, other, exact in zip(got, llama_result, wide, strict=True):
         assert one.dtype == dtype

@@ -1,4 +1,4 @@
-"""`rotary_embedding` of torch, with the arguments of a function proposed for torch.nn.functional."""
+"""Test `rotary_embedding` of torch, which has the arguments of a function proposed for torch.nn.functional."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives and batches of the modules and functions of torch: backward, forward, and by the transforms of torch.func.
+"""Test derivatives and batches of the torch modules and functions: backward, forward, and by torch.func.
 
 Each test compares a call with the same formula in float64, in torch operations that support all of these.
 """
@@ -49,7 +49,7 @@ def close(got, expected, tolerance=1e-11):
 
 
 def adding(call=None, **options):
-    """Return a function that makes a module with keyword arguments for its call."""
+    """Return a function that builds a module, and binds keyword arguments of its call."""
     return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
 
 
@@ -171,7 +171,7 @@ def test_gradients_of_16_bits_are_rounded_once(rng):
     assert func.grad(lambda p: pt.encode(ENCODING, p).sum())(positions).dtype == torch.float16
 
 
-# ---- batches of gradients without torch.func, which torch computes in an older way ------------------------------------
+# ---- batches of gradients by torch.autograd instead of torch.func -----------------------------------------------------
 
 
 def batched_gradients(call, x):

@@ -1,4 +1,4 @@
-"""Checks of loaded models: every causal class is right, and each planted fault is found and named."""
+"""Check loaded models: every causal class is right, and `check` finds and names each planted fault."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ def test_nothing_changes_where_a_module_fails():
 
 
 def test_faults_that_16_bits_hide():
-    """The tables keep the right values in bfloat16, although they depend on the wrong buffer."""
+    """The buffer is wrong by so little that its tables, rounded to bfloat16, have the right values."""
     model, module = llama()
     model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)
@@ -413,7 +413,7 @@ class SolarOpen(torch.nn.Module):
 def test_arguments():
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
         ours.check("model")
-    # this class name contains letters of a rotary class, but is none
+    # the name SolarOpen contains "rOpe", but the class is no rotary class
     assert not running.is_rotary(SolarOpen())
 
 
@@ -441,7 +441,7 @@ def test_a_table_of_rounded_positions():
 
 
 def test_patches_of_images():
-    """A buffer with a table of complex numbers for rows and columns."""
+    """Check a module whose buffer has complex numbers for the rows and columns of an image."""
     llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
     module = llama4.Llama4VisionRotaryEmbedding(transformers.Llama4VisionConfig())
     report = module_report(module)
@@ -453,7 +453,7 @@ def test_patches_of_images():
 
 
 def test_code_runs_without_autocast():
-    """A matrix product in a module is not rounded to bfloat16."""
+    """`check` runs modules without autocast, which would round the matrix product of this module to bfloat16."""
     model, module = llama()
 
     def patched(self, x, position_ids):

@@ -84,7 +84,7 @@ def test_scaled_tables(dtype, scale):
         assert "nemo_fixed" in found.presets
         assert "annotated_transformer" not in found.presets
     if scale == 3.7:
-        # no source has this factor
+        # no preset has this factor, so the presets are those of the table without it
         assert "annotated_transformer" in found.presets
 
 
@@ -162,7 +162,7 @@ def test_every_preset_is_found(name):
         table = rows.astype(dtype)
         found = pf.identify(table)
         agrees(found, table)
-        # where angles are more than half a turn, another preset may have the same rows
+        # at frequencies of more than half a turn per position, another preset may have the same rows
         if encoding.d_model == 48 and np.abs(encoding.frequencies).max() <= np.pi:
             assert name in found.presets, kind
 
@@ -172,7 +172,7 @@ def test_grids_of_an_unusual_width():
     assert (found.presets[0], found.axes) == ("mae", (14, 14))
 
 
-# each line: key of a recorded output, preset, first position
+# between commas: key of a recorded output, preset, first position
 OUTPUTS = """
 g011 xlm 0, g014 annotated_transformer 0, g021 evans_unpaired 0, g022 evans_unpaired 0, g040 marian 0, g041 marian 0,
 g052 fairseq 0, g053 fairseq 0, g070 musicgen 0, g071 musicgen 0, g093 whisper 0, g099 x_transformers 0, g102 fairseq 2,
@@ -314,7 +314,7 @@ def test_changed_grids_are_not_identified():
     wrong[123, 45] += 0.01
     assert not pf.identify(wrong)
     wrong[123] = 0
-    # a grid has no row of zeros, and grids have no closest preset
+    # only rows before a grid may be zero, and `closest` is always None for a grid
     found = pf.identify(wrong)
     assert not found
     assert found.closest is None
@@ -412,7 +412,7 @@ def test_results_are_values():
 
 
 def test_bfloat16_that_went_to_float32():
-    """Readers without bfloat16 return the upper halves of float32 numbers."""
+    """Readers that lack bfloat16 return float32 numbers whose lower 16 bits are zero."""
     rows = pf.presets.whisper(384).table(400)
     bits = rows.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)

@@ -1,4 +1,4 @@
-"""Arrays with more than 2^31 values or rows, and a disk that fills up while a table is written."""
+"""Test arrays with more than 2^31 values or rows, and a disk that fills up while a table is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 needs_kernel = pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 WIDTH = 512
-# in float16, a block of rows more than 32 bits can count
+# rows with slightly more than 2^31 values
 ROWS = 2**31 // WIDTH + 5000
 
 
@@ -39,7 +39,7 @@ def large():
 
 @needs_kernel
 def test_more_than_32_bits_count(large):
-    """Write many values, or many rows of one value: as a table, by positions, and as a sum in place."""
+    """Write more than 2^31 values, or as many rows of one value: as a table, by positions, and as a sum in place."""
     encoding, narrow = pf.sinusoidal(WIDTH), pf.Encoding([1e-9])
     assert large.size > 2**31
     rows = large.reshape(-1, 1)

@@ -1,4 +1,4 @@
-"""The same bits from every engine: stored hashes, and results near rounding midpoints, where levels could differ."""
+"""Test that every engine computes the same bits: stored hashes, and results near rounding midpoints."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_fma_is_rounded_once(rng):
     # every third c cancels the product a * b except for its last places
     a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
     c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
-    # products of 54 bits, in the middle of two doubles: a far smaller number decides the rounding
+    # a and b whose product has 54 bits, and so lies in the middle of two doubles: a far smaller c decides the rounding
     middle = rng.integers(2**26 + 2**25, 2**27, (2, 300)) | 1
     a, b = np.concatenate([[a, b], middle], axis=1)
     c = np.concatenate([c, rng.choice([-1, 1], 300) * 2.0 ** rng.integers(-120, -60, 300)])
@@ -118,7 +118,7 @@ def test_fma_is_rounded_once(rng):
 
 
 def test_reach_bounds_changes_by_fma(rng):
-    """The bounds of all roundings add up to 2^-50.8, relative to sine and cosine."""
+    """With and without FMA, sines and cosines differ by at most 2^-50.8 of their size: the sum of all rounding bounds."""
     x = np.concatenate(
         [rng.uniform(-0.1255, 0.1255, 200000), rng.normal(size=1000) * 10.0 ** rng.integers(-200, -1, 1000)]
     )
@@ -164,7 +164,7 @@ def test_one_polynomial_in_two_files():
 
 
 def test_one_set_of_limits_in_two_files():
-    """The limits for exact arithmetic and for a second evaluation. Values do not show a limit that is too high."""
+    """The kernel and the Python engine have the same limits. Tests of values would not notice a limit that is too high."""
     defined = dict(
         re.findall(r"^ *#define (\w+) (\S+)$", (checkout() / "src" / "constants.h").read_text(), re.MULTILINE)
     )
@@ -198,7 +198,7 @@ def test_infinite_angle_is_one_nan(dtype, backend):
 
 
 def test_enormous_sums(rng):
-    """Products whose error FMA computes, but splitting into halves does not."""
+    """For these products, FMA computes the error, but Dekker's algorithm, which splits numbers into halves, overflows."""
     encoding, found = pf.sinusoidal(64), []
     x = rng.uniform(-1, 1, (2, 200, 64)) * 2.0 ** rng.integers(-20, 1023, (2, 200, 64))
     for which in ENGINES:

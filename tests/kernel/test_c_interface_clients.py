@@ -1,4 +1,4 @@
-"""Programs compiled with posenc_fast.h: no warnings in C and C++, the bits of Python's calls, and errors with a reason.
+"""Compile programs with posenc_fast.h: no warnings in C and C++, the bits of Python's calls, and errors with a reason.
 
 The errors occur if the package is too old, too new, or has no kernel.
 """
@@ -114,7 +114,7 @@ def test_client(command, tmp_path):
     assert "periods" in periods
 
 
-# a capsule with another struct; the first members are the same in all versions
+# a program that replaces the struct in the capsule; the first members are the same in all versions
 OTHER = """
 import ctypes
 import posenc_fast

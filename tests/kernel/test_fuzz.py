@@ -1,4 +1,4 @@
-"""Random calls in memory between pages without access, random arguments and texts. POSENC_FAST_FUZZ=n runs n each."""
+"""Run random calls in memory between pages without access. POSENC_FAST_FUZZ=n runs n of each kind."""
 
 from __future__ import annotations
 

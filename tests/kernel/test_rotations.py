@@ -1,4 +1,4 @@
-"""Rotation by the kernel has the bits of the NumPy engine, for any number, memory and width of heads."""
+"""Test rotations by the kernel: they have the bits of the NumPy engine, for any number, memory and width of heads."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, r
 @kinds
 @layouts
 def test_more_rows_than_one_pass(level, kind, layout, rng):
-    """Angles that exceed the block that the kernel applies to all heads before the next block."""
+    """The angles exceed one block. The kernel rotates all heads by the first block before it reads the next one."""
     x = stored(rng.standard_normal((1, 1, 6, 1100, 128)), kind)
     angles = angles_of(rng, 1, 1100, 64, kind)
     true = expected(angles, x, kind, layout)

@@ -1,4 +1,4 @@
-"""Stores past the cache: the decision of the kernel, and the stores of tables and sums."""
+"""Test stores that bypass the cache: when the kernel uses them, and that they change no value."""
 
 import inspect
 import mmap
@@ -191,7 +191,7 @@ def test_stores_of_grids(monkeypatch):
         assert merging.stores.pop() == "past the cache"
         pf.grid([5, 7], encoding)
         assert "cleared" in merging.stores.pop()
-        # columns that read both axes are written into the merged array
+        # columns that read both axes are written after the merge, so the merged array should stay in the cache
         pf.grid([5, 7], mixed, out=out)
         assert "may still be there" in merging.stores.pop()
     assert not merging.stores

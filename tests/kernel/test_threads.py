@@ -1,4 +1,4 @@
-"""Threads, forks, interrupts, subinterpreters and missing memory: right values, or an error and no running threads."""
+"""Test threads, forks, interrupts, subinterpreters and missing memory: right values, or an error."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
 
 
 def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
-    """A pool queues tasks without a new thread. A thread of another call takes the task, and the call waits for it."""
+    """If no new thread can start, the pool queues the task. A thread of another call may take it, and this call waits."""
     started, start = [], threading.Thread.start
     busy, go, done = threading.Event(), threading.Event(), []
 
@@ -202,7 +202,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
         if threading.current_thread() in started:
             time.sleep(0.3)
         elif block == 0:
-            # release the thread of the other call, and wait, so that it takes the next block of this call
+            # let the pool's thread finish the other call, and give it time to take the next block of this call
             go.set()
             time.sleep(0.1)
         done.append(block)
@@ -323,7 +323,7 @@ def test_fork_while_threads_work(name):
 
 # ---- interrupts -------------------------------------------------------------------------------------------------
 
-# all rows have the same address: a call of any duration that needs no memory
+# all rows of `out` have the same address, so the call of 2^38 rows takes hours, but no memory
 ENDLESS = """if True:
     import _thread, os, signal, sys, threading, time
     import numpy as np
@@ -368,7 +368,8 @@ def test_interrupt(name, call, workers):
         pytest.skip("this build has no compiled kernel")
     result = python(ENDLESS, call, workers, POSENC_FAST_BACKEND=name)
     seconds, nothing_left = result.stdout.split()
-    # a block takes a few hundredths of a second, half a second in pure Python, and more on a busy machine
+    # The call ends after its current block, which takes a few hundredths of a second, or half a second in pure Python.
+    # The limits are higher for busy machines.
     assert float(seconds) < (1.0 if name == "cython" else 10.0)
     assert nothing_left == "True", result.stderr
     assert (result.returncode, result.stderr) == (0, "")

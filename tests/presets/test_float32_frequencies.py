@@ -1,4 +1,4 @@
-"""Frequencies of float32 programs: every call rounds products to float32, and exact frequencies stay unaffected."""
+"""Test frequencies of float32 programs: every call rounds their products to float32, and no others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def encoding():
 
 @pytest.mark.usefixtures("backend")
 class TestCalls:
-    """Every entry point of the kernel, including the short paths."""
+    """Test every call of an Encoding, with arrays of all sizes."""
 
     def test_table(self, encoding):
         for length in (1, 7, 5000):

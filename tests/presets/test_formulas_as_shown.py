@@ -1,4 +1,4 @@
-"""Typeset formulas of the documentation give the frequencies of each preset."""
+"""Test that the typeset formulas of the documentation give the frequencies of each preset."""
 
 from __future__ import annotations
 
@@ -104,8 +104,8 @@ def test_formulas_are_numbers(latex, value):
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# keys: presets for which 24 columns and defaults are not enough. Values: arguments of calls. Each formula of the preset
-# belongs to one call.
+# keys: presets that need other arguments than 24 columns. Values: arguments of one or more calls, so that each formula
+# of the preset gives the frequencies of a call.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
@@ -268,18 +268,17 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
                     return True
             return False
 
-        # compare the frequencies with each formula of the preset
         axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
-        # pairs of one list may read different axes; components of vectors differ from their frequencies
+        # a formula gives the frequencies of each axis, or one list of which each axis has a part
         assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"
     if name == "space2vec_theory":
         lengths = np.linalg.norm(value.frequencies, axis=1)
         assert match(np.unique([float(f"{length:.13g}") for length in lengths]), 0)
-    assert used == set(formulas), f"of {formulas} only {used} are frequencies"
+    assert used == set(formulas), f"no call has the frequencies of {set(formulas) - used}"
 
 
 def test_options_multiply_frequencies():
-    """The text of mlx describes the option in words."""
+    """mlx describes full_turns in words, so no formula is compared with this option."""
     plain, turned = presets.mlx(24), presets.mlx(24, full_turns=True)
     np.testing.assert_allclose(turned.frequencies, 2 * np.pi * plain.frequencies, rtol=1e-14)
 

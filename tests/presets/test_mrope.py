@@ -1,4 +1,4 @@
-"""Positions of tokens in multimodal models, from token ids and grids: examples, rules of other programs, and errors.
+"""Test positions of tokens in multimodal models, from token ids and grids: examples, rules of other programs, errors.
 
 `test_mrope_transformers.py` compares them with transformers.
 """
@@ -80,7 +80,7 @@ def test_images_of_a_batch_are_taken_row_by_row():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
-    """Rows of text and separate images use one addition. Other rows are written run by run."""
+    """The batch has rows for both ways of `mrope`: one addition for text with separate images, or run by run."""
     apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
     joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
     ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]
@@ -92,7 +92,7 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
         one, delta = positions.mrope(row, "qwen2_vl", image_grid_thw=None if b == 2 else sizes)
         np.testing.assert_array_equal(where[:, b], one)
         assert deltas[b] == delta
-    # the image ends at (0, 1, 2), and text continues with 3, 4, ..
+    # in row 3, the first image ends at (0, 1, 2), and text continues with 3, 4, ..
     assert where[:, 3, 5].tolist() == [0, 1, 2]
     assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
 
@@ -116,7 +116,7 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """The first is the rule of transformers from 5.3 on, the second that of transformers 4 and vLLM."""
+    """transformers continues behind the longer side from 5.3 on. transformers 4 and vLLM continue behind the last frame."""
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]
     assert deltas.tolist() == [-1]
@@ -145,7 +145,7 @@ def test_a_video_with_its_sound_has_one_clock(model, same):
     config = {"model_type": model, "thinker_config": {"position_id_per_seconds": 4}}
     ids = [1, 151652, 151647, VIDEO, AUDIO, AUDIO, VIDEO, AUDIO, 151648, 151653, 1]
     where, deltas = positions.mrope(ids, config, video_grid_thw=[[2, 2, 2]], second_per_grid=0.5)
-    # two marks share a position in Qwen2.5-Omni (same=0), but not in Qwen3-Omni (same=1)
+    # the two marks before the video share a position in Qwen2.5-Omni (same=0), but not in Qwen3-Omni (same=1)
     begin = 2 + same
     end = begin + 3
     expected = [0, 1, 1 + same, begin, begin, begin + 1, begin + 2, begin + 2, end, end + same, end + same + 1]

@@ -33,7 +33,7 @@ TEXT, OPEN, CLOSE, SOUND_OPENS, SOUND_CLOSES, PADDING = 7, 1001, 1002, 1003, 100
 
 @functools.cache
 def source(model):
-    """The class of transformers that counts positions, without weights, and its config."""
+    """Return the config and the methods of the class of transformers that counts positions, without its weights."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
@@ -55,7 +55,7 @@ def source(model):
 
 
 def config_of(model):
-    """What `mrope` takes for it: the facts by name, and the rate of time, which published models have."""
+    """Return the argument `model` of `mrope`: the model type, or a config if the model has a number of tokens a second."""
     config = source(model).config
     rate = getattr(config, "position_id_per_seconds", getattr(config.vision_config, "tokens_per_second", None))
     return model if rate is None else {"model_type": model, "tokens_per_second": rate}
@@ -70,7 +70,7 @@ def tokens_of(size):
 
 
 def audio_features(model, tokens):
-    """A length of audio, before it is encoded, that becomes so many tokens."""
+    """Return a number of audio features that the model encodes as this number of tokens."""
     if model == "qwen2_5_omni":
         return 4 * tokens
     whole, rest = divmod(tokens, 13)
@@ -79,7 +79,7 @@ def audio_features(model, tokens):
 
 
 def with_sound(model, size, step, rate, sounds):
-    """Kinds of the tokens of a video with sound, "v" and "a": as the processor interleaves them."""
+    """Return the order of video tokens ("v") and audio tokens ("a") of a video with sound, as the processors have it."""
     times = np.repeat((np.arange(size[0], dtype="f4") * np.float32(step) * np.float32(rate)), tokens_of((1, *size[1:])))
     if model == "qwen3_omni_moe":
         order, video, audio = "", 0, 0
@@ -103,7 +103,7 @@ def with_sound(model, size, step, rate, sounds):
 
 
 def layout(rng, model):
-    """Arguments of a random batch: ids, types of tokens, mask, grids, seconds and lengths of audio."""
+    """Return arguments of a random batch: ids, types of tokens, mask, grids, seconds and lengths of audio."""
     family, rate = FAMILIES[model], getattr(source(model).config, "position_id_per_seconds", None)
     images, videos, seconds, sounds, rows = [], [], [], [], []
     scenes = bool(rng.integers(2))
@@ -127,7 +127,7 @@ def layout(rng, model):
                 frames = int(rng.integers(1, 6)) * family.frame_merge
                 size = grid(rng, frames)
                 videos.append(size)
-                # like the processors: a frame of the grid lasts for two frames of the video, whose rate is drawn
+                # as in the processors, a frame of the grid is two frames of the video; draw the video's frames per second
                 seconds.append(2 / float(rng.choice([0.7, 1, 2, 3, 4, 24, 29.97])))
                 count = tokens_of((1, *size[1:]))
                 if family.frames_apart:

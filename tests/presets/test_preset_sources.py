@@ -1,4 +1,4 @@
-"""Presets of weather, molecules and tables against their sources: scikit-learn, published constants, and the values in
+"""Compare presets of weather, molecules and tables with their sources: scikit-learn, published constants, and values in
 the sources' own tests. test_source_programs.py tests presets whose programs are in packages."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TestGraphCast:
         assert ((progress > 0.999) & (progress < 1)).all()
 
     def test_days_follow_the_longitude(self):
-        """At midnight and noon of Greenwich, whole quarters of a turn are exact in any year."""
+        """At whole quarters of a local day, sines and cosines are exact in any year."""
         for day in (0, 20000, 10**9):
             seconds = 86400.0 * day + np.array([0.0, 43200.0, 64800.0, 0.0])
             longitude = np.array([0.0, 0.0, 90.0, 270.0])

@@ -1,4 +1,4 @@
-"""Presets against independent formulas, and their facts against their results."""
+"""Compare presets with independent formulas, and their facts with their results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.checkout import checkout
 from support.preset_formulas import ONE_AXIS, RECORDED, SEVERAL_AXES, WITH_ARGUMENTS
 from support.processes import python
 
-# tests/rotary tests rotary presets
+# rotary presets are tested in tests/rotary
 ENCODINGS = tuple(name for name in presets.names() if not FACTS[name].rotary)
 WIDTHS = (*range(1, 9), 15, 16, 17, 18, 20, 24, 32, 36, 48)
 # (preset, width, options)
@@ -174,7 +174,7 @@ def test_facts_are_those_of_the_function(family):
     for name in (name for name in presets.names() if FAMILIES[name] == family):
         facts, build = FACTS[name], presets.get(name)
         assert facts.build is build is getattr(presets, name)
-        # names for users and for type checkers
+        # users see presets.__all__, and type checkers read the __all__ of each module
         assert name in {*presets.__all__} & {*sys.modules[build.__module__].__all__}, name
         assert all((facts.source, facts.frequency, facts.layout, facts.positions, facts.odd)), name
         assert facts.differs or facts.axes != "1", name
@@ -290,7 +290,7 @@ def test_names_are_sorted_and_complete():
         ("BERT4Keras", "perhaps annotated_transformer"),
         ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists them"),
         ("", r"no preset ''; posenc_fast"),
-        # if many presets mention a name, the error lists the first eight, and the call that lists the others
+        # many presets mention this name, so the error lists eight of them, and a call that lists them all
         ("diffusers", r"perhaps diffusers_3d(, \w+){7}, or another result of search\('diffusers'\)"),
         (
             "stable_diffusion",
@@ -445,7 +445,7 @@ def test_table_of_the_documentation_is_current():
         ("weights[:, i]", r"$\text{weights}_{:,i}$"),
         ("3 x/8 of all", r"$\frac{3x}{8}$ of all"),
         ("one of the book's i", "one of the book's $i$"),
-        # neither a formula nor a closing bracket
+        # broken formulas
         ("(((", "((("),
         ("2^", "2^"),
         ("a ( b / ) c", "a ( $b$ / ) $c$"),

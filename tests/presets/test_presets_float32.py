@@ -1,4 +1,4 @@
-"""Float32 frequencies against the operations of the sources, and against recorded float32 tables."""
+"""Compare float32 frequencies with the operations of the sources, and with recorded float32 tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets against outputs of published implementations: see golden/README.md.
+"""Compare presets with outputs of published implementations: see golden/README.md.
 
 A preset reproduces each recorded output, or the list at the end tells why no preset can.
 """

@@ -1,4 +1,4 @@
-"""Presets, and the recipes of docs/howto-features.md, against unchanged programs of their sources."""
+"""Compare presets, and the recipes of docs/howto-features.md, with unchanged programs of their sources."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def aurora():
 
 @pytest.mark.parametrize("expansion", ["pos", "scale", "lead_time", "levels", "absolute_time"])
 def test_aurora(expansion, aurora, rng):
-    """Use the published ranges. Products up to 2 pi upper/lower have float64 rounding errors."""
+    """Use the published ranges. Angles reach 2 pi upper / lower, where the source's angles have rounding errors."""
     torch = optional("torch")
     theirs = getattr(aurora, f"{expansion}_expansion")
     x = np.exp(rng.uniform(np.log(theirs.lower), np.log(theirs.upper), size=50))

@@ -35,9 +35,9 @@ NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
 BYTES = re.compile(r"\b\d+(?= bytes\b)")
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.md"))}
-# pages with Python; the blocks of howto-c are files, which its commands build and run
+# pages whose blocks of Python run one after another; those of howto-c are files, which its shell commands build and run
 PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
-# pages on which each block prints a result
+# pages on which each block prints a result, or defines names for the next block, which prints one
 SHOWN = [page for page in PAGES if page.startswith(("coming-from", "howto-", "port", "rotary-models", "why-sines"))]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
 # matches imports of packages beyond NumPy that the examples may need
@@ -59,7 +59,7 @@ def run(text, program, monkeypatch):
     monkeypatch.chdir(program.parent)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     program.write_text(text, "utf-8")
-    # without the limit, waiting threads make several models take minutes
+    # with more threads, the models of a page would wait for each other's threads and take minutes
     with optional("threadpoolctl").threadpool_limits(1) if "sklearn" in text else contextlib.nullcontext():
         names = runpy.run_path(str(program))
     if "matplotlib" in text:
@@ -100,7 +100,6 @@ def test_every_block_shows_what_it_prints(page, maker):
         for _, language, code, output in maker["BLOCK"].findall(PAGES[page])
         if language == "python" and "__main__" not in code and not output
     ]
-    # a block that only defines names is shown by the output of the next block
     assert not silent
 
 
@@ -182,7 +181,7 @@ def test_page_of_c_builds_and_runs(maker, tmp_path):
 
 
 def optional_in_shell(program):
-    """Skip where a package is missing that a command needs."""
+    """Skip if a command of the page needs a package that is missing."""
     for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
         if re.search(rf"^posenc-fast.*{word}", program, re.MULTILINE):
             optional(package)
@@ -332,7 +331,7 @@ def test_results_describe_what_the_program_measures(name, rows, command):
     run = python(code, ROOT / "bench")
     assert run.returncode == 0, run.stderr
     measured = [rows(each) for each in json.loads((ROOT / "bench" / "results" / f"{name}.json").read_text())["results"]]
-    # the first row of libraries is posenc_fast
+    # leave out the first row of "libraries", which is posenc_fast and not a peer
     stale = set(measured[name == "libraries" :]) - set(run.stdout.splitlines())
     assert len(measured) > 10
     assert not stale, f"run python bench/{command}; stale: {stale}"
@@ -348,7 +347,7 @@ def test_map_has_a_row_for_each_file():
     assert run.returncode == 0, run.stderr
     for path in (ROOT / "posenc_fast").rglob("*.py"):
         named = path.stem.startswith("__") or f"`{path.stem}`" in run.stdout or f"/{path.name}`" in run.stdout
-        # only files with a first sentence have a row
+        # the row of a file is the first sentence of its docstring, which _version.py lacks
         assert path.name == "_version.py" or (named and ast.get_docstring(ast.parse(path.read_text("utf-8")))), path
 
 
@@ -357,7 +356,7 @@ def test_reference_has_every_name():
     listed = {}
     for part in text.split(".. currentmodule:: ")[1:]:
         listed.setdefault(part.split()[0], set()).update(re.findall(r"^   (\w+)$", part, re.MULTILINE))
-    # api.md has transformers as a whole
+    # api.md documents posenc_fast.transformers as one module, without a list of names
     modules = [name for name, package in OWN.items() if name != "transformers" and importlib.util.find_spec(package)]
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name in modules)]:
         names = set(importlib.import_module(module).__all__) - {"__version__", "presets", "reference"}

@@ -1,4 +1,4 @@
-"""Formulas of the site, and previews of links to its pages."""
+"""Test formulas of the site, and previews of links to its pages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_links_show_the_first_paragraph_and_a_picture(address, monkeypatch):
     assert tags["description"] == tags["og:description"] == "Rows of &quot;any&quot; positions."
     assert tags["og:title"] == "Rows - posenc_fast"
     assert tags.get("og:image") == (f"{address}_static/front-errors.png" if address else None)
-    # the arguments are those of a page without text, such as the index of names
+    # for the index of names, Sphinx passes no text (None), so the page gets the summary of the site
     conf.describe(app, "genindex", "genindex.html", context, None)
     assert conf.SUMMARY in context["metatags"]
     assert (DOCS / conf.html_favicon).exists()

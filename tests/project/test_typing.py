@@ -1,4 +1,4 @@
-"""Type checkers accept correct programs that use the package, and find each planted mistake."""
+"""Test that type checkers accept correct programs, and find each planted mistake."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 def by_mypy(files, folder):
     """Return the messages of the type checker for each line, by file name."""
     optional("mypy")
-    # the interpreter finds an installed package, so its path must not be given
+    # mypy finds an installed package by the interpreter, and rejects its folder in MYPYPATH
     path = {} if "site-packages" in ROOT.parts else {"MYPYPATH": str(ROOT)}
     options = ["--strict", "--config-file=", "--cache-dir=cache", "--follow-imports=silent", "--output=json"]
     run = subprocess.run(
@@ -96,7 +96,7 @@ def test_mistakes_are_caught(said, file):
 
 
 def asserted(value, expected):
-    """Check the dtype of arrays at run time, unlike `typing.assert_type`."""
+    """Replace `typing.assert_type`, which checks nothing at run time: check the types and the dtypes of arrays."""
     if typing.get_origin(expected) is tuple:
         for one, each in zip(value, typing.get_args(expected), strict=False):
             asserted(one, each)

@@ -1,4 +1,4 @@
-"""Rotary encodings: exact values, layouts and shapes, inverses, and all invalid arguments."""
+"""Test rotary encodings: exact values, layouts and shapes, inverses, and all invalid arguments."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rotated(x, angles, layout, rotary_dim):
 
 
 def tolerance(x, dtype):
-    """Return half a unit of the largest results, plus the error of NumPy's cosines."""
+    """Return 0.75 units in the last place of the largest possible results, plus the error of NumPy's cosines."""
     return np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
 
 
@@ -83,7 +83,10 @@ def test_bfloat16(layout, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("start", [0, 10**6, 2**40 + 1, -(2**62)], ids=["0", "1e6", "2^40", "-2^62"])
 def test_exact_rotation(start, dtype, rng):
-    """Errors: half a unit in the last place + 2^-51 of the pair's length (float16: 2^-20); float64: 2^-51 of it."""
+    """Errors are at most half a unit in the last place + 2^-51 (float16: 2^-20) of the pair's length.
+
+    In float64, they are at most 2^-51.5 of this length.
+    """
     rotary, more = pf.Rotary(16), mpmath.mpf(2) ** (-20 if dtype is np.float16 else -51)
     x = rng.normal(size=(4, 5, 16)).astype(dtype)
     got = rotary.apply(x, start=start)
@@ -96,7 +99,7 @@ def test_exact_rotation(start, dtype, rng):
                     length = mpmath.sqrt(a**2 + b**2)
                     results = a * cosine - b * sine, b * cosine + a * sine
                 for k, true in zip((j, j + 8), results, strict=True):
-                    # the two products may cancel, but neither exceeds the length of the pair
+                    # a result may be far smaller than the length of its pair, because its two products nearly cancel
                     with mpmath.workprec(300):
                         error = abs(mpmath.mpf(float(got[h, i, k])) - true)
                         if dtype is np.float64:
@@ -143,7 +146,7 @@ def test_inverse(scaling, dtype, layout, rng):
     back = rotary.apply(rotary.apply(x, start=700), start=700, inverse=True)
     np.testing.assert_allclose(back, x, rtol=0, atol=3 * np.finfo(dtype).eps * np.abs(x).max())
     if scaling is None:
-        # cached keys that move to other positions
+        # rotate keys of a cache to other positions: 700 - 100 = 600
         moved = rotary.apply(rotary.apply(x, start=700), positions=np.full(6, -100), inverse=False)
         if layout != "interleaved_to_half":
             np.testing.assert_allclose(moved, rotary.apply(x, start=600), rtol=0, atol=1e-5)
@@ -244,7 +247,7 @@ def test_a_token_is_rotated_as_in_its_prompt(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("workers", [2, -1])
 def test_workers_give_the_same(workers, rng):
-    # x has 16 MiB, the smallest size for which threads are used
+    # x has more than 16 MiB, from which size on several threads are used
     rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 4200, 128)).astype(np.float32)
     np.testing.assert_array_equal(rotary.apply(x, workers=workers), rotary.apply(x))
 
@@ -269,7 +272,7 @@ def test_positions_of_every_type(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_float32_precision():
-    """Angles of frameworks: float32 frequencies, positions and products."""
+    """precision="float32" rounds frequencies, positions and products to float32, as frameworks do."""
     rotary = pf.Rotary(64)
     cos, _ = rotary.tables(8, start=10**6, precision="float32", dtype=np.float64)
     angles = np.float32(10**6 + np.arange(8))[:, np.newaxis] * rotary.frequencies.astype(np.float32)
@@ -301,7 +304,7 @@ def test_sections(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_frequencies(layout, rng):
-    """Frequencies of one axis, with an axis for each pair, and for sums over the axes; some are negative."""
+    """Frequencies may belong to one axis, to an axis for each pair, or to a sum over all axes. Some are negative."""
     x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 30
     given = rng.normal(size=(6, 3))
     one = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0])
@@ -373,7 +376,7 @@ def test_xpos_is_infinite_far_away(dtype):
 
 @pytest.mark.usefixtures("backend")
 def test_xpos(rng):
-    """Sun et al.: the amplitudes of a query and a key leave zeta ** ((p - q) / scale_base)."""
+    """Sun et al.: a score at the positions p and q contains the factor zeta ** ((p - q) / scale_base)."""
     scaling = {"rope_type": "xpos", "scale_base": 64.0, "center": 3.0}
     query, key = pf.Rotary(8, scaling=scaling), pf.Rotary(8, scaling={**scaling, "keys": True})
     zeta = (np.arange(4) / 4 + 0.4) / 1.4
@@ -591,7 +594,7 @@ def test_tables_in_the_memory_of_out(which):
 
 
 def test_one_start_for_each_sequence():
-    """The argument that the error suggests works."""
+    """`positions`, as the error suggests, gives each sequence its own start."""
     rotary, x = pf.Rotary(8), np.ones((2, 3, 5, 8), np.float32)
     with pytest.raises(
         TypeError, match=r"start must be one number, not \[5, 9\].*numpy.add.outer\(start, range\(5\)\)"

@@ -24,7 +24,7 @@ def dtype(request):
 
 
 def any_finite(rng, shape, dtype):
-    """Return all finite bit patterns, including subnormals."""
+    """Return random finite values. All bit patterns are equally likely, also those of subnormal numbers."""
     bits, exponent = rng.integers(0, 1 << 16, shape).astype(np.uint16), 0x7F80 if dtype.name == "bfloat16" else 0x7C00
     return np.where(bits & exponent == exponent, np.uint16(0), bits).view(dtype)
 
@@ -138,7 +138,7 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
             rotated = rotary.apply(x, start=1000, inverse=inverse)
             inside = x.copy()
             assert rotary.apply(inside, start=1000, inverse=inverse, out=inside) is inside
-        # for NaNs, compare only their places
+        # the bits of NaNs may differ, so replace each NaN by the same bits
         values = [np.where(np.isnan(y.astype(np.float32)), 0x7FFF, y.view(np.uint16)) for y in (rotated, inside)]
         np.testing.assert_array_equal(*values)
         results.append(values[0])
@@ -148,8 +148,8 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
-    # If a large row were rotated like the others, one result in 40000 would be wrong. x has more rows than one pass
-    # rotates. Its axes are (batch, heads, tokens) or (batch, tokens, heads).
+    # Engines rotate rows with large values in another way: otherwise, one result in 40000 would be wrong. x has more rows
+    # than the kernel rotates in one pass. Its axes are (batch, heads, tokens) or (batch, tokens, heads).
     x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
     least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
     rows = rng.integers(300, size=200)
@@ -169,7 +169,7 @@ def test_large_rows_among_others(head_dim, dtype, rng):
 
 @pytest.mark.parametrize("n", [1, 33], ids=["alone", "behind-usual-pairs"])
 def test_largest_subnormals_near_ties(n):
-    # products of these values are subnormal in float32, which matters only within 2^-16 of a rounding midpoint
+    # products of these values are subnormal in float32; this changes a result only within 2^-16 of a rounding midpoint
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
     for a in (0x007F, 0x0080, 0x0081):
@@ -193,7 +193,7 @@ def test_largest_subnormals_near_ties(n):
 @pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_single_head_rotates_as_among_others(layout, head_dim, dtype, rng):
-    # several heads at once may load angles in another order
+    # the kernel may load angles in another order when it rotates several heads at once
     x, rotary = rng.normal(size=(2, 3, 5, head_dim)).astype(dtype), pf.Rotary(head_dim, layout=layout)
     x[0, 1, 2, 0] = 1e-40
     together = rotary.apply(x, start=77).view(np.uint16)

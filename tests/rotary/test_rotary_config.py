@@ -198,7 +198,7 @@ SIDE_BY_SIDE = (
 
 
 def wide(model):
-    """Yield cases of models whose layers without a window have another head width, unless per_layer_config sets it."""
+    """Yield cases of a model whose full-attention layers have heads of another width, unless per_layer_config sets it."""
     config = {"model_type": model, "head_dim": 256}
     more = {"layer_types": ["full_attention", "sliding_attention"], "per_layer_config": {"00": {"head_dim": 64}}}
     yield config, FULL, 512
@@ -227,7 +227,7 @@ READ = [
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 1}, TURN(256, base=1e7)),
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 0}, TURN(256)),
     ({"model_type": "dory", "num_hidden_layers": 8}, {"layer": 7}, TURN(256, base=1e7)),
-    # a part keeps its layout; without model_type, it has the type that the whole model gives it
+    # a part of a model has its own layout; a part without model_type has the type that the model's class gives it
     ({"model_type": "dots3_note", "text_config": {**DOTS, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "dots3_note", "text_config": {"qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "aya_vision", "text_config": {"model_type": "cohere2", "head_dim": 8}, "vision_config": {"model_type": "siglip_vision_model"}}, {}, TURN(8, layout="interleaved")),
@@ -237,7 +237,7 @@ READ = [
     (ERNIE, {}, TURN(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)),
     ({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}}, {}, TURN(128, base=1e8, sections=[0, 1, 2] * 20 + [0] * 4)),
     *[case for model in WIDE for case in wide(model)],
-    # the config lists no layer of the requested type
+    # no layer has the requested type, so per_layer_config sets no width for it
     ({"model_type": "gemma4_text", "layer_types": ["full_attention"], "per_layer_config": {"0": {"head_dim": 64}}}, SLIDING, 256),
     # classes that divide hidden_size by the number of heads if head_dim is None
     *[({"model_type": model, "hidden_size": 256, "num_attention_heads": 4, "head_dim": None}, {}, 64) for model in DIVIDING],
@@ -288,7 +288,7 @@ READ = [
     ({"head_dim": 64, "rope_scaling": NTK}, HALF, TURN(64, scaling={"rope_type": "ntk_fixed", "factor": 4.0})),
     ({"head_dim": 64, "rope_scaling": {**NTK, "mixed_b": 0.625}}, HALF, TURN(64, scaling={"rope_type": "ntk_mixed", "factor": 4.0, "b": 0.625})),
     ({"model_type": "llama", "head_dim": 64, "rope_parameters": {**PROPORTIONAL, "rope_theta": 1e6}}, {}, TURN(64, base=1e6, scaling=PROPORTIONAL)),
-    # the default part of the class applies here, too
+    # without partial_rotary_factor, "proportional" scaling uses the default of the class
     *[
         ({"model_type": model, "head_dim": 64, "rope_scaling": {"rope_type": "proportional"}}, {}, TURN(64, scaling={**PROPORTIONAL, "partial_rotary_factor": part}))
         for model, part in (("phi", 0.5), ("gpt_neox", 0.25), ("bamba", 0.5), ("llama", 1.0))
@@ -299,9 +299,9 @@ READ = [
          TURN(96, scaling={**LISTS, "original_max_position_embeddings": 4096, "max_position_embeddings": 8192, "seq_len": 3000}))
         for model in ("phi3", "phi4_multimodal")
     ],
-    # a factor of null is the ratio of lengths
+    # if factor is null, the factor is max_position_embeddings / original_max_position_embeddings
     ({**LLAMA, "max_position_embeddings": 32768, "rope_scaling": NULL_FACTOR}, {}, TURN(128, scaling={**NULL_FACTOR, "factor": 8.0})),
-    # the first key that sets the width, the part and the base
+    # configs that give the width, the base or the rotated part by different keys
     (PART, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"text_config": PART, "head_dim": 3}, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}, HALF, TURN(128, sections=MROPE)),
@@ -316,7 +316,7 @@ READ = [
         {"model_type": "nomic_bert", "hidden_size": 768, "num_attention_heads": 12, "rotary_emb_interleaved": False, "rotary_emb_base": 1000,
          "rotary_emb_fraction": 1.0, "rotary_emb_scale_base": None, "rotary_scaling_factor": 2}, {}, TURN(64, base=1000.0),
     ),
-    # two names of a base with equal values, and two names of a width
+    # two names of the base have the same value, and so do two names of the width
     ({**LLAMA, "rope_theta": 1e6, "theta": 1e6}, {}, TURN(128, base=1e6)),
     ({"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}, {}, TURN(64)),
     # configs of unknown models
@@ -334,7 +334,7 @@ def test_read(config, options, rotary):
 
 
 def test_names_of_one_kind_of_layers():
-    """One kind of layers has two names, and two layers."""
+    """Two layers have the same kind, so three ways to request it return the same Rotary."""
     assert read(V4, layer=2) == read(V4, layer_type="compress") == read(V4, layer=1)
 
 
@@ -673,7 +673,7 @@ FAMILIES = [*table.families(), table.UNKNOWN]
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_key_with_a_mistake(family, rng):
-    """For each family of models, errors name keys with one letter added, left out, replaced or exchanged."""
+    """For each family of models, misspell each key that it reads. The error names the misspelt key."""
     for key in sorted(spelling.keys_of(family)):
         letter = "abcdefghijklmnopqrstuvwxyz"[rng.integers(26)]
         made = mistakes(key, int(rng.integers(len(key) - 1)), letter)
@@ -818,7 +818,7 @@ ERROR = re.compile(
 
 
 def test_bases_that_vanish():
-    """alpha ** 2 underflows, but the frequency is a float64. For a smaller alpha it overflows."""
+    """The scaled base underflows, but the frequency is a finite float64. For a smaller alpha, the frequency overflows."""
     rotary = pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
     assert rotary.frequencies.tolist() == [1.0, 1e298]
     with pytest.raises(

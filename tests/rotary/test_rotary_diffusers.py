@@ -31,7 +31,7 @@ def embeddings():
 
 
 class Source:
-    """A class or function of diffusers; its module; and functions that return the program that rotates q by tables."""
+    """A class or function of diffusers, and its module. Methods return functions that rotate q by its tables."""
 
     def __init__(self, name: str, torch: Any, embeddings: Any) -> None:
         file, self.name = name.split(":")
@@ -109,7 +109,7 @@ def mochi(s: Source, p: Any) -> Any:
     cos, sin = s.build()(s.torch.from_numpy(MOCHI), F, H, W, dtype=s.torch.float32)
 
     def rotate(q: Any) -> Any:
-        # as in MochiAttnProcessor2_0, whose function is local
+        # copied from a local function of MochiAttnProcessor2_0, which cannot be imported
         heads = q.reshape(*q.shape[:-1], 4, 32)
         even, odd = heads[..., 0::2], heads[..., 1::2]
         return s.torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(q.shape)
@@ -250,7 +250,7 @@ def test_class(name, rotary, where, program, torch, embeddings, rng):
 
 
 def test_heads_of_ltx2(torch, embeddings, rng):
-    """Split pairs: each head has a part of the frequencies."""
+    """With rope_type="split", each head rotates by its own part of the frequencies."""
     source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
     rope = source.build(256, rope_type="split", num_attention_heads=4)
     cos, sin = rope(rope.prepare_video_coords(1, F, H, W, torch.device("cpu")))
@@ -271,7 +271,7 @@ def test_audio_of_ltx2(torch, embeddings, rng):
 
 
 def test_positions_of_pipelines(torch, embeddings):
-    """Coordinates of classes, from the pipeline or the model that computes them."""
+    """Compare positions with the coordinates that diffusers' pipelines or models compute."""
     flux = importlib.import_module("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
     ids = flux._prepare_latent_image_ids(1, H, W, torch.device("cpu"), torch.int64)
     np.testing.assert_array_equal(positions.flux(H, W), ids.numpy())
@@ -286,13 +286,13 @@ def test_positions_of_pipelines(torch, embeddings):
     model = made.__new__(made)
     torch.nn.Module.__init__(model)
     found = model.patchify_and_embed([torch.zeros(4, 1, 2 * H, 2 * W)], [torch.zeros(TEXT, 8)], 2, 1)
-    # cut to the number of tokens: the source's list for text is longer
+    # the model pads its coordinates of text, so take only those of tokens
     image, text = found[3][0], found[4][0][: len(found[1][0])]
     np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
 
 
 def test_no_rotation(torch, embeddings):
-    """ERNIE-Image rotates the two values of a pair by two angles."""
+    """ERNIE-Image has no preset: it rotates the two values of a pair by different angles, which is no rotation."""
     source = Source("ernie_image:ErnieImageEmbedND3", torch, embeddings)
     angles = source.build(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))
     first, second = angles.flatten()[:64], angles.flatten()[64:]

@@ -26,7 +26,7 @@ def clip(x):
 
 
 def ramp(dim, base, original, fast=32, slow=1, truncate=True):
-    """Peng et al. 2023, section 3.2: by the number of turns of a pair over the original length."""
+    """Return the share of the scaling for each pair, from its number of turns over the original length (YaRN, 3.2)."""
     low, high = (
         dim * mpmath.log(mpf(original) / (turns * 2 * mpmath.pi)) / (2 * mpmath.log(base)) for turns in (fast, slow)
     )
@@ -67,7 +67,7 @@ def yarn_log(dim, base, factor, original):
 
 
 def ntk_mixed(dim, base, factor, b):
-    # the source: exp(a m^b), with a = ln(factor) / (dim/2)^b and m from 1
+    # the source divides frequencies by exp(a m^b), with a = ln(factor) / (dim/2)^b and m from 1
     a = mpmath.log(factor) / (mpf(dim) / 2) ** mpf(b)
     return [value / mpmath.exp(a * mpf(m) ** mpf(b)) for m, value in enumerate(plain(dim, base), 1)]
 
@@ -88,7 +88,7 @@ CASES = {
     "yarn": (64, 1e4, {"rope_type": "yarn", **YARN}, lambda d, b: yarn(d, b, 4, 4096), lambda: mpmath.log(4) / 10 + 1),
     "yarn-untruncated": (64, 150000.0, {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False},
         lambda d, b: yarn(d, b, 32, 4096, truncate=False), lambda: mpmath.log(32) / 10 + 1),
-    # the last unscaled pair is beyond the existing pairs
+    # the ramp ends beyond the last pair
     "yarn-small-base": (16, 10.0, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1000}, lambda d, b: yarn(d, b, 4, 1000), lambda: mpmath.log(4) / 10 + 1),
     "yarn-mscale": (64, 1e4,
         {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.75, "mscale_all_dim": 0.5},
@@ -129,7 +129,10 @@ def test_rounded_once(case):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("position", [1000, 131071, 10**6 + 1, 1700000000, 2**53 - 1])
 def test_the_bound_at_any_position(case, position):
-    """Errors: half a unit + 2^-50 in float32; in float64 a unit + 2^-60 for angles up to 2^31, else 2^-50."""
+    """In float32, errors are at most half a unit in the last place + 2^-50.
+
+    In float64, they are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles.
+    """
     rotary, values, _ = case
     factor = rotary.attention_factor
     for dtype in (np.float32, np.float64):
@@ -158,7 +161,7 @@ def test_pickled(case):
 
 
 def test_axial_is_exact():
-    """Each section has its own frequencies: a section of 12 pairs has the frequencies of 12 pairs, not of 32."""
+    """A section of 12 pairs has the frequencies of a Rotary of 12 pairs, not a part of those of 32 pairs."""
     rotary = pf.Rotary(64, base=100.0, scaling={"rope_type": "axial"}, sections=[12, 20])
     with exact._working(BITS):
         values = [float(value) for count in (12, 20) for value in plain(2 * count, 100.0)]
@@ -172,7 +175,10 @@ def test_axial_is_exact():
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("keys", [False, True], ids=["queries", "keys"])
 def test_xpos_amplitudes(keys, rng):
-    """zeta ** ((p - center) / scale_base), to four units in the last place of the product with a cosine."""
+    """Cosines are multiplied by zeta ** ((p - center) / scale_base), for keys by its reciprocal.
+
+    The product is right to four units in the last place.
+    """
     rotary = pf.Rotary(16, scaling={"rope_type": "xpos", "scale_base": 64.0, "center": 3.0, "keys": keys})
     positions = np.concatenate([rng.uniform(-5000, 5000, 50), [0.0, 3.0, 3000.5]])
     cosines, _ = rotary.tables(positions, dtype="f8")

@@ -128,7 +128,7 @@ def test_frequencies_of_transformers(name):
     if parameters["rope_type"] == "default":
         module = optional("transformers.models.llama.modeling_llama")
         frequencies, factor = module.LlamaRotaryEmbedding.compute_default_rope_parameters(llama)
-        # this class rotates whole heads
+        # LlamaRotaryEmbedding always rotates whole heads
         expected = rotary if name != "a part" else pf.Rotary(80)
     else:
         compute = utilities.ROPE_INIT_FUNCTIONS[parameters["rope_type"]]
@@ -215,7 +215,7 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
     for source in (metadata, tmp_path / "model.gguf"):
         again = pf.Rotary.from_gguf(source, seq_len=seq_len)
         assert (again.head_dim, again.rotary_dim, again.layout) == (rotary.head_dim, rotary.rotary_dim, rotary.layout)
-        # numbers in files are float32; a pair without rotation has an angle of 1e-30
+        # numbers in GGUF files are float32; for a pair without rotation, the file has a frequency of about 1e-30
         np.testing.assert_allclose(again.frequencies, rotary.frequencies, rtol=1.3e-7, atol=2e-30)
         assert again.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-7)
 

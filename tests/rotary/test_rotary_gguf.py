@@ -21,7 +21,7 @@ read = pf.Rotary.from_gguf
 
 
 def file_of(architecture, /, **keys):
-    """Return metadata; a dot in a key is written as two underscores."""
+    """Return metadata with these keys. Two underscores stand for a dot."""
     return {"general.architecture": architecture} | {
         f"{architecture}.{key.replace('__', '.')}": value for key, value in keys.items()
     }
@@ -138,7 +138,7 @@ def test_rotates_as_ggml_does(name):
 ], ids=lambda one: one["general.architecture"] if isinstance(one, dict) else "")  # fmt: skip
 def test_layers_without_rope(metadata, layers):
     assert [read(metadata, layer=i) is not None for i in range(len(layers))] == layers
-    # without layer=, the result is for the layers with RoPE
+    # without layer=, from_gguf returns the Rotary of the layers that have RoPE
     if any(layers):
         assert read(metadata) is not None
     else:
@@ -359,7 +359,7 @@ def test_junk(name):
 
 def test_architectures_of_the_package():
     gguf = optional("gguf")
-    # architectures that the release of 2025 lacks
+    # architectures that older releases of the package gguf lack
     later = {"deepseek32", "laguna", "mellum"}
     assert set(gguf_metadata.ARCHITECTURES) - later <= set(gguf.MODEL_ARCH_NAMES.values())
 

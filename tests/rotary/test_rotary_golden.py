@@ -71,7 +71,7 @@ def test_scalings(frequencies, factor, base, scaling, arrays):
 
 
 def close(got, expected, angles):
-    """Allow for float32 angles, whose errors are proportional to their size; see golden/README.md."""
+    """Compare within the errors of float32 angles, which are proportional to the angles; see golden/README.md."""
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 + 2.4e-7 * np.abs(angles).max())
 
 

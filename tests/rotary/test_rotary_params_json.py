@@ -75,7 +75,7 @@ RIGHT = {
     "torchtune, Gemma": ({"_component_": "torchtune.models.gemma.gemma", **TUNE, "head_dim": 256}, {}, original(256, base=5e5)),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
-    # vars(config) contains rope_n_elem
+    # vars() of litgpt's Config has rope_n_elem, which its files lack
     "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
     "litgpt, condensed": ({**PYTHIA, "rope_condense_ratio": 8}, {}, pf.Rotary(64, rotary_dim=16, scaling={"rope_type": "linear", "factor": 8.0})),
     "litgpt, local": (GEMMA, {"layer": 0}, pf.Rotary(256)),
@@ -103,7 +103,7 @@ def test_rotates_as_complex_numbers():
 
 
 def test_scaling_of_llama_31():
-    # the code of Meta compares wavelengths
+    # the formula of Meta's code, which compares wavelengths
     expected = []
     for frequency in 5e5 ** (-np.arange(64) / 64):
         wavelength = 2 * math.pi / frequency

@@ -49,7 +49,7 @@ class Model:
     def rotated(
         self, name: str, q: np.ndarray, where: np.ndarray, layer_type: str | None = None, apply="apply_rotary_pos_emb"
     ) -> np.ndarray:
-        """Rotate by a class and the function of its module. Positions have the axes first."""
+        """Rotate by a class and the function of its module."""
         x = self.torch.from_numpy(q)
         ids = self.torch.from_numpy(np.asarray(where))
         ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
@@ -143,7 +143,7 @@ def llama4(model, x, where):
 
 
 def phi(model, x, where):
-    # the attention layer removes the rest of a head first
+    # as in the attention layer, rotate only the first 32 values of a head
     part = model.torch.from_numpy(model.rotated("PhiRotaryEmbedding", x[..., :32].numpy(), where))
     return model.torch.cat([part, x[..., 32:]], -1)
 
@@ -200,7 +200,7 @@ def vision(name):
 
 
 def sam2(model, x, where):
-    # the first coordinate of the class is x
+    # positions are (row, column), and the class expects (column, row)
     ids = model.torch.from_numpy(np.ascontiguousarray(where[:, ::-1]))
     cos, sin = model.module.Sam2VideoVisionRotaryEmbedding(model.config)(x, ids)
     return model.module.apply_rotary_pos_emb_2d(x, x, cos[None], sin[None])[0]
@@ -342,14 +342,14 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
     model = Model(torch, transformers, "llama", "LlamaConfig")
     theirs = model.module.LlamaRotaryEmbedding(model.config).inv_freq.numpy()
     ours = pf.presets.llama(frequencies="float32").frequencies
-    # powers of torch are not always rounded once
+    # torch does not round all powers correctly, so a few frequencies differ in the last place
     assert (ours == theirs).mean() > 0.9
     np.testing.assert_allclose(ours, theirs, rtol=1.3e-7)
 
 
 @pytest.mark.usefixtures("backend")
 def test_far_positions_in_float32(torch, transformers, rng):
-    """The mode "float32" has the angles of transformers, which are far from the exact angles here."""
+    """At these positions, transformers' float32 angles are far from the exact angles. precision="float32" has them, too."""
     model = Model(torch, transformers, "llama", "LlamaConfig", hidden_size=256, num_attention_heads=4)
     q, rotary = rng.normal(size=(1, 4, 6, 64)).astype(np.float32), pf.Rotary(64)
     x, embedding = torch.from_numpy(q), model.module.LlamaRotaryEmbedding(model.config)
@@ -358,7 +358,7 @@ def test_far_positions_in_float32(torch, transformers, rng):
     expected = model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].numpy()
     angles = (np.float32(10**6 + np.arange(6))[:, np.newaxis] * frequencies).astype(np.float64)
     np.testing.assert_allclose(rotary.apply_tables(q, np.cos(angles), np.sin(angles)), expected, atol=2e-6)
-    # frequencies that differ in the last place have other angles at position one million
+    # compare only pairs of equal frequencies: a difference in the last place gives other angles at position one million
     same = rotary.frequencies.astype(np.float32) == frequencies
     assert same.sum() > 8
     table = rotary.tables(6, start=10**6, precision="float32")[0]

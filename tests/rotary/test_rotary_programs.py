@@ -110,7 +110,7 @@ TORCHTUNE = {
     "llama3": ("llama3_8b", "llama3"),
     "llama3_1": ("llama3_1_8b", "llama3_1"),
     "llama3_2": ("llama3_2_1b", "llama3_2"),
-    # its models have the architecture of Llama 3.1
+    # torchtune builds models of Llama 3.3 by the functions of Llama 3.1
     "llama3_3": ("llama3_1_70b", "llama3_1"),
     "mistral": ("mistral_7b", "mistral"),
     "gemma": ("gemma_2b", "gemma"),

@@ -10,7 +10,7 @@ import posenc_fast as pf
 from support.optional import optional
 from support.seeds import SEED
 
-# error of one rotation, divided by the length of a pair: half a unit in the last place of 1, plus the arithmetic
+# bounds of the error of one rotation, divided by the length of a pair: rounding of the result, plus arithmetic
 ONE_TURN = {
     "float64": 2.0**-51, "float32": 2.0**-24 + 2.0**-51, "float16": 2.0**-11 + 2.0**-20, "bfloat16": 2.0**-8 + 2.0**-20,
 }  # fmt: skip
@@ -36,7 +36,7 @@ def draw(rng, *shape):
 
 
 def alike(moved, at_once):
-    """Compare up to roundings of float32 numbers of this size."""
+    """Assert equality within six roundings of the largest value to float32."""
     np.testing.assert_allclose(moved, at_once, rtol=0, atol=6 * 2.0**-24 * np.abs(at_once).max())
 
 
@@ -93,7 +93,7 @@ def test_packed_keys_and_values(rng):
 
 
 def test_blocks_of_a_paged_cache(rng):
-    """Every third of many blocks moves, each by its own distance. The others are unchanged."""
+    """Every third block moves, each by its own distance. The other blocks are unchanged."""
     rotary, cache = pf.Rotary(16), draw(rng, 8, 2, 4, 16)
     expected = cache.copy()
     for block, offset in ((1, -4), (4, 4), (7, 0.25)):
@@ -133,7 +133,7 @@ def exactly_rotated(x, position, frequencies):
 @pytest.mark.parametrize("name", ONE_TURN)
 @pytest.mark.parametrize("shifts", [1, 3])
 def test_error_of_several_roundings(name, shifts, rng):
-    """After a rotation and n moves, the error is at most n + 1 half units of the pair's length, which may grow."""
+    """A rotation and n shifts round n + 1 times. Each may also make the pair longer, and with it the next error."""
     dtype = optional("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
     rotary, dim, tokens = pf.Rotary(32), 32, 40
     with mpmath.workprec(300):
@@ -152,7 +152,7 @@ def test_error_of_several_roundings(name, shifts, rng):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed
             largest = max(largest, error)
-    # the bound is at most 8 times the actual error
+    # the bound is not too wide: the largest error reaches an eighth of it
     assert largest > allowed / 8
 
 

@@ -76,7 +76,7 @@ def test_tensors(layout, seq_axis, call, inplace, dtype, rng, monkeypatch):
         queries = [x.transpose(1, 2) if seq_axis == 1 else x for x in map(view, queries)]
 
         def outcome(tensors=queries):
-            # a copy of an expanded tensor would not be expanded
+            # rotate a copy in place, except for an expanded tensor, whose copy would not be expanded
             copies = [x.clone() if inplace and 0 not in x.stride() else x for x in tensors]
             try:
                 rotated = call(*copies, layout, seq_axis, inplace)

@@ -31,7 +31,7 @@ NEWER = {"apertus1p5_text", "dory", "exaone", "hy_v4_vl_text", "lara_mini", "sar
 _spec = find_spec("transformers")
 if _spec is not None and (Path(_spec.origin).parent / "models" / "dory").is_dir():
     NEWER = set()
-# keys: model types whose default config has no Rotary. Values: reasons.
+# keys: model types whose default config no Rotary can express. Values: reasons.
 REFUSED = {
     "gemma4_vision": "each half of a head rotates separately",
     "hunyuan_vl_text": "the values of a pair read different axes",
@@ -45,7 +45,7 @@ REFUSED = {
     "qwen3_omni_moe_text": "heads of 73 values, an odd number",
     "minimax_m3_vl_text": "rotary_dim=64 is not read by the class, which rotates 128 values",
 }
-# keys: model types whose default config has no RoPE, or makes the class of transformers fail. Values: reasons.
+# keys: other model types whose default config has no RoPE, or an invalid one. Values: reasons.
 FAILING = {
     "cohere_compass_text": "no rotary parameters",
     "glm4v_text": "sections for half of the pairs",
@@ -128,13 +128,13 @@ CLASSES = {
     "exaone": "llama.LlamaRotaryEmbedding",
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
-    # these models have no rotary class; a function or a layer computes the table
+    # these models have no class for RoPE alone: a function, a table of embeddings or an attention layer computes it
     **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",
     "vjepa2": "vjepa2.VJEPA2RopeAttention",
 }  # fmt: skip
-# keys: rotary classes without a model_type in models.txt. Values: reasons.
+# keys: classes with "Rotary" or "RoPE" in their name that no test here builds. Values: reasons.
 NOT_FOR_ONE_MODEL = {
     "DeepseekOcr2VisionRotaryEmbedding": "of deepseek_ocr2_encoder",
     "EdgeTamVideoRoPECrossAttention": "an attention",
@@ -240,7 +240,7 @@ def apply_plain(case, q, cos, sin):
 
 
 def apply_part(case, q, cos, sin):
-    """The attention splits each head, and appends the values that do not rotate."""
+    """Rotate the first values of each head and append the others, as the attention layers of these models do."""
     dim = case.ours.rotary_dim
     part = case.module.apply_rotary_pos_emb(q[..., :dim], q[..., :dim], cos, sin)[0]
     return case.torch.cat([part, q[..., dim:]], dim=-1)
@@ -424,7 +424,7 @@ def labels_of(model, config):
         return family, [None]
     used = {name: {name, *group.layer_types} & set(config.layer_types) for name, group in family.groups.items()}
     labels = [name for name in family.groups if isinstance(parameters.get(name), dict)]
-    # the class of DeepSeek V4 is built for all kinds
+    # the rotary class of DeepSeek V4 has tables for all kinds, also for those without a layer
     return family, [name for name in labels if used[name] or model == "deepseek_v4"]
 
 
@@ -450,7 +450,7 @@ def compare(model, config, given, torch, rng, layer_types=()):
 
 def default(configs, model, **more):
     config = configs[model](**more)
-    # parts without their own model_type get the one of the documentation
+    # some configs of parts of a model have no model_type, so add the one that models.txt uses
     given = config if config.model_type else {**config.to_dict(), "model_type": model}
     return config, given
 
@@ -475,7 +475,7 @@ def test_config_with_a_rotary_encoding(model, configs, torch, rng):
 
 
 def test_gemma4_vision_by_halves(configs, torch, rng):
-    """Follow the advice of the error: one Rotary per half of a head; the first half reads columns."""
+    """As the error of from_config advises, rotate each half of a head by its own Rotary. The first half reads columns."""
     config, module = configs["gemma4_vision"](), modeling("gemma4")
     positions = rng.integers(0, 30, (TOKENS, 2))
     q = rng.normal(size=(1, TOKENS, 2, config.head_dim)).astype(np.float32)
@@ -509,7 +509,7 @@ def test_keys_that_transformers_has_are_no_mistakes(configs):
             names = {*config.to_dict(), *inspect.signature(type(config).__init__).parameters, *config.attribute_map}
             excused |= names & unrelated - known
             spelling.check_spelling(dict.fromkeys(names - known - unrelated, True), "config", table.row(model))
-    # keys in files of nomic_bert for its own code
+    # two keys occur only in files of nomic_bert, whose code is not in transformers
     assert excused == unrelated - {"rotary_emb_scale_base", "rotary_scaling_factor"}
 
 
@@ -533,7 +533,7 @@ SCALINGS = {
     "yarn-mscale": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.5},
     "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024},
 }  # fmt: skip
-# keys of files from which a class builds its rotary parameters, which this test sets
+# the test passes rope_parameters, so these keys, from which some classes build rope_parameters, are left out
 BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
 # the first model of each family that reads scalings
 SCALED = [one[0] for one in table.families().values() if table.row(one[0]).scalable and one[0] in models()]
@@ -572,7 +572,7 @@ def taken(model, config):
             pf.Rotary.from_config(config, seq_len=TOKENS_AT, **({} if label is None else {"layer_type": label}))
     except ValueError:
         return False
-    # transformers fails if the config contains head_dim=None
+    # leave out configs with head_dim=None, for which the class of transformers raises an error
     return config.to_dict().get("head_dim", 0) is not None
 
 
@@ -672,7 +672,7 @@ FILES = [
     {"rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}},
     {"rope_scaling": {**LONG, "original_max_position_embeddings": 1024}, "head_dim": 32},
 ]
-# the class gets one base, but the layers of the model have several
+# the layers of these models have several bases, but their rotary class is built with one
 BY_LAYERS = ("granite_swa", "granitemoe_swa")
 
 

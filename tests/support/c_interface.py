@@ -1,4 +1,4 @@
-"""A client of the C interface without a compiler: ctypes calls the functions of ``posenc_fast.h`` without the GIL."""
+"""Call the functions of ``posenc_fast.h`` by ctypes, which needs no compiler and releases the GIL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _int, _int64, _length, _size, _double = (
     ctypes.c_size_t,
     ctypes.c_double,
 )
-# serves pointers to constants as well, because addresses are integers here
+# the type of all pointers, also of those to constants
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
 # fmt: off

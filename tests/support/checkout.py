@@ -1,4 +1,4 @@
-"""The checkout around the tests. A test of a wheel has no README, documentation and tools."""
+"""Find the checkout around the tests. Tests of a wheel have no README, documentation and tools."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ ROOT = Path(__file__).parents[2]
 def checkout(*, whole_file: bool = False) -> Path:
     """Return the root of the checkout. Skip the test, or the whole file, if there is none."""
     if not (ROOT / "setup.py").is_file():
-        pytest.skip("this is no checkout", allow_module_level=whole_file)
+        pytest.skip("needs a checkout of the repository", allow_module_level=whole_file)
     return ROOT

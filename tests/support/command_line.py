@@ -17,7 +17,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast.__main__ import main
 
-posix = pytest.mark.skipif(os.name != "posix", reason="POSIX signals, modes and limits")
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals, file modes and limits")
 
 
 def run(*arguments: str) -> int:

@@ -1,4 +1,4 @@
-"""Everything that computes on this machine: pure Python, and the kernel at each instruction-set level.
+"""List the engines of this machine: pure Python, and the kernel at each instruction-set level.
 
 POSENC_FAST_TEST_ENGINES=cython leaves out pure Python.
 """

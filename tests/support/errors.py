@@ -1,4 +1,4 @@
-"""Tables of wrong calls, one call a line, with the error that it must raise."""
+"""Parametrize tests by tables of wrong calls. A line has a call, the type of its error, and words of the error."""
 
 from __future__ import annotations
 
@@ -31,4 +31,4 @@ def raises(call: Callable[[], Any], error: Any, words: list[str]) -> None:
     with pytest.raises(error) as caught:
         call()
     missing = [word for word in words if word not in str(caught.value)]
-    assert not missing, f"{caught.value} does not say {missing}"
+    assert not missing, f"the error {str(caught.value)!r} lacks {missing}"

@@ -1,4 +1,4 @@
-"""Exact values from mpmath at 300 bits, an own implementation of schedules, and distances in ulps."""
+"""Exact values from mpmath at 300 bits, a separate implementation of schedules, and distances in ulps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def sincos(position, frequency):
 
 
 def fixed_point(positions, frequency):
-    """Return sin and cos of positions times one frequency as long doubles, to 2^-60, fast enough for millions of samples.
+    """Return sin and cos of positions times one frequency as long doubles, exact to 2^-60.
+
+    It is fast enough for millions of samples.
 
     Turns are an integer multiple of 2^-1024, and positions are integers times a power of two. Their product is exact, and
     so is the rest after whole quarter turns are subtracted. Only this rest is rounded to a long double.

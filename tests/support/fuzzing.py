@@ -112,7 +112,10 @@ def encodings(draw, axes=None):
 
 @st.composite
 def strides_of(draw, shape, itemsize, *, close=True):
-    """Draw strides in bytes: any order of dimensions, both directions, gaps. close: values of a row are adjacent."""
+    """Draw strides in bytes: any order of dimensions, both directions, gaps.
+
+    If ``close``, the values of the last axis are adjacent.
+    """
     steps = [0] * len(shape)
     inner = itemsize if close else itemsize * draw(st.sampled_from([1, 1, 2, 3, -1]))
     steps[-1] = inner
@@ -178,7 +181,7 @@ def angles_of(encoding, positions):
 def assert_close(got, expected, name, magnitude, angles):
     """Assert that two results differ by at most the sum of both error bounds."""
     a, b = got.astype(np.float64), expected.astype(np.float64)
-    # for larger angles, the result may be any number, or infinite if it exceeds the range of the dtype
+    # beyond angles of 2^53 there is no bound: the result may be any number, or infinite beyond the range of the dtype
     number = np.isfinite(a) | (np.isinf(a) & (magnitude > LARGEST[name]))
     a = np.where((angles > 2.0**53)[..., np.newaxis] & number, b, a)
     with np.errstate(all="ignore"):
@@ -222,7 +225,7 @@ def check(call, name, out, magnitude, angles, wide=None):
 
 
 class Blocks:
-    """Context with blocks of a few values, so that small arrays use threads, and with stores past the cache."""
+    """Context that draws blocks of a few values, so that small arrays use threads, or stores past the cache, or both."""
 
     def __init__(self, draw):
         self.values = {}
@@ -230,7 +233,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # also store past the cache where the kernel would not, because such stores are slower there
+        # store past the cache also in calls in which the kernel does not, because such stores would be slower there
         self.all_past = draw(st.booleans())
 
     def __enter__(self):

@@ -32,7 +32,7 @@ CONFIGS = [
     {"model_type": "qwen3", "head_dim": 96, "rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}},
 ]
 # fmt: on
-# (part of the config, key) pairs whose values have no effect
+# (part of the config, key): a wrong value at these keys changes no result
 WITHOUT_EFFECT = {("rope_parameters", "rope_type")}
 
 
@@ -91,7 +91,7 @@ def one_config(draw):
 
 
 def one_cut(draw):
-    """Cut off some of the frequencies of a config."""
+    """Frequencies of a config of which some are missing are never right."""
     base = draw.choice([1e4, 1e5, 5e5, 1e6, 1.5e5, float(draw.randrange(100, 10**7))])
     config = {"model_type": "llama", "head_dim": 2 * draw.randrange(4, 65), "rope_theta": base}
     scaling = draw.choice([None, YARN, LLAMA3, {"rope_type": "linear", "factor": 4.0}])
@@ -179,7 +179,7 @@ def edited_header(entries, draw):
 
 
 def one_header(draw):
-    """Headers that the package safetensors rejects are errors."""
+    """`check` rejects all headers that the package safetensors rejects."""
     import safetensors
 
     entries, size = valid_header(draw)
@@ -196,7 +196,7 @@ def one_header(draw):
 
 
 def one_archive(draw):
-    """An .npz file with changed bytes in its headers has the same arrays, or is an error."""
+    """`check` reads the same arrays from an .npz file with changed bytes in its headers, or rejects the file."""
     arrays = {f"layers.{i}.inv_freq": frequencies_of(CONFIGS[0]) for i in range(draw.randrange(1, 3))}
     file = io.BytesIO()
     np.savez(file, **arrays)
@@ -233,7 +233,7 @@ GGUF = {
 
 
 def edit_gguf_key(draw):
-    """A misspelt key is an error that names the key."""
+    """from_gguf raises an error for a misspelt key, and names the key."""
     key = draw.choice(list(GGUF))
     other = misspelt(key, draw)
     if other in GGUF:

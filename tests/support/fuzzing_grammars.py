@@ -51,7 +51,7 @@ def encoded(text, delimiter, *options):
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()) as err:
         source, target = Path(folder, "in.csv"), Path(folder, "out.npy")
         source.write_text(text, encoding="utf-8", newline="")
-        # for times, the command needs given frequencies or periods
+        # a column of times needs --frequencies or --periods
         np.save(Path(folder, "frequencies.npy"), FREQUENCIES)
         options = (*options, "--frequencies", str(Path(folder, "frequencies.npy")))
         arguments = ["encode", str(source), "--d-model", "4", "--dtype", "float64", "-o", str(target), *options]

@@ -42,7 +42,7 @@ class Unwilling:
 
 
 # fmt: off
-# numbers are small, or too large for the size of an array
+# numbers are small, or far too large for the size of an array: others would allocate much memory
 JUNK = [
     None, True, False, 0, 1, -1, 3, 2.5, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 1j, 2**62, 2**64, -(2**63) - 1,
     10**400, Fraction(1, 3), Decimal("NaN"), "", "1", "sin", "float16", "bfloat16", "python", b"1", Text("float32"),
@@ -57,7 +57,7 @@ JUNK = [
     np.array([1, 2, 3], "f2"), np.array([1, 2, 3], "i1"), np.ones((3, 4), np.float32, order="F"),
 ]
 ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
-# an encoding of slow waves, so that `locate` searches few wavelengths between a small number and a date
+# the waves are slow, so that `locate` has few wavelengths to search, even from a small number to a date
 LONG = pf.fourier_features([1e-5, 1e-7])
 GOOD = {
     "d_model": 4, "length": 3, "count": 2, "first": 1.0, "last": 2.0, "frequencies": [1.0, 0.5], "encodings": [ONE, ONE],
@@ -229,7 +229,7 @@ def packed(draw, given):
         present = [p for p in given if p is not None]
         if min(present, default=0) < 0 and max(present, default=0) >= 2**63:
             return pd.Series(objects, dtype=object)
-        # pandas would round them when it reads the list
+        # pandas would round integers of a list with None, so pass integers and mask
         whole = np.array([p or 0 for p in given], np.int64 if max(present, default=0) < 2**63 else np.uint64)
         return pd.arrays.IntegerArray(whole, np.array([p is None for p in given]))
     if form == "stamps":
@@ -238,7 +238,7 @@ def packed(draw, given):
 
 
 def one_kind_of_positions(data):
-    """Positions in every container are encoded exactly, and all calls agree."""
+    """Positions in every container have exact rows, from encode and add_to."""
     draw = data.draw
     encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
     if draw(st.booleans()):

@@ -1,4 +1,4 @@
-"""The memory that a call allocates."""
+"""Measure the memory that a call allocates."""
 
 from __future__ import annotations
 

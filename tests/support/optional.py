@@ -1,4 +1,4 @@
-"""Packages that some tests need."""
+"""Import packages that only some tests need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def skipped_without(name: str) -> Iterator[None]:
 
 
 def missing(error: BaseException, name: str) -> str:
-    """Return the missing package: the first error in the chain names it. name: default."""
+    """Return the package that the first error of the chain names, or ``name``."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
     module = (getattr(error, "name", None) or name).partition(".")[0]

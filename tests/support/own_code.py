@@ -57,7 +57,7 @@ class Style(NamedTuple):
         return rows
 
     def rows(self, positions: Any, frequencies: Any = None, of_cosines: Any = None) -> np.ndarray:
-        """Return rows, of other frequencies if they are given."""
+        """Return rows. of_cosines: frequencies of the cosines, if they differ from those of the sines."""
         angles = self.angles(positions, frequencies)
         others = angles if of_cosines is None else self.angles(positions, of_cosines)
         return self.columns(np.sin(angles), np.cos(others))
@@ -346,7 +346,11 @@ def _partners(x: np.ndarray, layout: str, signs: tuple[int, int] = (-1, 1)) -> n
 
 
 def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any:
-    """Return a rotation x * cos + partner * sin, with some parts in the other layout."""
+    """Return a program x * cos + partner * sin with a fault.
+
+    copies, partners: if true, the copies of cosines and sines, or the partners, are in the other layout. signs: signs of
+    the partners of the first and of the second value of a pair.
+    """
 
     def fault(turns: Turns) -> Any:
         own, dim = turns.rotary.layout, turns.rotary.rotary_dim

@@ -331,7 +331,7 @@ def timm_fourier(p, n=64, max_res=224, linear_bands=False, in_pixels=True):
 
 
 def graphcast(p):
-    """Compute GraphCast's features without rounding the progress to float32."""
+    """Compute GraphCast's features. The source rounds the progress of year and day to float32, and this formula not."""
     seconds, longitude = p.T
     year = np.mod(seconds / 86400 / 365.24219, 1)
     day = np.mod(np.mod(seconds, 86400) / 86400 + np.deg2rad(longitude) / (2 * PI), 1)

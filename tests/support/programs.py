@@ -1,4 +1,4 @@
-"""Programs of other projects: single files of packages whose own dependencies are mostly not installed."""
+"""Import single files of other projects' packages, also if the dependencies of these packages are not installed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from support.optional import skipped_without
 
 @functools.cache
 def program(distribution: str, path: str, *unused: str) -> Any:
-    """
-    Return a file of an installed distribution as a module, by its path from where the distribution is installed.
+    """Import one file of an installed distribution, and return its module. path is relative to site-packages.
 
-    The file runs as it is. Packages above it are not imported, so that their other files need nothing. Modules named
-    in `unused`, which the file imports but the function under test does not call, are empty while it is imported.
+    The file is unchanged. The packages that contain it are not imported, so the imports of their other files may be
+    missing. While the file is imported, the modules in `unused` are empty: the tested function does not call them.
     Skip if a package is not installed, as `optional` does.
     """
     with skipped_without(distribution):
@@ -59,7 +58,7 @@ def _modules(replaced: dict[str, ModuleType]) -> Iterator[None]:
 
 
 class _Unused(ModuleType):
-    """An empty module that has any name. Other files of its folder are imported unchanged."""
+    """An empty module: each attribute is a mock. Other files of its folder can be imported, and are unchanged."""
 
     def __init__(self, name: str, root: Path) -> None:
         super().__init__(name)

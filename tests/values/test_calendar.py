@@ -36,7 +36,7 @@ ZONES = [
 
 
 def parts_of(local):
-    """Return the parts of all cycles that have passed at a local time, as exact numbers."""
+    """Return which part of each cycle (day, week, month, quarter, year) has passed at a local time, as exact numbers."""
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     first = midnight.replace(day=1)
     spans = [(midnight, midnight + timedelta(days=1))]
@@ -95,7 +95,7 @@ def test_sines_and_cosines_of_two_centuries(zone):
     cycles = Cycles(CYCLES, timezone=zone)
     wide, narrow = (cycles.encode(times, np.dtype(kind)).ravel() for kind in ("f8", "f4"))
     assert np.abs((wide - high) - low).max() < 3e-16
-    # no value is so near to a rounding midpoint that its rounding to a double matters
+    # `high` is rounded to a double first; the drawn values are not so near to a midpoint that this changes the float32
     np.testing.assert_array_equal(narrow, high.astype(np.float32))
 
 
@@ -134,7 +134,7 @@ def test_no_zone_returns_to_an_offset_within_two_days():
     [("Africa/Freetown", 1939), ("America/Recife", 2000), ("Europe/Vienna", 1945), ("Asia/Gaza", 2040)],
 )
 def test_offsets_of_a_few_days(zone, year):
-    # for many times of a day, the package reads months from a table
+    # there are many times for each day, and then the package reads months from a table
     hours = np.arange(str(year), str(year + 1), dtype="M8[h]").astype("M8[us]").astype(np.int64)
     expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in hours.tolist()]
     same(calendar(hours.view("M8[us]"), CYCLES, timezone=zone), expected)

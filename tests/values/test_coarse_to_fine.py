@@ -27,7 +27,7 @@ def test_barf(alpha, rng):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_nerfies(alpha):
-    """Nerfies has a lowest exponent, to subtract from alpha, and sorts columns by frequency, then axis."""
+    """Nerfies counts alpha from 0, here from its lowest exponent. It sorts columns by frequency, then by axis."""
     low, n = 2, 5
     bands = np.linspace(low, low + n - 1, n)
     window = 0.5 * (1 + np.cos(np.pi * np.clip(alpha - bands, 0.0, 1.0) + np.pi))
@@ -37,7 +37,7 @@ def test_nerfies(alpha):
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-9, 0.1, 1 / 3, 0.999999999, 1 - 2**-53])
 def test_rounded_once(alpha):
-    """The formula 1 - cos would lose all digits; sin squared does not."""
+    """For a tiny alpha, the formula (1 - cos) / 2 would lose all digits, so the weight is computed as a squared sine."""
     with mpmath.workprec(300):
         exact = mpmath.sin(mpmath.pi * mpmath.mpf(alpha) / 2) ** 2
     assert pf.fourier_features([3.0]).coarse_to_fine(alpha).tolist() == [float(exact)] * 2

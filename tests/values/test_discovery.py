@@ -70,7 +70,7 @@ def test_readers_import_no_optional_package(reader, installed):
     after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
     run = python(f"import sys\n{hide}import posenc_fast as pf\n{reader}{after}")
     assert run.returncode == 0, run.stderr
-    # the first sentence, a function of the summary, and a method
+    # the output contains the first sentence of the package, the name of a function, and that of a method
     for words in ("Sinusoidal and rotary (RoPE) position encodings", "positional_encoding", "table("):
         assert words in run.stdout
 
@@ -285,7 +285,7 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
-    """If sines and cosines alternate with different frequencies, the picture shows both."""
+    """Sines and cosines of different frequencies alternate here, so the picture shows neighbouring columns of both."""
     encoding = pf.presets.evans_unpaired(192)
     columns = np.flatnonzero(np.arange(192) % 4 < 2)
     np.testing.assert_array_equal(pixels(encoding._repr_html_()), pixels(taken(encoding, columns)._repr_html_()))

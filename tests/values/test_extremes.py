@@ -90,7 +90,7 @@ def test_too_large_amplitudes(amplitudes):
 def test_largest_amplitude():
     rows = pf.fourier_features([1.0], scale=_checks.MOST_AMPLITUDE).table(50, start=-25, dtype=np.float64)
     assert_exact(rows / _checks.MOST_AMPLITUDE, range(-25, 25), 1.0)
-    # beyond a smaller dtype, values are rounded to infinity
+    # 1e200 exceeds float32, so the five values that are not zero are rounded to infinity
     assert np.isinf(pf.fourier_features([1.0], scale=1e200).table(3)).sum() == 5
 
 
@@ -118,7 +118,7 @@ def test_adding_to_values_that_scale_to_a_usual_size():
     ("x", "x_scale"), [(0.0, 1e300), (1e-300, 1e300), (-1e305, 1e-305), (0.0, -1.7e308)], ids="{:g}".format
 )
 def test_sums_beyond_exact_arithmetic(x, x_scale, position):
-    """Beyond 2**989, the bound of docs/accuracy.md holds."""
+    """Sums with x or x_scale beyond 2**989 keep the bound of docs/accuracy.md."""
     got = pf.fourier_features([np.pi]).add_to(np.full((1, 2), x), x_scale=x_scale, positions=[position])[0]
     term = Fraction(x) * Fraction(x_scale)
     for value, true in zip(got, exact.sincos(position, exact.number(np.pi)), strict=True):
@@ -127,7 +127,7 @@ def test_sums_beyond_exact_arithmetic(x, x_scale, position):
 
 @pytest.mark.parametrize("amplitude", [5e-324, 1e-310, 1e-300, 2.0**-960], ids="{:g}".format)
 def test_products_with_amplitudes_that_underflow(amplitude):
-    """Below 2**-960, the bound of docs/accuracy.md holds."""
+    """Rows with amplitudes of at most 2**-960 keep the bound of docs/accuracy.md."""
     positions = np.array([-1.0, 0.1, 1e-20, 1e-200, 3.0, -(2.0**40) - 0.5])
     rows = pf.fourier_features([1.0], scale=amplitude).encode(positions, dtype=np.float64)
     for row, position in zip(rows, positions, strict=True):
@@ -180,7 +180,7 @@ def test_scratch_memory_is_large_enough(build, width):
 
 
 class FalseShape(np.ndarray):
-    """An array with a shape that does not fit its memory."""
+    """An array whose `shape` attribute is larger than its memory."""
 
     @property
     def shape(self):
@@ -238,7 +238,7 @@ def test_out_with_a_false_class():
 
 
 def test_shape_changed_by_another_thread():
-    """The call writes the shape that it checked."""
+    """The call writes to `out` with the shape that it checked, even if another thread changes the shape meanwhile."""
     encoding, n = pf.sinusoidal(16), 64
     out, stop, done = np.zeros((n, 16), np.float32), threading.Event(), 0
     expected = encoding.table(n)

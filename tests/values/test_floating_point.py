@@ -74,7 +74,7 @@ def test_other_rounding_modes_change_last_bits(mode):
         got = other[name]
         assert got.dtype == expected.dtype
         assert got.shape == expected.shape
-        # float32 angles have few digits, and exact arithmetic needs the usual rounding mode
+        # only finite: float32 angles change in their few digits, and exact arithmetic relies on rounding to nearest
         if name.startswith(("float32 arithmetic", "reals, far")):
             assert np.isfinite(got).all()
             continue
@@ -83,7 +83,7 @@ def test_other_rounding_modes_change_last_bits(mode):
         last = 2.0**-32 if got.dtype == np.float64 else 2 * np.finfo(got.dtype).eps
         error = np.abs(got.astype(np.float64) - expected.astype(np.float64)).max()
         assert error <= last * size, name
-    # only encodings that were created in the other mode cache its results
+    # results in the default mode are unchanged, because encodings from before do not cache results of the other mode
     again = results()
     assert all(np.array_equal(again[name], nearest[name]) for name in nearest)
 

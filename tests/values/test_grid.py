@@ -35,7 +35,7 @@ def expected(axes, encoding, indexing="ij", dtype=np.float64):
 def agree(got, axes, encoding, indexing="ij"):
     exact = expected(axes, encoding, indexing)
     assert got.shape == exact.shape
-    # each of both errors is at most half a unit in the last place, or one unit for float64
+    # the error of `got` is at most half a unit in the last place, or one unit for float64
     units = 1.0 if got.dtype == np.float64 else 0.5
     allowed = units * np.spacing(np.abs(exact).astype(got.dtype)).astype(np.float64) + 2.0**-50
     assert (np.abs(got.astype(np.float64) - exact) <= allowed).all()
@@ -223,7 +223,7 @@ def test_an_encoding_is_needed():
 
 @pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
 def test_missing_long_doubles_with_integers(missing):
-    """Columns that read both axes use exact numbers, but NaN and infinities are not exact numbers."""
+    """Columns that read both axes add exact fractions of long doubles and integers. NaN and infinities have none."""
     encoding = pf.fourier_features([[0.5, 0.25], [1.0, -2.0]])
     axis = np.array([1.5, missing, 3.0], np.longdouble)
     got = pf.grid([axis, 4], encoding)

@@ -1,4 +1,4 @@
-"""Test rows that an engine leaves to exact arithmetic: it returns which, and the package computes these."""
+"""Test rows that an engine leaves to exact arithmetic: it marks these rows, and the package computes them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 
 def plan_of(encoding, **changed):
-    """Return a Plan of the engine for an encoding, with some arguments changed, and the largest angles."""
+    """Return a Plan of the engine for an encoding, with some arguments changed, and the original argument `largest`."""
     arguments = {}
 
     def recorded(frequencies, largest, source, amplitude, runs, planar):
@@ -48,7 +48,7 @@ def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
         encoding.encode(positions, dtype=dtype),
         encoding.add_to(np.ones((71, 6), dtype), positions=positions),
     )
-    # build a new Encoding, because the builder caches the one that it returns
+    # change the plan of a new Encoding, because other tests get the one that `sinusoidal` caches
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._cache[_backend.current().backend, "real"] = plan, False

@@ -32,7 +32,7 @@ def test_mask_positions():
 
 
 def test_mask_positions_from_a_start():
-    """The rows have left padding, right padding, none, and only padding."""
+    """The four rows of the mask have left padding, right padding, no padding, and only padding."""
     mask = np.array([[0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
     expected = np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 1, 2, 3], [0, 0, 0, 0]])
     np.testing.assert_array_equal(pf.mask_positions(mask, start=0), expected, strict=True)

@@ -109,7 +109,7 @@ def test_sums(backend):
 
 
 def test_with_other_frequencies(backend):
-    """Periods with other frequencies on one axis, on several axes, and with other phases than quarter turns."""
+    """Periods are also exact next to other frequencies, on one axis or two. Phases need not be quarter turns."""
     both = pf.join([CLOCK, pf.sinusoidal(4)], axes=[0, 0])
     times = np.array(["1700-01-01", "2026-01-01T12"], "M8[ns]")
     for dtype in (np.float64, np.float32):
@@ -180,7 +180,7 @@ KINDS = ["int64", "float64", "longdouble", "fractions", "M8[ns]"]
 @pytest.mark.parametrize("build", ["straight", "interleaved", "all-quadrants", "with-others", "reversed"])
 @dtypes
 def test_zeros_have_the_signs_of_ieee_754(backend, dtype, build, given_as):
-    """Signs are those of sinPi and cosPi, so ``encode(-p)`` has the bits of ``encode(p)``, mirrored."""
+    """Zeros have the signs of IEEE 754's sinPi and cosPi. ``encode(-p)`` has the bits of ``encode(p)``, up to the signs."""
     day = pf.periodic([4])
     encoding, odd = {
         "straight": lambda: (pf.fourier_features(day), [-1, 1]),
@@ -288,7 +288,7 @@ def test_arrays_of_periods():
 
 
 def test_numbers_count_seconds_of_times():
-    """24 means 24 seconds, not a day."""
+    """For times, the period 24 is 24 seconds, not a day of 24 hours."""
     clock = pf.fourier_features(pf.periodic([24]))
     np.testing.assert_array_equal(clock.encode(np.datetime64("1970-01-01T00:00:06")), [1, 0])
     np.testing.assert_array_equal(clock.encode(np.datetime64("2026-01-01T05")), [0, 1])

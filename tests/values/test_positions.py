@@ -242,7 +242,7 @@ def test_rotary_rotates_at_int64_and_uint64(scaling):
 
 @pytest.mark.usefixtures("backend")
 def test_first_integer_that_is_no_float64():
-    # 2**53 + 1 is the largest position in the array
+    # float64 cannot represent 2**53 + 1
     expected = FAST.table(1, start=2**53 + 1, dtype="f8")
     for positions in (np.array([2**53 + 1]), np.array([2**53 + 1], np.uint64), [2**53 + 1]):
         same(FAST.encode(positions, dtype="f8"), expected)
@@ -483,7 +483,7 @@ def test_bfloat16_positions_and_tables():
 def test_tensors_of_other_devices_are_refused():
     torch = optional("torch")
     for call in (E.encode, E.locate, pf.identify, E.similarity):
-        # identify accepts weights that require gradients
+        # only identify accepts tensors that require gradients, because weights do
         if call is not pf.identify:
             with pytest.raises(ValueError, match=r"requires gradients.*detach"):
                 call(torch.ones(16, 8, requires_grad=True))

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 DTYPES = DTYPES if importlib.util.find_spec("ml_dtypes") else DTYPES[:3]
-# (d, base, freq_shift) of encodings; tests of ranges draw one of them
+# (d, base, freq_shift) of encodings, of which a test draws one if its range has no frequencies
 SCHEDULES = [(1, 1e4, 0), (2, 2.0, 0), (3, 100.0, 0), (17, 1e6, 0), (64, 1e4, 0), (64, 5e5, 1), (512, 1e4, 1), (4096, 1e4, 0)]  # fmt: skip
 
 
@@ -39,7 +39,7 @@ def near_midpoints(rng, n):
 
 
 class Range(NamedTuple):
-    """draw: function that returns positions; frequencies: those of the encoding, or None for one of SCHEDULES."""
+    """draw returns positions. frequencies are those of the encoding; with None, the test draws one of SCHEDULES."""
 
     draw: Callable[[np.random.Generator, int], Any]
     frequencies: tuple[float, ...] | None = None
@@ -110,7 +110,7 @@ STEPS = {
         f"frequency {f:g} from {start}": Steps(start, 1, 3, (f,))
         for f in (3e5, 1e6, 1e10, 1e13, 1e15)
         for start in (-(10**5) - 7, -1000, -1, 0, 3, 10**5)
-        # for more turns, the only promise about integers is that rows lie on the circle
+        # for larger angles, the only promise for integers is that sine and cosine lie on the unit circle
         if max(abs(start), abs(start + 2)) * f <= 2.0**53
     },
     **{f"frequency {f:g} from -1": Steps(-1, 1, 3, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
@@ -126,7 +126,7 @@ STEPS = {
 }
 
 
-# the longest schedule takes seconds
+# cached, because the longest schedule takes seconds to compute
 exact_schedule = functools.cache(exact.schedule)
 
 
@@ -140,7 +140,7 @@ def encoding_of(frequencies, schedule):
 
 
 def names_of(table):
-    """Return the names of a table. Rows without frequencies take long."""
+    """Return parameters with the names of a table. Rows without frequencies take long, so they are marked as slow."""
     return [pytest.param(name, marks=[] if each.frequencies else pytest.mark.slow) for name, each in table.items()]
 
 
@@ -206,8 +206,8 @@ needs_long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"
 )
 WIDTH, SAMPLES = 64, 20000
-# allowed error of float64 beyond half an ulp. Measured: 2^-62.3 up to unix milliseconds, partly the error of the oracle, and
-# 2^-53.9 at 2^53
+# Keys: ranges. Values: allowed error of float64 beyond half an ulp. Measured: 2^-62.3 up to unix milliseconds, of which a
+# part is the error of `exact.fixed_point`, and 2^-53.9 at 2^53.
 MILLIONS = {"integers to 1e6": 2.0**-62, "unix seconds": 2.0**-62, "unix milliseconds": 2.0**-62, "to 2^53": 2.0**-53.5}
 
 
@@ -238,7 +238,7 @@ def test_fixed_point_agrees_with_mpmath(rng):
 
 
 def excess(got, true):
-    """Return errors minus half an ulp of the exact values."""
+    """Return by how much errors exceed half an ulp of the exact values."""
     half = np.spacing(np.abs(true).astype(got.dtype)).astype(np.longdouble) / 2
     return np.abs(got.astype(np.longdouble) - true) - half
 
@@ -248,7 +248,8 @@ def excess(got, true):
 @pytest.mark.slow
 def test_millions_of_float32(name, seed):
     positions, true = samples(name, seed)
-    # measured: all of five million values are rounded correctly; one in thirty million lies near enough to a midpoint
+    # Of five million values, all were rounded correctly. One in thirty million is expected to lie so near to a midpoint
+    # that it may be rounded to the other side.
     assert excess(pf.sinusoidal(WIDTH).encode(positions), true).max() < 2.0**-51
     if name != "unix seconds":
         spans = np.unique(positions[:200].astype(np.int64))
