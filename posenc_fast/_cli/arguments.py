@@ -118,7 +118,9 @@ def add_command(
 
 def shielded(argument: str) -> str:
     """Prefix values such as `-sin` and `-1e3` with a space, so that argparse does not read them as options."""
-    return " " + argument if (argument in FUNCTIONS and argument[0] == "-") or _is_negative_number(argument) else argument
+    return (
+        " " + argument if (argument in FUNCTIONS and argument[0] == "-") or _is_negative_number(argument) else argument
+    )
 
 
 def _is_negative_number(text: str) -> bool:
