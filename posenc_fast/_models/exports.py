@@ -13,6 +13,7 @@ from .._core.numbers.arguments import count_of
 from .._core.numbers.arrays import Floats
 from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import Settings, in_turn
+from .._core.rotary.scaling import SCALINGS
 from .gguf import ARCHITECTURES, BETAS, layout_of, yarn_attention_factor
 
 # Divisor that converters write for a pair that does not rotate. The quotient is practically 0.
@@ -80,17 +81,21 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     return config
 
 
-# parameters of each rope_type that a config contains
-_WRITTEN: dict[str, tuple[str, ...]] = {
+# for each rope_type of transformers: parameters that a config does not contain, or contains outside of its rotary
+# parameters
+_LEFT_OUT: dict[str, tuple[str, ...]] = {
     "default": (),
-    "linear": ("factor",),
-    "dynamic": ("factor",),
-    "yarn": ("factor", "original_max_position_embeddings", "beta_fast", "beta_slow", "truncate", "attention_factor",
-             "mscale", "mscale_all_dim"),
-    "longrope": ("short_factor", "long_factor", "original_max_position_embeddings"),
-    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
-    "proportional": ("factor", "partial_rotary_factor"),
-}  # fmt: skip
+    "linear": (),
+    "dynamic": ("max_position_embeddings", "seq_len"),
+    "yarn": (),
+    "longrope": ("max_position_embeddings", "factor", "attention_factor", "seq_len"),
+    "llama3": (),
+    "proportional": (),
+}
+# parameters of each rope_type that a config contains
+_WRITTEN = {
+    name: tuple(key for key in SCALINGS[name].parameters if key not in left_out) for name, left_out in _LEFT_OUT.items()
+}
 
 
 def _plain(value: Any) -> Any:

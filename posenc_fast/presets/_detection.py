@@ -27,8 +27,8 @@ __all__ = [
     " counted from 1; the source divides positions by float32 periods and puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
     differs="the columns of y come first; positions are normalised to (0, 2 pi]",
-    also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (offset);"
-    " Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
+    also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (its offset is the"
+    " argument of `mask_coordinates`); Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
     axes="2",
     example="mask = [[True, True, True], [True, True, True]]\n"
     "pf.presets.detr(2).encode(pf.mask_coordinates(mask)).shape"

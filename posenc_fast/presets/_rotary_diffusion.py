@@ -365,7 +365,9 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     """Rotary embedding of CogVideoX."""
     d = count_of(head_dim, "head_dim", 16)
     if d % 16:
-        raise ValueError(f"head_dim={d} must be a multiple of 16, because a quarter of the head is for frames")
+        raise ValueError(
+            f"head_dim={d} must be a multiple of 16, so that 3/8 of it, for rows and for columns, is an even number"
+        )
     return axis_by_axis((d // 4, d // 8 * 3, d // 8 * 3), 3, theta, frequencies)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..numbers.arrays import Array, Floats, base_array, check_out, new
-from ..numbers.formats import FLOAT32, FLOAT64, float_type, kind_of
+from ..numbers.formats import FLOAT32, FLOAT64, float_type, is_real
 from ..numbers.rounding import rounded
 from ..positions.conversion import convert, number
 from ..positions.foreign import as_array
@@ -110,7 +110,7 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     if sinusoids.axes != 1:
         raise ValueError(f"locate needs an encoding of one axis, but this encoding has {sinusoids.axes} axes")
     rows = as_array(encoded, "encoded")
-    if rows.dtype.kind not in "iuf" and kind_of(rows.dtype) is None:
+    if not is_real(rows.dtype):
         raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
     rows = rows.astype(np.float64)
     if rows.ndim == 0 or rows.shape[-1] != plans.width:

@@ -47,18 +47,18 @@ def add(
     plans: Plans,
     x: Array,
     result: Array,
-    rows: Converted | tuple[Fraction | int, Fraction | int],
+    positions: Converted | tuple[Fraction | int, Fraction | int],
     scale: float,
     single: bool,
     threads: int,
 ) -> None:
     """Write scale * x + encoding to result, which may be x.
 
-    The argument rows has the positions, or the pair (first position, step).
+    positions: positions of the rows, or the pair (first position, step).
     """
     # If batched, each row of x has its own position, and all rows form one batch. Otherwise all batches share
     # positions.
-    batched = isinstance(rows, Converted) and rows.shape != x.shape[-2:-1]
+    batched = isinstance(positions, Converted) and positions.shape != x.shape[-2:-1]
     dims = 2 if batched else 3
     view_x, view = collapse(x, dims), collapse(result, dims)
     if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
@@ -66,18 +66,18 @@ def add(
     assert view_x is not None
     # In a progression of fractions, rows at integer positions are written twice (see `fill_progression`). If the first
     # writing changed x, the second would add to the changed x. So the rows are written to a copy.
-    written_twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
+    written_twice = isinstance(positions, tuple) and not all(isinstance(number, int) for number in positions)
     copied = view is None or (written_twice and same_memory(x, result))
     if view is None or copied:
         view = np.empty(view_x.shape, x.dtype)
     if batched:
         view_x, view = view_x[np.newaxis], view[np.newaxis]
     target = Target(view, x=view_x, scale=scale)
-    if isinstance(rows, Converted):
-        rows.keep_from(result)
-        fill(plans, target, rows, single, threads)
+    if isinstance(positions, Converted):
+        positions.keep_from(result)
+        fill(plans, target, positions, single, threads)
     else:
-        fill_progression(plans, target, *rows, single, threads)
+        fill_progression(plans, target, *positions, single, threads)
     if copied:
         result[...] = view.reshape(result.shape)
 

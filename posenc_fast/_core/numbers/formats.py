@@ -66,6 +66,11 @@ def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
+def is_real(dtype: np.dtype[Any]) -> bool:
+    """Return whether a dtype has integers or real numbers, such as those of bfloat16."""
+    return dtype.kind in "iuf" or _is_bfloat16(dtype)
+
+
 def wanted_type(dtype: Any, out: Any = None, twin: str = "", name: str = "out") -> np.dtype[Any]:
     """Return the dtype of a result: the argument `dtype`, else the dtype of `out`, else float32."""
     if dtype is not None:

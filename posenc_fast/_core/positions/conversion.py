@@ -17,7 +17,7 @@ import numpy as np
 from ..numbers import annotations as npt
 from ..numbers.arguments import LEAST_POSITION, MOST_POSITION, progression, shown
 from ..numbers.arrays import is_masked_array
-from ..numbers.formats import FLOAT64
+from ..numbers.formats import FLOAT64, is_real
 from . import times
 from .foreign import as_array
 from .frames import column_values
@@ -92,7 +92,7 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
     """Raise a TypeError if a dtype cannot contain positions. Values in object arrays are checked separately."""
     if dtype.kind in "mM":
         times.check(dtype, name)
-    elif dtype.kind not in "iuf" and dtype.name != "bfloat16":
+    elif not is_real(dtype):
         raise TypeError(f"{name} must be integers, real numbers or times, not an array of {dtype}")
 
 
