@@ -116,7 +116,10 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """transformers continues behind the longer side from 5.3 on. transformers 4 and vLLM continue behind the last frame."""
+    """transformers continues behind the longer side from 5.3 on.
+
+    transformers 4 and vLLM continue behind the last frame.
+    """
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]
     assert deltas.tolist() == [-1]
