@@ -98,7 +98,7 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
 
 
 def test_images_without_text_between_them_follow_one_another():
-    """Keye's frames may be adjacent; transformers treats them as one image."""
+    """Adjacent frames of Keye are separate images, although transformers treats adjacent tokens as one image."""
     where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
     assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
 
