@@ -211,7 +211,8 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     yield f"{{py:func}}`{name}{shown} <posenc_fast.presets.{name}>`\n"
     yield f"- frequency *i*: {typeset(facts.frequency, arguments)}"
     yield f"- {'pairs' if facts.rotary else 'columns'}: {coded(facts.layout)}"
-    yield f"- differs from {'RoFormer' if facts.rotary else 'the paper'}: {coded(facts.differs)}"
+    if facts.differs:
+        yield f"- differs from {facts.original}: {coded(facts.differs)}"
     if facts.axes != "1":
         axes = f"`{facts.axes}`" if facts.axes in arguments else facts.axes
         yield f"- axes of a position: {axes}"

@@ -179,8 +179,8 @@ def width(row: Row, types: list[Row]) -> str:
 def part(row: Row, types: list[Row]) -> str:
     """Return the part of the width that rotates: its keys and defaults."""
     factors = {one.model: one.factor for one in types if one.factor is not None}
-    fractions = ticked(key for key in row.factor_keys if key not in row.dims)
-    keys = [*(f"`{key}` values" for key in row.dims), *([f"the fraction {fractions}"] if fractions else [])]
+    fractions = ticked(key for key in row.factor_keys if key not in row.dim_keys)
+    keys = [*(f"`{key}` values" for key in row.dim_keys), *([f"the fraction {fractions}"] if fractions else [])]
     if not factors or not keys:
         return ""
     default = f"{row.default_dim} values" if row.default_dim else grouped(factors)
@@ -203,7 +203,7 @@ def notes(row: Row) -> str:
     result = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
         result.append(f"the layout is `{row.switch[1]}` if `{row.switch[0]}` is false")
-    result += [f"`{key}` must be {value}" for key, value, default, _ in row.needs if value != default]
+    result += [f"`{need.key}` must be {need.required}" for need in row.needs if need.required != need.default]
     result += [row.note] if row.note else []
     return "; ".join(result)
 

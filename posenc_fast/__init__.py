@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ._models.identify.encoding import Identification, identify
     from ._models.identify.rotary import RotaryIdentification, identify_rotary
 
-# pickles refer to these functions, and to `_rotary_of`, in this module; `identify` finds `table_in` here
+# Pickles name these functions, and `_rotary_of`, as attributes of this module.
 _PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [
@@ -108,7 +108,6 @@ _LAZY = {
     "Rotary": "_core.rotary.value",
     "RotaryIdentification": "_models.identify.rotary",
     "_rotary_of": "_core.rotary.value",
-    "_table_in": "_models.check.table_in",
     "check": "_models.check.check",
     "get_include": "_core.encoding.capsule",
     "grid": "_core.encoding.grid",
@@ -152,9 +151,9 @@ if not TYPE_CHECKING:
             try:
                 return import_module(f".{name}", __name__)
             except ImportError as error:
-                # hasattr and help expect an AttributeError; `from posenc_fast import` still raises the ImportError
+                # hasattr and help expect an AttributeError; `from posenc_fast import ..` still raises the ImportError
                 raise AttributeError(
-                    f"module {__name__!r} has no attribute {name!r} here: {error}", name=name
+                    f"module {__name__!r} cannot import its attribute {name!r}: {error}", name=name
                 ) from error
         other = _OTHERS.get(name.lower())
         hint = f"; did you mean {other}?" if other else meant(name, (*__all__, *SUBMODULES))

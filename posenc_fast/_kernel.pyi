@@ -1,6 +1,6 @@
 """The compiled engine. `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with precise types."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 LEVELS: tuple[str, ...]
 MISSED: tuple[str, ...]
@@ -63,20 +63,15 @@ class Lattice:
         scale: float = 1.0,
     ) -> None: ...
 
-def stores(out: Any, x: Any, kind: int, last_level: int, given: bool, each: bool = False) -> int: ...
+def stores(out: Any, x: Any, kind: int, last_level: int, given: bool, one_by_one: bool = False) -> int: ...
 def merge(level: int, outer: Any, inner: Any, out: Any, stores: int = 0) -> None: ...
 def rotate(level: int, angles: Any, x: Any, out: Any, kind: int, layout: int, stores: int = 0) -> None: ...
+
+# (shape, address of x, its strides, address of the result, its strides)
+_MemoryOfRotation: TypeAlias = tuple[tuple[int, ...], int, tuple[int, ...], int, tuple[int, ...]]
+
 def rotate_memory(
-    level: int,
-    angles: Any,
-    shape: tuple[int, ...],
-    x: int,
-    x_strides: tuple[int, ...],
-    out: int,
-    out_strides: tuple[int, ...],
-    axis: int,
-    kind: int,
-    layout: int,
+    level: int, angles: Any, arrays: list[_MemoryOfRotation], axis: int, kind: int, layout: int
 ) -> None: ...
 def side_by_side(cos: int, sin: int, kind: int, angles: Any) -> bool: ...
 def encoding_capsule(
@@ -108,23 +103,11 @@ class Calls:
         kinds: dict[Any, int],
         large: Any,
     ) -> None: ...
-    def table(self, length: int, start: Any, dtype: Any, out: Any) -> Any: ...
-    def encode(self, positions: Any, dtype: Any, out: Any) -> Any: ...
-    def add(self, x: Any, start: Any, x_scale: Any, out: Any) -> Any: ...
+    def table(self, length: Any, start: Any, step: Any, dtype: Any, precision: Any, out: Any) -> Any: ...
+    def encode(self, positions: Any, dtype: Any, precision: Any, out: Any) -> Any: ...
+    def add(self, x: Any, start: Any, step: Any, x_scale: Any, precision: Any, out: Any) -> Any: ...
     def rotate(self, x: Any, start: Any, axis: Any, out: Any, head_dim: int, layout: int) -> Any: ...
-    def takes(self, tokens: int, kind: int) -> bool: ...
-    def rotate_memory(
-        self,
-        start: int,
-        shape: Any,
-        x: int,
-        x_strides: Any,
-        out: int,
-        out_strides: Any,
-        axis: int,
-        kind: int,
-        layout: int,
-    ) -> None: ...
+    def rotate_memory(self, start: int, arrays: list[_MemoryOfRotation], axis: int, kind: int, layout: int) -> bool: ...
 
 def rotate_rows(
     level: int, angles: Any, x: Any, axis: Any, out: Any, kinds: dict[Any, int], large: Any, head_dim: int, layout: int

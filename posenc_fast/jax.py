@@ -477,7 +477,7 @@ class _Angles:
         """Return the tangent of the result."""
         if _is_zero(tangents[0]):
             return _zeros(self.result(*primals))
-        if self.rotary.recipe.count("'xpos'"):
+        if self.rotary._settings.amplitudes_vary:
             raise ValueError(
                 "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; pass "
                 "jax.lax.stop_gradient(positions)"

@@ -50,7 +50,8 @@ def __dir__() -> list[str]:
 
 _int, _int64, _length, _size = ctypes.c_int, ctypes.c_int64, ctypes.c_ssize_t, ctypes.c_size_t
 _pointer = ctypes.c_ssize_t
-_scratch = (_pointer, _size)
+# the last two arguments: address and number of bytes of the scratch memory
+_scratch_types = (_pointer, _size)
 
 
 class _Api(ctypes.Structure):
@@ -62,9 +63,9 @@ class _Api(ctypes.Structure):
         ("columns", ctypes.CFUNCTYPE(_length, _pointer)),
         ("axes", ctypes.CFUNCTYPE(_length, _pointer)),
         ("scratch", ctypes.CFUNCTYPE(_size, _pointer)),
-        ("table", ctypes.CFUNCTYPE(_int, _pointer, _int64, _length, _int, _pointer, _length, *_scratch)),
-        ("encode", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch)),
-        ("encode_int64", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch)),
+        ("table", ctypes.CFUNCTYPE(_int, _pointer, _int64, _length, _int, _pointer, _length, *_scratch_types)),
+        ("encode", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch_types)),
+        ("encode_int64", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, _length, *_scratch_types)),
         (
             "add",
             ctypes.CFUNCTYPE(
@@ -72,27 +73,28 @@ class _Api(ctypes.Structure):
                 # and two strides of x, and of out
                 *(_int, _pointer, _int64, ctypes.c_double, _length, _length, _int),
                 *(_pointer, _length, _length, _pointer, _length, _length),
-                *_scratch,
+                *_scratch_types,
             ),
         ),
         ("head_dim", ctypes.CFUNCTYPE(_length, _pointer)),
         ("angles_row", ctypes.CFUNCTYPE(_length, _pointer, _int)),
         ("rotary_scratch", ctypes.CFUNCTYPE(_size, _pointer, _length)),
-        ("angles", ctypes.CFUNCTYPE(_int, _pointer, _int64, _length, _int, _pointer, *_scratch)),
-        ("angles_at", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, *_scratch)),
+        ("angles", ctypes.CFUNCTYPE(_int, _pointer, _int64, _length, _int, _pointer, *_scratch_types)),
+        ("angles_at", ctypes.CFUNCTYPE(_int, _pointer, _pointer, _length, _int, _pointer, *_scratch_types)),
         (
             "rotate",
             ctypes.CFUNCTYPE(
                 # error code as the result; then rotary, angles and dtype code; then the shape; then the address and
                 # the strides of x, and of out
                 *(_int, _pointer, _pointer, _int, _pointer, _pointer, _pointer, _pointer, _pointer),
-                *_scratch,
+                *_scratch_types,
             ),
         ),
     )
 
 
 def _pointer_in(capsule: object, name: bytes) -> int:
+    """Return the address in a capsule."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     address: int = get(capsule, name)
@@ -102,7 +104,9 @@ def _pointer_in(capsule: object, name: bytes) -> int:
 if backend.kernel is None:
     raise ImportError(f"posenc_fast.numba needs the compiled kernel, which is unavailable: {backend.reason}")
 _api = _Api.from_address(_pointer_in(backend.kernel._C_API, b"posenc_fast._kernel._C_API"))
-_ERRORS = tuple(_api.error_text(error).decode() for error in range(10))
+# texts of the codes POSENC_FAST_OK to POSENC_FAST_ERROR_BEYOND
+_ERRORS = tuple(_api.error_text(code).decode() for code in range(10))
+# compiled functions call ctypes functions that are global variables, but not fields of a structure
 _columns, _axes, _scratch_of, _table, _add = _api.columns, _api.axes, _api.scratch, _api.table, _api.add
 _encode, _encode_int64 = _api.encode, _api.encode_int64
 _head_dim, _angles_row, _rotary_scratch = _api.head_dim, _api.angles_row, _api.rotary_scratch
@@ -147,13 +151,13 @@ def address_of(value: Encoding | Rotary) -> int:
 # ---- functions that depend on types, selected at compilation --------------------------------------------------------
 
 
-def _type_of(array: Any) -> int:
-    """Return the code of an array's dtype in the C interface."""
+def _dtype_code(array: Any) -> int:
+    """Return POSENC_FAST_FLOAT64 or POSENC_FAST_FLOAT32, by the dtype of an array."""
     raise NotImplementedError("only in compiled functions")
 
 
-@overload(_type_of)
-def _type_of_array(array: Any) -> Any:
+@overload(_dtype_code)
+def _dtype_code_of_type(array: Any) -> Any:
     if not isinstance(array, types.Array) or array.dtype not in (types.float64, types.float32):
         raise errors.TypingError(f"posenc_fast.numba accepts arrays of float64 and float32, not {array}")
 
@@ -219,25 +223,25 @@ def _start_of_type(start: Any) -> Any:
     return signed if start.signed else unsigned
 
 
-def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
-    """Write the rows of float64 or int64 positions to out, and return the error code. kind: dtype code of out."""
+def _encode_any(encoding: Any, positions: Any, out: Any, scratch: Any) -> Any:
+    """Write the rows of float64 or int64 positions to out, and return the error code."""
     raise NotImplementedError("only in compiled functions")
 
 
 @overload(_encode_any)
-def _encode_of_type(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
+def _encode_of_type(encoding: Any, positions: Any, out: Any, scratch: Any) -> Any:
     if positions.dtype not in (types.float64, types.int64):
         raise errors.TypingError(
             f"posenc_fast.numba.encode accepts positions of float64 and int64, not {positions.dtype}"
         )
     function = _encode if positions.dtype == types.float64 else _encode_int64
 
-    def call(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
+    def call(encoding: Any, positions: Any, out: Any, scratch: Any) -> Any:
         return function(
             encoding,
             positions.ctypes.data,
-            rows,
-            kind,
+            out.shape[0],
+            _dtype_code(out),
             out.ctypes.data,
             out.strides[0],
             scratch.ctypes.data,
@@ -248,9 +252,9 @@ def _encode_of_type(encoding: Any, positions: Any, rows: Any, kind: Any, out: An
 
 
 @njit(nogil=True)
-def _check(error: Any) -> None:
-    if error:
-        raise ValueError(_ERRORS[error])
+def _check(error_code: Any) -> None:
+    if error_code:
+        raise ValueError(_ERRORS[error_code])
 
 
 @njit(nogil=True)
@@ -279,7 +283,7 @@ def table(encoding: Any, start: Any, out: Any) -> None:
             encoding,
             _start_of(start),
             out.shape[0],
-            _type_of(out),
+            _dtype_code(out),
             out.ctypes.data,
             out.strides[0],
             scratch.ctypes.data,
@@ -303,7 +307,7 @@ def encode(encoding: Any, positions: Any, out: Any) -> None:
     if not positions.flags.c_contiguous:
         raise ValueError("positions must be contiguous; pass a C-contiguous array")
     scratch = np.empty(_scratch_of(encoding), np.uint8)
-    _check(_encode_any(encoding, positions, out.shape[0], _type_of(out), out, scratch))
+    _check(_encode_any(encoding, positions, out, scratch))
 
 
 @njit(nogil=True)
@@ -316,7 +320,7 @@ def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
     _check_out3(out)
     _check_rows(x, _columns(encoding))
     _check_rows(out, _columns(encoding))
-    if x.shape != out.shape or _type_of(x) != _type_of(out):
+    if x.shape != out.shape or _dtype_code(x) != _dtype_code(out):
         raise ValueError("x and out must have the same shape and dtype")
     scratch = np.empty(_scratch_of(encoding), np.uint8)
     _check(
@@ -326,7 +330,7 @@ def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
             x_scale,
             x.shape[0],
             x.shape[1],
-            _type_of(x),
+            _dtype_code(x),
             x.ctypes.data,
             x.strides[0],
             x.strides[1],
@@ -349,20 +353,20 @@ def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
     _check_out4(out)
     _check_rows(x, _head_dim(rotary))
     _check_rows(out, _head_dim(rotary))
-    if x.shape != out.shape or _type_of(x) != _type_of(out):
+    if x.shape != out.shape or _dtype_code(x) != _dtype_code(out):
         raise ValueError("x and out must have the same shape and dtype")
-    kind, tokens = _type_of(x), x.shape[2]
-    # _angles_row returns bytes, and a float64 has 8 bytes
-    angles = np.empty(tokens * _angles_row(rotary, kind) // 8, np.float64)
+    dtype_code, tokens = _dtype_code(x), x.shape[2]
+    # _angles_row returns the bytes of the angles of a token, and a float64 has 8 bytes
+    angles = np.empty(tokens * _angles_row(rotary, dtype_code) // 8, np.float64)
     scratch = np.empty(_rotary_scratch(rotary, tokens), np.uint8)
-    _check(_angles(rotary, _start_of(start), tokens, kind, angles.ctypes.data, scratch.ctypes.data, scratch.size))
+    _check(_angles(rotary, _start_of(start), tokens, dtype_code, angles.ctypes.data, scratch.ctypes.data, scratch.size))
     shape = np.array(x.shape[:3])
     x_strides, out_strides = np.array(x.strides[:3]), np.array(out.strides[:3])
     _check(
         _rotate(
             rotary,
             angles.ctypes.data,
-            kind,
+            dtype_code,
             shape.ctypes.data,
             x.ctypes.data,
             x_strides.ctypes.data,

@@ -186,10 +186,11 @@ class ExprNamespace:
 
     def _mapped(self, rows: Callable[[Any], Array], width: int, result_type: np.dtype[Any]) -> Any:
         """Return an expression that calls rows for each batch of the column."""
-        kind = getattr(pl, result_type.name.capitalize(), None)
-        if kind is None:
+        # the polars type with the name of the dtype, such as pl.Float32
+        number_type = getattr(pl, result_type.name.capitalize(), None)
+        if number_type is None:
             raise TypeError(f"dtype must be one that polars {pl.__version__} supports, not {result_type.name}")
-        array = pl.Array(kind, width)
+        array_type = pl.Array(number_type, width)
 
         def encoded(column: Any) -> Any:
             if column.dtype.is_nested():
@@ -197,13 +198,13 @@ class ExprNamespace:
                     f"{_label(column)} is of type {column.dtype}, but must contain integers, real numbers or times"
                 )
             # polars cannot infer the width from an array without rows
-            result = pl.Series(column.name, rows(column) if len(column) else [], array)
+            result = pl.Series(column.name, rows(column) if len(column) else [], array_type)
             if column.null_count():
                 # replace rows by null where the column is null
                 result = pl.select(pl.when(column.is_not_null()).then(result)).to_series()
             return result
 
-        return self._expr.map_batches(encoded, array, is_elementwise=True)
+        return self._expr.map_batches(encoded, array_type, is_elementwise=True)
 
 
 def _label(column: Any) -> str:

@@ -28,8 +28,8 @@ from guards cimport (
 )
 from half cimport half_row
 from interface cimport (
-    CEncoding, CRotary, add_of, angles_of, bytes_of_angles, encode_of, find_lattice, measure_encoding, measure_rotary,
-    rotate_of, table_of, type_of_angles,
+    CEncoding, CRotary, add_of, aligned, angles_of, bytes_of_angles, encode_of, find_lattice, measure_encoding,
+    measure_rotary, rotate_of, table_of, type_of_angles,
 )
 from posenc_fast.c_api cimport (
     POSENC_FAST_API_CAPSULE,
@@ -106,7 +106,7 @@ cdef bint _is_sound(CLevel* level):
     """Return whether the sine of one radian is right as a sum of two doubles. Compilers that reorder sums break it."""
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
-    cdef CRow two[2]
+    cdef CRow two_rows[2]
     cdef double scratch[ON_STACK]
     cdef int32_t source = 0
     cdef CPlan plan
@@ -117,9 +117,9 @@ cdef bint _is_sound(CLevel* level):
     plan.largest = &largest
     plan.source = &source
     plan.amplitude = &one
-    two[0].source, two[0].amplitude, two[0].high, two[0].low = &source, &one, &high, &low
-    two[1] = two[0]
-    level.evaluate(&plan, &one, two, scratch)
+    two_rows[0].source, two_rows[0].amplitude, two_rows[0].high, two_rows[0].low = &source, &one, &high, &low
+    two_rows[1] = two_rows[0]
+    level.evaluate(&plan, &one, two_rows, scratch)
     return -1e-18 < (high - 0.8414709848078965) + (low - 1.776845092935536e-18) < 1e-18
 
 
@@ -127,12 +127,12 @@ def _load():
     """Return (levels that build and CPU support, levels that only the CPU supports), as names."""
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
-    names, missed = [BASE_NAME.decode()], []
+    names, not_built = [BASE_NAME.decode()], []
     for k, name, built in ((1, "avx2", HAS_AVX2), (2, "avx512", HAS_AVX512)):
         if best < k:
             continue
         if not built:
-            missed.append(name)
+            not_built.append(name)
             continue
         if k == 1:
             level_avx2(&levels[n])
@@ -146,7 +146,7 @@ def _load():
                 f"posenc_fast was compiled with flags that break its arithmetic (sin(1) is wrong at level {names[k]}): "
                 "build it without -ffast-math, -Ofast, /fp:fast and their like"
             )
-    return tuple(names), tuple(missed)
+    return tuple(names), tuple(not_built)
 
 
 LEVELS, MISSED = _load()
@@ -169,7 +169,7 @@ cdef class _Scratch:
         self.memory = malloc(<size_t>(doubles + 8) * sizeof(double) + (FENCE if GUARDED else 0))
         if self.memory == NULL:
             raise MemoryError(f"no memory for {doubles * 8} bytes of work space")
-        self.start = <double*>((<uintptr_t>self.memory + 63) & ~<uintptr_t>63)
+        self.start = aligned(self.memory)
         if GUARDED:
             memset(self.start + doubles, FENCE, FENCE)
 
@@ -216,11 +216,11 @@ cdef class _Target:
             PyBuffer_Release(&self.x)
 
 
-def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False):
+def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint one_by_one=False):
     """Return an index into ``STORES``, which tells how to write rows, or the sum of rows and x, to `out`.
 
-    last_level is the number of bytes of the last-level cache. given is true if `out` existed before the call. each is
-    true if rows are computed one by one, as in ``encode`` and ``rows``.
+    last_level is the number of bytes of the last-level cache. given is true if `out` existed before the call.
+    one_by_one is true if rows are computed one by one, as in ``encode`` and ``rows``.
     """
     cdef _Target target = _Target(out, x, 1.0, kind, FITS)
     cdef Result result
@@ -228,7 +228,7 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint each=False)
     result.row = target.out.shape[target.out.ndim - 1] * target.out.itemsize
     result.last_level = last_level
     result.mapped = True
-    result.each = each
+    result.one_by_one = one_by_one
     result.sum = x is not None
     result.in_place = result.sum and target.output.x == target.output.out
     result.wide = kind == FLOAT64
@@ -367,14 +367,14 @@ cdef class Lattice:
 
     cdef int _evaluate_origin(self, int level) except -1:
         # the row at 0 is computed once, because most tables begin at 0, and short tables would spend most time on this
-        cdef EvaluateWork places
-        cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &places, NULL))
-        cdef CRow two[2]
+        cdef EvaluateWork layout
+        cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &layout, NULL))
+        cdef CRow two_rows[2]
         cdef double position[3]
         position[0] = position[1] = 0.0
         position[2] = 1.0
-        anchor_rows(&self.c, self._origin.start, two)
-        levels[level].evaluate(&self.plan.c, position, two, work.start)
+        anchor_rows(&self.c, self._origin.start, two_rows)
+        levels[level].evaluate(&self.plan.c, position, two_rows, work.start)
         if GUARDED:
             work.check()
         return 0
@@ -383,14 +383,15 @@ cdef class Lattice:
                            Py_ssize_t rows, bint double_double):
         """Return rows of the cosines and sines of 0, step, 2 * step, .. With double_double, add their low parts."""
         cdef CPlan* plan = &self.plan.c
-        cdef CRow two[2]
+        cdef CRow cosine_and_sine[2]
+        cdef CRow* row
         cdef Py_ssize_t plane = rows * self.c.stride, i, c
         cdef _Scratch memory = _Scratch((4 if double_double else 2) * plane)
-        cdef EvaluateWork places
-        cdef _Scratch work = _Scratch(lay_out_evaluate(plan.waves, &places, NULL) + 2 * plan.width)
+        cdef EvaluateWork layout
+        cdef _Scratch work = _Scratch(lay_out_evaluate(plan.waves, &layout, NULL) + 2 * plan.width)
         cdef double* ones = work.start
-        cdef double* low = ones + plan.width
-        cdef double* rest = low + plan.width
+        cdef double* unused_low = ones + plan.width
+        cdef double* scratch = unused_low + plan.width
         cdef double position[3]
         memset(memory.start, 0, (4 if double_double else 2) * plane * sizeof(double))
         position[0] = position[2] = 0.0
@@ -399,10 +400,11 @@ cdef class Lattice:
         for i in range(rows):
             position[1] = <double>(i * step)
             for c in range(2):
-                two[c].source, two[c].amplitude = &sine[0] if c else &cosine[0], ones
-                two[c].high = memory.start + c * plane + i * self.c.stride
-                two[c].low = memory.start + (c + 2) * plane + i * self.c.stride if double_double else low
-            levels[level].evaluate(plan, position, two, rest)
+                row = &cosine_and_sine[c]
+                row.source, row.amplitude = &sine[0] if c else &cosine[0], ones
+                row.high = memory.start + c * plane + i * self.c.stride
+                row.low = memory.start + (c + 2) * plane + i * self.c.stride if double_double else unused_low
+            levels[level].evaluate(plan, position, cosine_and_sine, scratch)
         if GUARDED:
             work.check()
         return memory
@@ -416,8 +418,8 @@ cdef class Lattice:
         """
         cdef _Target target
         cdef _Scratch memory
-        cdef TableWork table
-        cdef RowsWork sum_
+        cdef TableWork table_layout
+        cdef RowsWork sum_layout
         cdef Py_ssize_t rows
         if GUARDED:
             check_level(level, LEVELS)
@@ -426,9 +428,9 @@ cdef class Lattice:
             require(x is None or kind != 0, "kind", "be that of rows, for sums of float64", kind)
         target = _Target(out, x, scale, kind, stores)
         if x is None:
-            memory = _Scratch(lay_out_table(&self.c, &table, NULL))
+            memory = _Scratch(lay_out_table(&self.c, &table_layout, NULL))
         else:
-            memory = _Scratch(lay_out_rows(&self.c, &target.output, 1, &sum_, NULL))
+            memory = _Scratch(lay_out_rows(&self.c, &target.output, 1, &sum_layout, NULL))
         rows = target.out.shape[target.out.ndim - 2]
         with nogil:
             levels[level].table(&self.c, span, offset, rows, &target.output, memory.start)
@@ -544,34 +546,69 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
         PyBuffer_Release(&x_view)
 
 
-def rotate_memory(int level, angles, shape, uintptr_t x, x_strides, uintptr_t out, out_strides,
-                  int axis, int kind, int layout):
-    """Rotate the array x of four axes at an address, as `rotate` does. Write the result to the address `out`.
+# Shape, strides and addresses of x and out, which have the axes (batch, heads, tokens, head_dim). The last is left out.
+cdef struct Tokens:
+    Py_ssize_t[3] shape
+    Py_ssize_t[3] x_strides
+    Py_ssize_t[3] out_strides
+    const char* x
+    char* out
+    int kind
 
-    axis is the axis of the tokens, 1 or 2. Strides count values, not bytes. angles has one group for all batches, or
-    one group for each batch.
+
+cdef int _axis_of_x(int i, int token_axis) noexcept:
+    """Return the axis of x that becomes axis i of `Tokens`. Tokens and heads are axes 1 and 2 of x in any order."""
+    if i == 0:
+        return 0
+    return token_axis if i == 2 else 3 - token_axis
+
+
+cdef Py_ssize_t _read_tokens(tuple array, int axis, int kind, Tokens* t) except -1:
+    """Set t to an item of arrays of `rotate_memory`, and return its head_dim."""
+    cdef Py_ssize_t size = size_of(kind)
+    cdef uintptr_t x, out
+    cdef int i, x_axis
+    shape, x, x_strides, out, out_strides = array
+    for i in range(3):
+        x_axis = _axis_of_x(i, axis)
+        t.shape[i] = shape[x_axis]
+        t.x_strides[i] = size * <Py_ssize_t>x_strides[x_axis]
+        t.out_strides[i] = size * <Py_ssize_t>out_strides[x_axis]
+    t.x, t.out, t.kind = <const char*>x, <char*>out, kind
+    return shape[3]
+
+
+def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
+    """Rotate arrays of four axes at addresses, as `rotate` does.
+
+    Each item of arrays is (shape, address of x, strides of x, address of the result, strides of the result). axis is
+    the axis of the tokens, 1 or 2. Strides count values, not bytes. angles has one group for all batches, or one group
+    for each batch.
     """
     cdef CRotation r
-    cdef Py_ssize_t size = size_of(kind), k, place
+    cdef Tokens t
+    cdef Py_ssize_t i, r_axis
     cdef bint shared = len(angles) == 1
     if GUARDED:
         check_level(level, LEVELS)
-        check_memory(angles, shape, x_strides, out_strides, axis, kind, layout)
-    r.x = <const char*>x
-    r.out = <char*>out
-    r.shape[0] = r.shape[1] = 1
-    r.x_strides[0] = r.x_strides[1] = r.out_strides[0] = r.out_strides[1] = 0
-    for k in range(3):
-        place = (1 if shared else 0) if k == 0 else 3 if k == axis else 2
-        r.shape[place] = shape[k]
-        r.x_strides[place] = size * <Py_ssize_t>x_strides[k]
-        r.out_strides[place] = size * <Py_ssize_t>out_strides[k]
-    r.width = shape[3]
-    r.type = kind
-    r.layout = layout
-    r.stream = False
-    r.second_level = SECOND_LEVEL
-    _rotate(level, angles, &r)
+    for array in arrays:
+        if GUARDED:
+            check_memory(angles, array[0], array[2], array[4], axis, kind, layout)
+        r.width = _read_tokens(array, axis, kind, &t)
+        r.x, r.out = t.x, t.out
+        r.shape[0] = r.shape[1] = 1
+        r.x_strides[0] = r.x_strides[1] = r.out_strides[0] = r.out_strides[1] = 0
+        for i in range(3):
+            # the axes of r are groups, batches, heads and tokens; batches with their own angles are groups
+            r_axis = 0 if i == 0 and not shared else i + 1
+            r.shape[r_axis] = t.shape[i]
+            r.x_strides[r_axis] = t.x_strides[i]
+            r.out_strides[r_axis] = t.out_strides[i]
+        r.type = kind
+        r.layout = layout
+        r.stream = False
+        r.second_level = SECOND_LEVEL
+        _rotate(level, angles, &r)
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
@@ -794,7 +831,7 @@ _READ_AS = {
 _SCALARS = frozenset([_dtype(code).type for code in "bBhHiIlLqQefd"])
 
 
-cdef int _hold(Py_buffer* view, object array, int kind, int flags) except -2:
+cdef int _get_buffer(Py_buffer* view, object array, int kind, int flags) except -2:
     """Get the buffer of an array of values of a kind, and return the kind. Return -1, without a buffer, on failure."""
     try:
         PyObject_GetBuffer(array, view, flags)
@@ -823,6 +860,14 @@ cdef bint _is_start(object start):
     return type(start) is int and -MOST_START < start < MOST_START
 
 
+cdef bint _is_one(object step):
+    return type(step) is int and step == 1
+
+
+cdef bint _is_exact(object precision):
+    return type(precision) is str and precision == "exact"
+
+
 cdef bint _are_exact(double first, double last):
     """Return whether float64 represents first, first + 1, .. last exactly.
 
@@ -837,16 +882,6 @@ cdef bint _are_exact(double first, double last):
     return exponent > -1000 and max(fabs(first), fabs(last)) < ldexp(MOST_EXACT, exponent)
 
 
-# Shape, strides and addresses of x and out, which have the axes (batch, heads, tokens, head_dim). The last is left out.
-cdef struct Tokens:
-    Py_ssize_t[3] shape
-    Py_ssize_t[3] x_strides
-    Py_ssize_t[3] out_strides
-    const char* x
-    char* out
-    int kind
-
-
 cdef class Calls:
     """Calls for few rows of one encoding at one level.
 
@@ -855,13 +890,13 @@ cdef class Calls:
     the memory. kinds maps dtypes and scalar types to kinds. large is the function that creates large arrays. The other
     arguments are as in `encoding_capsule`, with None for plans and lattices that do not exist yet.
     """
-    cdef _Encoding one
+    cdef _Encoding encoding
     cdef dict kinds
     cdef object large
 
     def __init__(self, int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
                  Py_ssize_t axes, Py_ssize_t last_level, dict kinds, large):
-        self.one = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, False, axes, last_level)
+        self.encoding = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, False, axes, last_level)
         self.kinds, self.large = kinds, large
 
     cdef int kind_of(self, object array) except -2:
@@ -885,9 +920,9 @@ cdef class Calls:
             return out if kind[0] >= 0 and self.kind_of(out) == kind[0] else None
         return _new(shape, _FLOAT32 if dtype is None else dtype, values * size_of(kind[0]), self.large)
 
-    def table(self, length, start, dtype, out):
-        """Do the work of `Encoding.table`: return the rows of start, start + 1 and so on."""
-        cdef const CEncoding* e = &self.one.c
+    def table(self, length, start, step, dtype, precision, out):
+        """Do the work of `Encoding.table` for step=1: return the rows of start, start + 1 and so on."""
+        cdef const CEncoding* e = &self.encoding.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
         cdef _Scratch memory, positions
@@ -896,8 +931,10 @@ cdef class Calls:
         cdef double first = 0.0, last
         cdef int64_t begin = 0
         cdef int kind, error
-        cdef bint fraction = False
-        if e.axes != 1 or length > MOST_OF_TABLE:
+        cdef bint has_fraction = False
+        if e.axes != 1 or type(length) is not int or length > MOST_OF_TABLE:
+            return None
+        if not _is_one(step) or not _is_exact(precision):
             return None
         rows = length
         values = rows * e.width
@@ -909,27 +946,27 @@ cdef class Calls:
             if not fabs(first) < MOST_EXACT:
                 return None
             begin = <int64_t>first
-            fraction = <double>begin != first
-            if fraction and (e.real == NULL or values >= MOST_OF_ROWS or not _are_exact(first, last)):
+            has_fraction = <double>begin != first
+            if has_fraction and (e.real == NULL or values >= MOST_OF_ROWS or not _are_exact(first, last)):
                 return None
         elif _is_start(start):
             begin = start
         else:
             return None
         result = self.result((rows, e.width), values, dtype, out, &kind)
-        if result is None or _hold(&view, result, kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
+        if result is None or _get_buffer(&view, result, kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
             return None
         try:
             if view.ndim != 2 or view.shape[0] != rows or view.shape[1] != e.width:
                 return None
             if e.width > 1 and view.strides[1] != view.itemsize:
                 return None
-            if not fraction and find_lattice(e, kind) == NULL:
+            if not has_fraction and find_lattice(e, kind) == NULL:
                 return None
             if GUARDED or e.scratch > sizeof(on_stack):
                 memory = _Scratch(e.scratch // sizeof(double) + 1)
                 scratch = memory.start
-            if fraction:
+            if has_fraction:
                 positions = _Scratch(rows)
                 for i in range(rows):
                     positions.start[i] = first + <double>i
@@ -947,24 +984,25 @@ cdef class Calls:
             memory.check()
         return None if error else result
 
-    def encode(self, positions, dtype, out):
+    def encode(self, positions, dtype, precision, out):
         """Do the work of `Encoding.encode`: return the rows of a number, or of a plain array of numbers."""
-        cdef const CEncoding* e = &self.one.c
+        cdef const CEncoding* e = &self.encoding.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
         cdef _Scratch memory
-        cdef Py_buffer view, places
-        cdef Py_ssize_t count = 1, values, k
+        cdef Py_buffer out_view, positions_view
+        cdef Py_ssize_t rows = 1, values, row, k
         cdef double number = 0.0
         cdef const double* real = NULL
         cdef const int64_t* integers = NULL
         cdef int kind, error
-        cdef bint held = False
+        cdef bint has_positions = False
         cdef tuple shape = ()
-        if e.real == NULL:
+        if e.real == NULL or not _is_exact(precision):
             return None
-        value, given = positions, type(positions)
-        if given is _ndarray:
+        # a single number, of Python, NumPy or torch, becomes value; several numbers stay an array
+        value, value_type = positions, type(positions)
+        if value_type is _ndarray:
             read_as = _READ_AS.get(positions.dtype)
             if read_as is None or positions.size >= MOST_OF_ROWS:
                 return None
@@ -972,122 +1010,125 @@ cdef class Calls:
             positions = positions.astype(read_as, "C", copy=False).view() if positions.size > 1 else positions.view()
             shape = positions.shape
             for size in shape:
-                count *= <Py_ssize_t>size
+                rows *= <Py_ssize_t>size
             if e.axes > 1:
                 k = len(shape)
                 if k == 0 or shape[k - 1] != e.axes:
                     return None
-                shape, count = shape[:k - 1], count // e.axes
-            elif count == 1:
+                shape, rows = shape[:k - 1], rows // e.axes
+            elif rows == 1:
                 value = positions.item()
-                given = type(value)
+                value_type = type(value)
         elif e.axes > 1:
             return None
-        elif given is not float and given is not int:
-            if given not in _SCALARS:
-                if given.__module__ != "torch" or given.__name__ != "Tensor" or positions.numel() != 1:
+        elif value_type is not float and value_type is not int:
+            if value_type not in _SCALARS:
+                if value_type.__module__ != "torch" or value_type.__name__ != "Tensor" or positions.numel() != 1:
                     return None
                 if not positions.is_cpu or positions.requires_grad:
                     return None
                 shape = tuple(positions.shape)
             value = positions.item()
-            given = type(value)
-        if given is float or (given is int and -MOST_EXACT <= value <= MOST_EXACT):
+            value_type = type(value)
+        if value_type is float or (value_type is int and -MOST_EXACT <= value <= MOST_EXACT):
             number = value
             real = &number
-        elif given is not _ndarray:
+        elif value_type is not _ndarray:
             # positions are integers that float64 cannot represent, or bools or complex numbers of torch
             return None
-        values = count * e.width
+        # from here on, real is NULL if positions are an array of several numbers
+        values = rows * e.width
         if not 0 < values < MOST_OF_ROWS:
             return None
         result = self.result((*shape, e.width) if shape else (e.width,), values, dtype, out, &kind)
-        if result is None or _hold(&view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
+        if result is None or _get_buffer(&out_view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
             return None
         try:
-            if view.ndim != len(shape) + 1 or view.shape[view.ndim - 1] != e.width:
+            if out_view.ndim != len(shape) + 1 or out_view.shape[out_view.ndim - 1] != e.width:
                 return None
-            for k in range(view.ndim - 1):
-                if view.shape[k] != <Py_ssize_t>shape[k]:
+            for k in range(out_view.ndim - 1):
+                if out_view.shape[k] != <Py_ssize_t>shape[k]:
                     return None
+            row = e.width * out_view.itemsize
             if real == NULL:
-                PyObject_GetBuffer(positions, &places, PyBUF_C_CONTIGUOUS)
-                held = True
+                PyObject_GetBuffer(positions, &positions_view, PyBUF_C_CONTIGUOUS)
+                has_positions = True
                 if read_as is _INT64:
-                    integers = <const int64_t*>places.buf
+                    integers = <const int64_t*>positions_view.buf
                 else:
-                    real = <const double*>places.buf
+                    real = <const double*>positions_view.buf
             if GUARDED or e.scratch > sizeof(on_stack):
                 memory = _Scratch(e.scratch // sizeof(double) + 1)
                 scratch = memory.start
             if values < SMALL:
-                error = encode_of(e, real, integers, count, kind, view.buf, e.width * view.itemsize, scratch, e.scratch)
+                error = encode_of(e, real, integers, rows, kind, out_view.buf, row, scratch, e.scratch)
             else:
                 with nogil:
-                    error = encode_of(e, real, integers, count, kind, view.buf, e.width * view.itemsize, scratch,
-                                      e.scratch)
+                    error = encode_of(e, real, integers, rows, kind, out_view.buf, row, scratch, e.scratch)
         finally:
-            PyBuffer_Release(&view)
-            if held:
-                PyBuffer_Release(&places)
+            PyBuffer_Release(&out_view)
+            if has_positions:
+                PyBuffer_Release(&positions_view)
         if GUARDED:
             memory.check()
         return None if error else result
 
-    def add(self, x, start, x_scale, out):
-        """Do the work of `Encoding.add_to`: return sums of x and the rows of start, start + 1 and so on."""
-        cdef const CEncoding* e = &self.one.c
+    def add(self, x, start, step, x_scale, precision, out):
+        """Do the work of `Encoding.add_to` for step=1: return sums of x and the rows of start, start + 1 and so on."""
+        cdef const CEncoding* e = &self.encoding.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
         cdef _Scratch memory
-        cdef Py_buffer source, view
-        cdef Py_ssize_t values, rows, row, batch, batches, k, i
+        cdef Py_buffer x_view, out_view
+        cdef Py_ssize_t values, rows, row, batch, batches, dims, k
         cdef int kind, error
-        cdef bint held = False
+        cdef bint has_out = False
         cdef double scale
         cdef int64_t begin
         if e.axes != 1 or not _is_start(start) or type(x_scale) is not float:
             return None
+        if not _is_one(step) or not _is_exact(precision):
+            return None
         scale, begin = x_scale, start
         kind = self.kind_of(x)
-        if kind < 0 or _hold(&source, x, kind, PyBUF_C_CONTIGUOUS) < 0:
+        if kind < 0 or _get_buffer(&x_view, x, kind, PyBUF_C_CONTIGUOUS) < 0:
             return None
         try:
-            values, k = source.len // source.itemsize, source.ndim
-            if not 0 < values < MOST_OF_ROWS or k < 2 or source.shape[k - 1] != e.width:
+            values, dims = x_view.len // x_view.itemsize, x_view.ndim
+            if not 0 < values < MOST_OF_ROWS or dims < 2 or x_view.shape[dims - 1] != e.width:
                 return None
             if find_lattice(e, kind) == NULL:
                 return None
             result = out
             if out is None:
-                result = _new(tuple([source.shape[i] for i in range(k)]), x.dtype, source.len, self.large)
+                result = _new(tuple([x_view.shape[k] for k in range(dims)]), x.dtype, x_view.len, self.large)
             elif self.kind_of(out) != kind:
                 return None
-            if _hold(&view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
+            if _get_buffer(&out_view, result, kind, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0:
                 return None
-            held = True
-            if view.ndim != k:
+            has_out = True
+            if out_view.ndim != dims:
                 return None
-            for i in range(k):
-                if view.shape[i] != source.shape[i]:
+            for k in range(dims):
+                if out_view.shape[k] != x_view.shape[k]:
                     return None
-            rows, row = source.shape[k - 2], e.width * source.itemsize
+            rows, row = x_view.shape[dims - 2], e.width * x_view.itemsize
             batch = rows * row
-            batches = source.len // batch
+            batches = x_view.len // batch
             if GUARDED or e.scratch > sizeof(on_stack):
                 memory = _Scratch(e.scratch // sizeof(double) + 1)
                 scratch = memory.start
             if values < SMALL:
-                error = add_of(e, begin, scale, batches, rows, kind, source.buf, batch, row, view.buf, batch, row,
+                error = add_of(e, begin, scale, batches, rows, kind, x_view.buf, batch, row, out_view.buf, batch, row,
                                scratch, e.scratch)
             else:
                 with nogil:
-                    error = add_of(e, begin, scale, batches, rows, kind, source.buf, batch, row, view.buf, batch, row,
-                                   scratch, e.scratch)
+                    error = add_of(e, begin, scale, batches, rows, kind, x_view.buf, batch, row, out_view.buf, batch,
+                                   row, scratch, e.scratch)
         finally:
-            PyBuffer_Release(&source)
-            if held:
-                PyBuffer_Release(&view)
+            PyBuffer_Release(&x_view)
+            if has_out:
+                PyBuffer_Release(&out_view)
         if GUARDED:
             memory.check()
         return None if error else result
@@ -1098,37 +1139,36 @@ cdef class Calls:
         The encoding computes the cosines of all pairs, then the sines. The shape of x is (batch, heads, tokens,
         head_dim) or (batch, tokens, heads, head_dim). axis is the axis of the tokens.
         """
-        cdef CRotary r = _rotary(&self.one.c, head_dim, layout)
+        cdef CRotary r = _rotary(&self.encoding.c, head_dim, layout)
         if not _is_start(start):
             return None
         return _rotate_array(&r, NULL, 1, MOST_OF_TOKENS, start, x, axis, out, self.kinds, self.large)
 
-    def takes(self, Py_ssize_t tokens, int kind):
-        """Return whether `rotate_memory` supports this number of tokens of a kind."""
-        return tokens <= MOST_OF_TOKENS and find_lattice(&self.one.c, type_of_angles(kind)) != NULL
+    def rotate_memory(self, int64_t start, list arrays, int axis, int kind, int layout):
+        """Do the work of `rotate` for one or two arrays at addresses, given as in the function `rotate_memory`.
 
-    def rotate_memory(self, int64_t start, shape, uintptr_t x, x_strides, uintptr_t out, out_strides, int axis,
-                      int kind, int layout):
-        """Do the work of `rotate` for arrays at two addresses. strides count values, not bytes.
-
-        `takes` must be true, and the last axis must be at least as wide as the encoding.
+        All arrays have the same number of tokens and the same head_dim, which is at least the width of the encoding.
+        Addresses are aligned. A result is at the address of its x, or does not overlap it. Return False, and write
+        nothing, if there are too many tokens, or the encoding has no lattice for them.
         """
-        cdef CRotary r = _rotary(&self.one.c, shape[3], layout)
-        cdef Tokens t
-        cdef Py_ssize_t size = size_of(kind), place
-        cdef int i
-        for i in range(3):
-            place = 0 if i == 0 else 3 - axis if i == 1 else axis
-            t.shape[i] = shape[place]
-            t.x_strides[i] = size * <Py_ssize_t>x_strides[place]
-            t.out_strides[i] = size * <Py_ssize_t>out_strides[place]
-        t.x, t.out, t.kind = <const char*>x, <char*>out, kind
+        cdef Tokens[2] t
+        cdef Py_ssize_t head_dim = 0
+        cdef int i, count = len(arrays)
+        cdef CRotary r
         if GUARDED:
             require(axis == 1 or axis == 2, "axis", "be 1 or 2", axis)
-            require(self.takes(t.shape[2], kind), "shape", "be taken", shape)
-            require(r.head_dim >= r.angles.width, "shape", f"have heads of {r.angles.width}", shape)
-        if not _rotate_tokens(&r, NULL, False, start, &t):
-            raise ValueError(f"tensors of shape {tuple(shape)} at {x} and {out} overlap or are not aligned")
+            require(0 < count <= 2, "arrays", "have one or two items", count)
+            shapes = [array[0] for array in arrays]
+            for shape in shapes:
+                require(shape[3] >= self.encoding.c.width, "shape", f"have heads of {self.encoding.c.width}", shape)
+                require(shape[axis] == shapes[0][axis], "shape", "have the same number of tokens", shape)
+                require(shape[3] == shapes[0][3], "shape", "have the same head_dim", shape)
+        for i in range(count):
+            head_dim = _read_tokens(arrays[i], axis, kind, &t[i])
+        if t[0].shape[2] > MOST_OF_TOKENS:
+            return False
+        r = _rotary(&self.encoding.c, head_dim, layout)
+        return _rotate_tokens(&r, NULL, False, start, t, count)
 
 
 def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t head_dim, int layout):
@@ -1159,90 +1199,98 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
     Return None for arguments other than plain arrays. groups is 1, or the number of sequences in x. tokens is the
     number of tokens of angles, or the maximum number if angles is NULL.
     """
-    cdef Py_buffer source, view
+    cdef Py_buffer x_view, out_view
     cdef Tokens t
-    cdef int k, i, place, done
-    cdef bint held = False
+    cdef int token_axis, i, x_axis, done
+    cdef bint has_out = False
     if type(x) is not _ndarray or type(axis) is not int or not -3 <= axis <= 2:
         return None
-    k = axis % 4
+    token_axis = axis % 4
     kind, result = kinds.get(x.dtype), out
-    if k == 0 or k == 3 or kind is None:
+    if token_axis == 0 or token_axis == 3 or kind is None:
         return None
     t.kind = kind
     if angles != NULL and angles.itemsize != (4 if size_of(t.kind) == 2 else 8):
         return None
     if out is not None and (type(out) is not _ndarray or kinds.get(out.dtype) != kind):
         return None
-    if _hold(&source, x, t.kind, PyBUF_STRIDES) < 0:
+    if _get_buffer(&x_view, x, t.kind, PyBUF_STRIDES) < 0:
         return None
     try:
-        if source.ndim != 4 or source.shape[3] != r.head_dim or source.strides[3] != source.itemsize:
+        if x_view.ndim != 4 or x_view.shape[3] != r.head_dim or x_view.strides[3] != x_view.itemsize:
             return None
-        if not 0 < source.len // source.itemsize < MOST_OF_ROWS or not (groups == 1 or groups == source.shape[0]):
+        if not 0 < x_view.len // x_view.itemsize < MOST_OF_ROWS or not (groups == 1 or groups == x_view.shape[0]):
             return None
-        if source.shape[k] > tokens or (angles != NULL and source.shape[k] != tokens):
+        if x_view.shape[token_axis] > tokens or (angles != NULL and x_view.shape[token_axis] != tokens):
             return None
         if out is None:
-            shape = source.shape[0], source.shape[1], source.shape[2], source.shape[3]
-            result = _new(shape, x.dtype, source.len, large)
-        if _hold(&view, result, t.kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
+            shape = x_view.shape[0], x_view.shape[1], x_view.shape[2], x_view.shape[3]
+            result = _new(shape, x.dtype, x_view.len, large)
+        if _get_buffer(&out_view, result, t.kind, PyBUF_STRIDES | PyBUF_WRITABLE) < 0:
             return None
-        held = True
-        if view.ndim != 4 or view.strides[3] != view.itemsize:
+        has_out = True
+        if out_view.ndim != 4 or out_view.strides[3] != out_view.itemsize:
             return None
         for i in range(4):
-            if view.shape[i] != source.shape[i]:
+            if out_view.shape[i] != x_view.shape[i]:
                 return None
         for i in range(3):
-            place = 0 if i == 0 else 3 - k if i == 1 else k
-            t.shape[i] = source.shape[place]
-            t.x_strides[i], t.out_strides[i] = source.strides[place], view.strides[place]
-        t.x, t.out = <const char*>source.buf, <char*>view.buf
-        done = _rotate_tokens(r, NULL if angles == NULL else angles.buf, groups > 1, start, &t)
+            x_axis = _axis_of_x(i, token_axis)
+            t.shape[i] = x_view.shape[x_axis]
+            t.x_strides[i], t.out_strides[i] = x_view.strides[x_axis], out_view.strides[x_axis]
+        t.x, t.out = <const char*>x_view.buf, <char*>out_view.buf
+        done = _rotate_tokens(r, NULL if angles == NULL else angles.buf, groups > 1, start, &t, 1)
     finally:
-        PyBuffer_Release(&source)
-        if held:
-            PyBuffer_Release(&view)
+        PyBuffer_Release(&x_view)
+        if has_out:
+            PyBuffer_Release(&out_view)
     return result if done else None
 
 
-cdef int _rotate_tokens(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t) except -1:
-    """Rotate by angles, or for the positions start, start + 1, .. if angles is NULL. Return whether this succeeded."""
+cdef int _rotate_tokens(const CRotary* r, const void* angles, bint per_sequence, int64_t start,
+                        const Tokens* t, int count) except -1:
+    """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
+
+    All arrays have the same number of tokens and the same kind. Return whether this succeeded.
+    """
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]
     cdef void* scratch = on_stack
-    cdef void* made = angles_on_stack
-    cdef _Scratch memory = None, rows = None
-    cdef Py_ssize_t tokens = t.shape[2]
+    cdef void* new_angles = angles_on_stack
+    cdef _Scratch memory = None, angle_memory = None
+    cdef Py_ssize_t tokens = t.shape[2], heads = 0
     cdef size_t size = measure_rotary(r, tokens)
-    cdef int error = POSENC_FAST_OK
+    cdef int error = POSENC_FAST_OK, i
     if angles == NULL and find_lattice(r.angles, type_of_angles(t.kind)) == NULL:
         return False
     if GUARDED or size > sizeof(on_stack):
         memory = _Scratch(size // sizeof(double) + 1)
         scratch = memory.start
     if angles == NULL and (GUARDED or tokens * r.angles.width > ANGLES_ON_STACK):
-        rows = _Scratch(tokens * r.angles.width)
-        made = rows.start
-    if t.shape[0] * t.shape[1] * tokens * r.head_dim < SMALL:
-        error = _make_and_rotate(r, angles, of_each, start, t, made, scratch, size)
+        angle_memory = _Scratch(tokens * r.angles.width)
+        new_angles = angle_memory.start
+    for i in range(count):
+        heads += t[i].shape[0] * t[i].shape[1]
+    if heads * tokens * r.head_dim < SMALL:
+        error = _compute_and_rotate(r, angles, per_sequence, start, t, count, new_angles, scratch, size)
     else:
         with nogil:
-            error = _make_and_rotate(r, angles, of_each, start, t, made, scratch, size)
+            error = _compute_and_rotate(r, angles, per_sequence, start, t, count, new_angles, scratch, size)
     if GUARDED:
         memory.check()
-        if rows is not None:
-            rows.check()
+        if angle_memory is not None:
+            angle_memory.check()
     return error == POSENC_FAST_OK
 
 
-cdef int _make_and_rotate(const CRotary* r, const void* angles, bint of_each, int64_t start, const Tokens* t,
-                          void* made, void* scratch, size_t size) noexcept nogil:
-    cdef int error = POSENC_FAST_OK
+cdef int _compute_and_rotate(const CRotary* r, const void* angles, bint per_sequence, int64_t start, const Tokens* t,
+                             int count, void* new_angles, void* scratch, size_t size) noexcept nogil:
+    cdef int error = POSENC_FAST_OK, i
     if angles == NULL:
-        angles = made
-        error = angles_of(r, start, NULL, True, t.shape[2], t.kind, made, scratch, size)
-    if error != POSENC_FAST_OK:
-        return error
-    return rotate_of(r, angles, of_each, t.kind, t.shape, t.x, t.x_strides, t.out, t.out_strides, scratch, size)
+        angles = new_angles
+        error = angles_of(r, start, NULL, True, t.shape[2], t.kind, new_angles, scratch, size)
+    for i in range(count):
+        if error == POSENC_FAST_OK:
+            error = rotate_of(r, angles, per_sequence, t.kind, t[i].shape, t[i].x, t[i].x_strides, t[i].out,
+                              t[i].out_strides, scratch, size)
+    return error

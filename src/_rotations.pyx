@@ -66,9 +66,9 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     """
     cdef Py_ssize_t j
     cdef double a, b
-    cdef float c, d
-    cdef bfloat e, f
-    cdef uint32_t both
+    cdef float a32, b32
+    cdef bfloat out_a, out_b
+    cdef uint32_t two_values
     for j in range(n):
         if plain is bfloat and rows_of_angles is crdouble:
             # never called, because bfloat16 has float angles; Cython compiles all combinations of types
@@ -80,21 +80,21 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
             out_second[out_spacing * j] = <plain>(b * cosine[j] + a * sine[j])
         elif plain is bfloat:
             if spacing == 2:
-                both = two_bfloats(first + 2 * j)
-                c, d = value_of_bfloat(both), value_of_bfloat(both >> 16)
+                two_values = two_bfloats(first + 2 * j)
+                a32, b32 = value_of_bfloat(two_values), value_of_bfloat(two_values >> 16)
             else:
-                c, d = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
-            e = to_nearest_bfloat(c * cosine[j] - d * sine[j])
-            f = to_nearest_bfloat(d * cosine[j] + c * sine[j])
+                a32, b32 = value_of_bfloat(first[spacing * j]), value_of_bfloat(second[spacing * j])
+            out_a = to_nearest_bfloat(a32 * cosine[j] - b32 * sine[j])
+            out_b = to_nearest_bfloat(b32 * cosine[j] + a32 * sine[j])
             if out_spacing == 2:
-                set_two_bfloats(out_first + 2 * j, e, f)
+                set_two_bfloats(out_first + 2 * j, out_a, out_b)
             else:
-                out_first[out_spacing * j], out_second[out_spacing * j] = e, f
+                out_first[out_spacing * j], out_second[out_spacing * j] = out_a, out_b
         else:
-            c = <float>first[spacing * j]
-            d = <float>second[spacing * j]
-            out_first[out_spacing * j] = c * cosine[j] - d * sine[j]
-            out_second[out_spacing * j] = d * cosine[j] + c * sine[j]
+            a32 = <float>first[spacing * j]
+            b32 = <float>second[spacing * j]
+            out_first[out_spacing * j] = a32 * cosine[j] - b32 * sine[j]
+            out_second[out_spacing * j] = b32 * cosine[j] + a32 * sine[j]
 
 
 cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfloat* out_first, bfloat* out_second,
@@ -105,11 +105,11 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
     its time on shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j, m = (n + 1) // 2
-    cdef uint32_t a, b, all_have = USUAL
+    cdef uint32_t a, b, usual_of_all = USUAL
     cdef float a0, a1, b0, b1
     for j in range(n // 2):
         a, b = two_bfloats(first + 2 * j), two_bfloats(second + 2 * j)
-        all_have &= usual_bits(a) & usual_bits(b)
+        usual_of_all &= usual_bits(a) & usual_bits(b)
         a0, a1, b0, b1 = value_of_bfloat(a), value_of_bfloat(a >> 16), value_of_bfloat(b), value_of_bfloat(b >> 16)
         set_two_bfloats(out_first + 2 * j, to_nearest_bfloat(a0 * angle[j] - b0 * angle[2 * m + j]),
                         to_nearest_bfloat(a1 * angle[m + j] - b1 * angle[3 * m + j]))
@@ -117,10 +117,10 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
                         to_nearest_bfloat(b1 * angle[m + j] + a1 * angle[3 * m + j]))
     if n % 2 == 1:
         a, b = <uint16_t>first[n - 1], <uint16_t>second[n - 1]
-        all_have &= usual_bits(a << 16 | b)
+        usual_of_all &= usual_bits(a << 16 | b)
         rotate_pairs(first + n - 1, second + n - 1, 1, out_first + n - 1, out_second + n - 1, 1,
                      <crfloat>(angle + m - 1), <crfloat>(angle + 3 * m - 1), 1)
-    usual[0] &= all_have
+    usual[0] &= usual_of_all
 
 
 cdef inline void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept nogil:
@@ -324,6 +324,7 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
           and split_elsewhere(<bfloat*>x, stride, <bfloat*>out, out_stride, split, split_stride, n, rows)):
         pass
     elif x == out and r.layout == SEPARATED or r.type == BFLOAT16 and any_row_far(r, x, stride, rows):
+        # one row at a time: pairs move within x, so that a copy is needed, or some pairs must be rotated in doubles
         for i in range(rows):
             row = x + i * stride
             if x == out and r.layout == SEPARATED:
@@ -433,31 +434,35 @@ cdef inline step rotate_steps(const stored** x, stored** out, const char* angle,
     done[0] = j
 
 
-cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                 int members, bint half, Py_ssize_t n) noexcept nogil:
-    """Rotate the rows of 1, 2 or 4 heads. members, half and usually n are constants wherever this is inlined."""
+    """Rotate the rows of 1, 2 or 4 heads. members, half and usually n are constants wherever this is inlined.
+
+    type_ is not used, but its type is the type of the values.
+    """
     cdef const stored* x[TOGETHER]
     cdef stored* out[TOGETHER]
     cdef const char* angle
     cdef const float* split = NULL
     cdef uintptr_t ahead
     cdef Py_ssize_t i, done, bytes = r.width * <Py_ssize_t>sizeof(stored)
-    cdef bint behind = r.width > 2 * n and t.x[0] != t.out[0], usual = True
+    cdef bint copies_behind = r.width > 2 * n and rows.x[0] != rows.out[0], usual = True
     cdef int k
-    for i in range(t.count):
-        angle = t.angle + i * t.angle_step
+    for i in range(rows.count):
+        angle = rows.angle + i * rows.angle_step
         if stored is bfloat:
-            split = t.split + i * t.split_step
+            split = rows.split + i * rows.split_step
         for k in range(members):
-            x[k] = <const stored*>(t.x[k] + i * t.x_step)
-            out[k] = <stored*>(t.out[k] + i * t.out_step)
+            x[k] = <const stored*>(rows.x[k] + i * rows.x_step)
+            out[k] = <stored*>(rows.out[k] + i * rows.out_step)
             if work.buffer != NULL:
-                out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>t.out[k] & (LINE_BYTES - 1)))
+                # the row has the same offset from a cache line as in out, for `stream_row`
+                out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>rows.out[k] & (LINE_BYTES - 1)))
         if work.rows_ahead:
             for k in range(members):
-                ahead = <uintptr_t>t.x[k] + (i + work.rows_ahead) * t.x_step
-                if i + work.rows_ahead >= t.count:
-                    ahead = t.next[k] + (i + work.rows_ahead - t.count) * t.x_step if t.next[k] else 0
+                ahead = <uintptr_t>rows.x[k] + (i + work.rows_ahead) * rows.x_step
+                if i + work.rows_ahead >= rows.count:
+                    ahead = rows.next[k] + (i + work.rows_ahead - rows.count) * rows.x_step if rows.next[k] else 0
                 if ahead:
                     prefetch(ahead, bytes)
         if stored is bfloat:
@@ -465,58 +470,60 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             usual = usual_rows(x, 2 * n, members)
         if usual:
             rotate_steps(x, out, angle, split, n, &done, members, half)
-            for k in range(members if done < n or behind else 0):
+            # no rows, if vectors have all pairs and the rows end behind them
+            for k in range(members if done < n or copies_behind else 0):
                 rotate_rest(r, <const char*>x[k], <char*>out[k], angle, done)
         else:
             for k in range(members):
                 rotate_rows(r, <const char*>x[k], 0, <char*>out[k], 0, angle, 0, NULL, 1, work.row)
         if work.buffer != NULL:
             for k in range(members):
-                stream_row(work.buffer + k * work.buffer_row, t.out[k] + i * t.out_step, bytes, i == 0,
-                           i == t.count - 1)
+                stream_row(work.buffer + k * work.buffer_row, rows.out[k] + i * rows.out_step, bytes, i == 0,
+                           i == rows.count - 1)
 
 
-cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                    int members, bint half) noexcept nogil:
     # nearly all heads have 128 values; with a constant n, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
-        rotate_members(r, work, t, type_, 4, half, 64)
+        rotate_members(r, work, rows, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
-        rotate_members(r, work, t, type_, 4, half, 32)
+        rotate_members(r, work, rows, type_, 4, half, 32)
     elif members == 4:
-        rotate_members(r, work, t, type_, 4, half, r.pairs)
+        rotate_members(r, work, rows, type_, 4, half, r.pairs)
     elif members == 2 and half and r.pairs == 64:
-        rotate_members(r, work, t, type_, 2, half, 64)
+        rotate_members(r, work, rows, type_, 2, half, 64)
     elif members == 2:
-        rotate_members(r, work, t, type_, 2, half, r.pairs)
+        rotate_members(r, work, rows, type_, 2, half, r.pairs)
     else:
-        rotate_members(r, work, t, type_, 1, half, r.pairs)
+        rotate_members(r, work, rows, type_, 1, half, r.pairs)
 
 
-cdef void rotate_together(const CRotation* r, const RotationWork* work, const Rows* t, stored* type_,
+cdef void rotate_together(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                           int members) noexcept nogil:
     if r.layout == HALF:
-        rotate_by_members(r, work, t, type_, members, True)
+        rotate_by_members(r, work, rows, type_, members, True)
     else:
-        rotate_by_members(r, work, t, type_, members, False)
+        rotate_by_members(r, work, rows, type_, members, False)
 
 
-cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows* t, int members) noexcept nogil:
+cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows* rows, int members) noexcept nogil:
     if not VECTORS or not work.vectors:
-        rotate_rows(r, t.x[0], t.x_step, t.out[0], t.out_step, t.angle, t.angle_step, t.split if work.splits else NULL,
-                    t.count, work.row)
+        rotate_rows(r, rows.x[0], rows.x_step, rows.out[0], rows.out_step, rows.angle, rows.angle_step,
+                    rows.split if work.splits else NULL, rows.count, work.row)
     elif r.type == FLOAT64:
-        rotate_together(r, work, t, <double*>NULL, members)
+        rotate_together(r, work, rows, <double*>NULL, members)
     elif r.type == FLOAT32:
-        rotate_together(r, work, t, <float*>NULL, members)
+        rotate_together(r, work, rows, <float*>NULL, members)
     elif r.type == FLOAT16:
-        rotate_together(r, work, t, <uint16_t*>NULL, members)
+        rotate_together(r, work, rows, <uint16_t*>NULL, members)
     else:
-        rotate_together(r, work, t, <bfloat*>NULL, members)
+        rotate_together(r, work, rows, <bfloat*>NULL, members)
 
 
-cdef inline Py_ssize_t place(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
-                             Py_ssize_t s) noexcept nogil:
+cdef inline Py_ssize_t bytes_to_row(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
+                                    Py_ssize_t s) noexcept nogil:
+    """Return the distance in bytes from the start of an array to the row of a group, batch, head and token (s)."""
     return g * strides[0] + b * strides[1] + h * strides[2] + s * strides[3]
 
 
@@ -527,27 +534,28 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
     All heads of a token come first, then the next token.
     """
     cdef Py_ssize_t b, s, h, row = row_of_angles(r)
-    cdef Rows t
+    cdef Rows rows
     cdef int k, members
-    t.angle_step = t.split_step = 0
+    rows.angle_step = rows.split_step = 0
     for b in range(r.shape[1]):
         for s in range(first, end):
-            t.angle = r.angles + (g * r.shape[3] + s) * row
-            t.split = work.split + (s - first) * row_of_split(r)
+            rows.angle = r.angles + (g * r.shape[3] + s) * row
+            rows.split = work.split + (s - first) * row_of_split(r)
             h, members = 0, work.members
             while h < r.shape[2]:
+                # for the last heads, fewer at once: 4, 2, then 1
                 while members > r.shape[2] - h:
                     members //= 2
                 for k in range(members):
-                    t.x[k] = r.x + place(r.x_strides, g, b, h + k, s)
-                    t.out[k] = r.out + place(r.out_strides, g, b, h + k, s)
-                    t.next[k] = 0
+                    rows.x[k] = r.x + bytes_to_row(r.x_strides, g, b, h + k, s)
+                    rows.out[k] = r.out + bytes_to_row(r.out_strides, g, b, h + k, s)
+                    rows.next[k] = 0
                     if s + 1 < r.shape[3]:
-                        t.next[k] = <uintptr_t>r.x + place(r.x_strides, g, b, k, s + 1)
-                t.x_step, t.out_step = members * r.x_strides[2], members * r.out_strides[2]
-                t.count = (r.shape[2] - h) // members
-                rotate_heads(r, work, &t, members)
-                h += members * t.count
+                        rows.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, b, k, s + 1)
+                rows.x_step, rows.out_step = members * r.x_strides[2], members * r.out_strides[2]
+                rows.count = (r.shape[2] - h) // members
+                rotate_heads(r, work, &rows, members)
+                h += members * rows.count
 
 
 cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
@@ -556,24 +564,26 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
 
     The heads of all batches are counted as one sequence.
     """
-    cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], one, row = row_of_angles(r)
-    cdef Rows t
+    cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], head, row = row_of_angles(r)
+    cdef Rows rows
     cdef int k, members = work.members
-    t.angle, t.angle_step = r.angles + (g * r.shape[3] + first) * row, row
-    t.split, t.split_step = work.split, row_of_split(r)
-    t.x_step, t.out_step, t.count = r.x_strides[3], r.out_strides[3], end - first
+    rows.angle, rows.angle_step = r.angles + (g * r.shape[3] + first) * row, row
+    rows.split, rows.split_step = work.split, row_of_split(r)
+    rows.x_step, rows.out_step, rows.count = r.x_strides[3], r.out_strides[3], end - first
     while h < all_heads:
+        # for the last heads, fewer at once: 4, 2, then 1
         while members > all_heads - h:
             members //= 2
         for k in range(members):
-            one = h + k
-            t.x[k] = r.x + place(r.x_strides, g, one // r.shape[2], one % r.shape[2], first)
-            t.out[k] = r.out + place(r.out_strides, g, one // r.shape[2], one % r.shape[2], first)
-            one += members
-            t.next[k] = 0
-            if one < all_heads:
-                t.next[k] = <uintptr_t>r.x + place(r.x_strides, g, one // r.shape[2], one % r.shape[2], first)
-        rotate_heads(r, work, &t, members)
+            head = h + k
+            rows.x[k] = r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2], first)
+            rows.out[k] = r.out + bytes_to_row(r.out_strides, g, head // r.shape[2], head % r.shape[2], first)
+            head += members
+            rows.next[k] = 0
+            if head < all_heads:
+                rows.next[k] = <uintptr_t>r.x + bytes_to_row(r.x_strides, g, head // r.shape[2], head % r.shape[2],
+                                                             first)
+        rotate_heads(r, work, &rows, members)
         h += members
 
 
@@ -589,6 +599,7 @@ cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
         first = 0
         while first < r.shape[3]:
             end = min(first + work.pass_rows, r.shape[3])
+            # no rows, if the angles are used as they are
             for i in range(end - first if work.splits else 0):
                 split_angles(<const float*>(r.angles + (g * r.shape[3] + first + i) * row_of_angles(r)),
                              work.split + i * row_of_split(r), r.pairs)

@@ -26,6 +26,7 @@ cdef extern from "tuning.h" nogil:
     int PREFETCH_LEVEL "POSENC_PREFETCH_LEVEL"
     int MERGED "POSENC_MERGED"
     int TILE "POSENC_TILE"
+    int LINE_BUFFER "POSENC_LINE_BUFFER"
     int PREFETCH_COLUMNS "POSENC_PREFETCH_COLUMNS"
     int PREFETCH_DISTANCE "POSENC_PREFETCH_DISTANCE"
     int PREFETCH_BLOCK "POSENC_PREFETCH_BLOCK"
@@ -36,6 +37,6 @@ cdef extern from "tuning.h" nogil:
 
     ctypedef struct Result "posenc_result":
         Py_ssize_t bytes, row, last_level
-        bint mapped, each, sum, in_place, wide, at_once
+        bint mapped, one_by_one, sum, in_place, wide, at_once
 
     int c_stores "posenc_stores"(const Result*)

@@ -11,9 +11,9 @@
 /* bound of the relative difference between `sincos` with FMA and without FMA; the difference is at most 2^-50.8 */
 #define REACH 0x1p-49
 #define SIGN_BIT ((uint64_t)1 << 63)
-/* The three limits are in turns. Up to MOST_DIRECT, the low part of a product is so small that one reduction by quarter
-   turns suffices. Beyond MOST, a product no longer rounds to quarter turns. Below TINY, its error may be subnormal and
-   so inexact. */
+/* The three limits are in turns. Up to MOST_DIRECT (2^40), the low part of a product is so small that one reduction by
+   quarter turns suffices. Beyond MOST (2^49), a product no longer rounds to quarter turns. Below TINY, its error may be
+   subnormal and so inexact. */
 #define MOST_DIRECT 1099511627776.0
 #define MOST 562949953421312.0
 #define TINY 1e-270

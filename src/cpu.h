@@ -50,22 +50,23 @@ static const uint32_t posenc_v4_7b = /* AVX512 F, DQ, CD, BW, VL */
 /* Return the level that the CPU supports: 0 for the baseline, 1 for x86-64-v3, 2 for x86-64-v4. */
 static inline int posenc_cpu_level(void)
 {
-    uint32_t one[4], seven[4], extended[4];
+    uint32_t leaf1[4], leaf7[4], extended[4];
     uint64_t saved;
-    posenc_cpuid(0, 0, one);
+    /* the first number of these leaves is the largest leaf that exists */
+    posenc_cpuid(0, 0, leaf1);
     posenc_cpuid(0x80000000u, 0, extended);
-    if (one[0] < 7 || extended[0] < 0x80000001u)
+    if (leaf1[0] < 7 || extended[0] < 0x80000001u)
         return 0;
-    posenc_cpuid(1, 0, one);
-    posenc_cpuid(7, 0, seven);
+    posenc_cpuid(1, 0, leaf1);
+    posenc_cpuid(7, 0, leaf7);
     posenc_cpuid(0x80000001u, 0, extended);
-    if ((one[2] & posenc_v3_1c) != posenc_v3_1c || (seven[1] & posenc_v3_7b) != posenc_v3_7b
+    if ((leaf1[2] & posenc_v3_1c) != posenc_v3_1c || (leaf7[1] & posenc_v3_7b) != posenc_v3_7b
         || (extended[2] & posenc_v3_ec) != posenc_v3_ec)
         return 0;
     saved = posenc_xcr0(); /* the CPU has this register, because OSXSAVE is set */
     if ((saved & POSENC_XMM_YMM) != POSENC_XMM_YMM)
         return 0;
-    if ((seven[1] & posenc_v4_7b) != posenc_v4_7b)
+    if ((leaf7[1] & posenc_v4_7b) != posenc_v4_7b)
         return 1;
 #if !defined(__APPLE__) /* macOS sets these bits for a thread when it first uses such a register */
     if ((saved & POSENC_ZMM) != POSENC_ZMM)
@@ -79,13 +80,13 @@ static inline ptrdiff_t posenc_cpu_second_level(void)
 {
     static const uint32_t leaves[2] = {4, 0x8000001du};
     for (int k = 0; k < 2; k++) {
-        uint32_t most[4], r[4];
-        posenc_cpuid(leaves[k] & 0x80000000u, 0, most);
-        for (uint32_t i = 0; most[0] >= leaves[k] && i < 8; i++) {
+        uint32_t largest_leaf[4], r[4];
+        posenc_cpuid(leaves[k] & 0x80000000u, 0, largest_leaf);
+        for (uint32_t i = 0; largest_leaf[0] >= leaves[k] && i < 8; i++) {
             posenc_cpuid(leaves[k], i, r);
-            if ((r[0] & 31u) == 0)
+            if ((r[0] & 31u) == 0) /* the list ends */
                 break;
-            if (((r[0] >> 5) & 7u) == 2)
+            if (((r[0] >> 5) & 7u) == 2) /* ways * partitions * bytes of a line * sets */
                 return (ptrdiff_t)((r[1] >> 22) + 1) * (((r[1] >> 12) & 0x3ff) + 1) * ((r[1] & 0xfff) + 1) * ((ptrdiff_t)r[2] + 1);
         }
     }

@@ -73,11 +73,11 @@ static inline double posenc_fma(double a, double b, double c)
     double p = a * b, t_low, v_low, lost;
     double t = posenc_two_sum(c, posenc_product_error(a, b, p), &t_low);
     double v = posenc_two_sum(p, t, &v_low);
-    double rest = posenc_two_sum(t_low, v_low, &lost);
-    uint64_t u = posenc_bits(rest);
+    double low_sum = posenc_two_sum(t_low, v_low, &lost);
+    uint64_t u = posenc_bits(low_sum);
     if (lost != 0.0 && !(u & 1))
-        rest = posenc_double((lost > 0.0) == (rest > 0.0) ? u + 1 : u - 1);
-    return v + rest;
+        low_sum = posenc_double((lost > 0.0) == (low_sum > 0.0) ? u + 1 : u - 1);
+    return v + low_sum;
 }
 #endif
 

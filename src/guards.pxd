@@ -20,24 +20,24 @@ cdef inline int check_level(int level, object levels) except -1:
 
 cdef inline int check_plan(object frequencies, object largest, object source, object amplitude, object runs) except -1:
     cdef object shape = frequencies.shape, width = source.shape[0], i
-    cdef list given = memoryview(runs).tolist(), columns = memoryview(source).tolist()
+    cdef list starts = memoryview(runs).tolist(), sources = memoryview(source).tolist()
     require(shape[0] == 2 and shape[1] > 0 and shape[2] > 0, "frequencies", "have shape (2, axes, waves)", shape)
     require(width > 0, "source", "name a column", width)
     require(largest.shape[0] == shape[1], "largest", f"have {shape[1]} numbers", largest.shape[0])
     check_columns("", source, amplitude, width, shape[2])
-    require(len(given) > 1 and given[0] == 0 and given[len(given) - 1] == width and given == sorted(set(given)),
-            "runs", f"ascend from 0 to {width}", given)
-    for i in range(len(given) - 1):
-        require(columns[given[i + 1] - 1] - columns[given[i]] == given[i + 1] - 1 - given[i], "runs",
-                "part consecutive sources", given)
+    require(len(starts) > 1 and starts[0] == 0 and starts[len(starts) - 1] == width and starts == sorted(set(starts)),
+            "runs", f"ascend from 0 to {width}", starts)
+    for i in range(len(starts) - 1):
+        require(sources[starts[i + 1] - 1] - sources[starts[i]] == starts[i + 1] - 1 - starts[i], "runs",
+                "part consecutive sources", starts)
     return 0
 
 
 cdef inline int check_columns(str which, object source, object amplitude, object width, object waves) except -1:
-    cdef list columns = memoryview(source).tolist()
-    require(len(columns) == width, f"{which}source", f"have {width} columns", len(columns))
-    require(min(columns) >= 0 and max(columns) < 2 * waves, f"{which}source", f"lie in a row of {2 * waves}",
-            (min(columns), max(columns)))
+    cdef list sources = memoryview(source).tolist()
+    require(len(sources) == width, f"{which}source", f"have {width} columns", len(sources))
+    require(min(sources) >= 0 and max(sources) < 2 * waves, f"{which}source", f"lie in a row of {2 * waves}",
+            (min(sources), max(sources)))
     if amplitude is not None:
         require(amplitude.shape[0] == width, f"{which}amplitude", f"have {width} columns", amplitude.shape[0])
     return 0
@@ -45,13 +45,13 @@ cdef inline int check_columns(str which, object source, object amplitude, object
 
 cdef inline int check_values(str name, object array, object shape, int kind) except -1:
     """Check an array's shape, item size and last stride. A length of None in shape allows any number."""
-    cdef object view = memoryview(array), found = view.shape, i
+    cdef object view = memoryview(array), found_shape = view.shape, i
     require(0 <= kind <= 3, "kind", "be 0, 1, 2 or 3", kind)
-    require(len(found) == len(shape), name, f"have shape {shape}", found)
+    require(len(found_shape) == len(shape), name, f"have shape {shape}", found_shape)
     for i in range(len(shape)):
-        require(shape[i] is None or shape[i] == found[i], name, f"have shape {shape}", found)
+        require(shape[i] is None or shape[i] == found_shape[i], name, f"have shape {shape}", found_shape)
     require(view.itemsize == (8, 4, 2, 2)[kind], name, f"have items for kind {kind}", view.format)
-    require(found[len(found) - 1] < 2 or view.strides[len(found) - 1] == view.itemsize, name,
+    require(found_shape[len(found_shape) - 1] < 2 or view.strides[len(found_shape) - 1] == view.itemsize, name,
             "have values side by side in a row", view.strides)
     return 0
 

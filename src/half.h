@@ -33,12 +33,12 @@ static inline oddfloat posenc_odd(double x)
 
 static inline uint16_t posenc_half_one(oddfloat u)
 {
-    uint32_t a = u & 0x7fffffffu;
+    uint32_t a = u & 0x7fffffffu; /* without the sign */
     uint32_t normal = ((a + 0xfffu + ((a >> 13) & 1u)) >> 13) - (112u << 10);
     uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* 0.5f has the ulp of subnormals */
-    uint32_t h = a < 0x38800000u ? tiny : normal;
-    h = a >= 0x477ff000u ? 0x7c00u : h;
-    h = a > 0x7f800000u ? 0x7e00u : h;
+    uint32_t h = a < 0x38800000u ? tiny : normal; /* below 2^-14, a float16 is subnormal */
+    h = a >= 0x477ff000u ? 0x7c00u : h;           /* numbers from 65520 on round to infinity */
+    h = a > 0x7f800000u ? 0x7e00u : h;            /* NaN */
     return (uint16_t)(h | ((u >> 16) & 0x8000u));
 }
 
@@ -49,7 +49,7 @@ static inline float posenc_half_value(uint16_t h)
     float tiny = posenc_float(a + (113u << 23)) - posenc_float(113u << 23);
     float special = posenc_float(a + (224u << 23));
     float value = a < (1u << 23) ? tiny : normal;
-    value = a >= (31u << 23) ? special : value;
+    value = a >= (31u << 23) ? special : value; /* infinity or NaN */
     return posenc_float(posenc_bits32(value) | sign);
 }
 
@@ -165,8 +165,8 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     if (usual & POSENC_USUAL)
         return 0;
     for (ptrdiff_t i = 0; i < n; i++) {
-        uint16_t size = (uint16_t)(x[i] & 0x7fff), less = (uint16_t)(size - 1u); /* 0xffff for zeros */
-        least = less < least ? less : least;
+        uint16_t size = (uint16_t)(x[i] & 0x7fff), size_minus_1 = (uint16_t)(size - 1u); /* 0xffff for zeros */
+        least = size_minus_1 < least ? size_minus_1 : least;
         most = size > most ? size : most;
     }
     return least < 0x7f || most >= 0x7000;

@@ -26,7 +26,8 @@ from posenc_fast.c_api cimport (
     POSENC_FAST_OK as OK,
 )
 from work cimport (
-    EncodeWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_rotation, lay_out_rows, lay_out_table,
+    LINE_BYTES, EncodeWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_rotation, lay_out_rows,
+    lay_out_table,
 )
 
 cdef enum:
@@ -68,11 +69,11 @@ cdef struct Extent:
 
 
 cdef inline uintptr_t common_divisor(uintptr_t a, uintptr_t b) noexcept nogil:
-    cdef uintptr_t rest
+    cdef uintptr_t remainder
     while b:
-        rest = a % b
+        remainder = a % b
         a = b
-        b = rest
+        b = remainder
     return a
 
 
@@ -83,10 +84,10 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
     If `written` is true, the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced
     by the stride of adjacent rows.
     """
-    cdef uintptr_t before = 0, behind = bytes, each, past = bytes
-    cdef uintptr_t[3] sizes
-    cdef uintptr_t[3] counts
-    cdef int k, i, used = 0
+    cdef uintptr_t before = 0, behind = bytes, distance, span = bytes
+    cdef uintptr_t[3] distances
+    cdef uintptr_t[3] lengths
+    cdef int k, i, varying = 0  # dimensions so far whose length is not 1
     if start == NULL:
         return NULL_POINTER
     to.start, to.bytes, to.common = <uintptr_t>start, bytes, 0
@@ -98,31 +99,32 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
             continue
         if strides[k] % align:
             return ALIGNMENT
-        each = <uintptr_t>strides[k] if strides[k] >= 0 else <uintptr_t>0 - <uintptr_t>strides[k]
-        if each > most_bytes() // <uintptr_t>(shape[k] - 1):
+        distance = <uintptr_t>strides[k] if strides[k] >= 0 else <uintptr_t>0 - <uintptr_t>strides[k]
+        if distance > most_bytes() // <uintptr_t>(shape[k] - 1):
             return LENGTH
         if strides[k] < 0:
-            before += each * <uintptr_t>(shape[k] - 1)
+            before += distance * <uintptr_t>(shape[k] - 1)
         else:
-            behind += each * <uintptr_t>(shape[k] - 1)
+            behind += distance * <uintptr_t>(shape[k] - 1)
         if before > most_bytes() or behind > most_bytes():
             return LENGTH
-        to.common = common_divisor(each, to.common)
-        # sort by size, smallest first
-        i = used
-        while i > 0 and sizes[i - 1] > each:
-            sizes[i], counts[i] = sizes[i - 1], counts[i - 1]
+        to.common = common_divisor(distance, to.common)
+        # sort by distance, smallest first
+        i = varying
+        while i > 0 and distances[i - 1] > distance:
+            distances[i], lengths[i] = distances[i - 1], lengths[i - 1]
             i -= 1
-        sizes[i], counts[i] = each, <uintptr_t>shape[k]
-        used += 1
+        distances[i], lengths[i] = distance, <uintptr_t>shape[k]
+        varying += 1
     if before > to.start or behind > ~<uintptr_t>0 - to.start or before + behind > most_bytes():
         return LENGTH
     to.low, to.high = to.start - before, to.start + behind
     if written:
-        for i in range(used):
-            if sizes[i] < past:
+        # rows overlap unless each distance is at least the span of the dimensions with smaller distances
+        for i in range(varying):
+            if distances[i] < span:
                 return OVERLAP
-            past += sizes[i] * (counts[i] - 1)
+            span += distances[i] * (lengths[i] - 1)
     return OK
 
 
@@ -141,6 +143,7 @@ cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
     common = common_divisor(a.common, b.common)
     if common == 0:
         return False
+    # distance of a row of a to the next row of b, if both had a row at each multiple of common
     if b.start >= a.start:
         distance = (b.start - a.start) % common
     else:
@@ -165,8 +168,8 @@ cdef inline int check_scratch(const void* scratch, size_t size, size_t needed, c
     return OK
 
 
-cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Extent* out,
-                          const Py_ssize_t* out_strides, int dims) noexcept nogil:
+cdef inline int check_same_or_apart(const Extent* x, const Py_ssize_t* x_strides, const Extent* out,
+                                    const Py_ssize_t* out_strides, int dims) noexcept nogil:
     """Check that x and out are either the same rows, or share no byte."""
     cdef bint same = x.start == out.start
     cdef int k
@@ -176,12 +179,13 @@ cdef inline int check_two(const Extent* x, const Py_ssize_t* x_strides, const Ex
 
 
 cdef inline double* aligned(void* scratch) noexcept nogil:
-    """Return the first cache line in scratch, which has 63 bytes more than needed."""
-    return <double*>((<uintptr_t>scratch + 63) & ~<uintptr_t>63)
+    """Return the first cache line in scratch, which has LINE_BYTES - 1 bytes more than needed."""
+    return <double*>((<uintptr_t>scratch + LINE_BYTES - 1) & ~<uintptr_t>(LINE_BYTES - 1))
 
 
-cdef inline size_t bytes_of(Py_ssize_t doubles) noexcept nogil:
-    return <size_t>doubles * sizeof(double) + 63
+cdef inline size_t scratch_bytes(Py_ssize_t doubles) noexcept nogil:
+    """Return the size of a scratch that has a number of doubles from its first cache line on."""
+    return <size_t>doubles * sizeof(double) + LINE_BYTES - 1
 
 
 # ---- rows of any positions -------------------------------------------------------------------------------------------
@@ -197,9 +201,9 @@ cdef struct Positions:
 
 cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t i
-    cdef int64_t most = <int64_t>1 << 53
+    cdef int64_t largest_exact = <int64_t>1 << 53
     for i in range(n):
-        if values[i] > most or values[i] < -most:
+        if values[i] > largest_exact or values[i] < -largest_exact:
             return True
     return False
 
@@ -237,7 +241,8 @@ cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noex
     return False
 
 
-cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssize_t i, double* to) noexcept nogil:
+cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssize_t i,
+                                  double* components) noexcept nogil:
     """Write the components of row i, and return their plan, or NULL if the row needs exact arithmetic."""
     cdef const CPlan* plan = e.real
     cdef Py_ssize_t a
@@ -249,30 +254,31 @@ cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssi
         return NULL
     for a in range(e.axes):
         if p.real != NULL:
-            to[a] = p.real[i * e.axes + a]
-            finite = finite and fabs(to[a]) < INFINITY
+            components[a] = p.real[i * e.axes + a]
+            finite = finite and fabs(components[a]) < INFINITY
         elif p.integers == NULL:
-            to[a] = <double>(p.first + i)
+            components[a] = <double>(p.first + i)
         elif p.split:
-            split_integer(p.integers[i * e.axes + a], to + a, to + e.axes + a)
+            split_integer(p.integers[i * e.axes + a], components + a, components + e.axes + a)
         else:
-            to[a] = <double>p.integers[i * e.axes + a]
+            components[a] = <double>p.integers[i * e.axes + a]
     if e.phase:
-        to[plan.axes - 1] = 1.0
+        components[plan.axes - 1] = 1.0
     if not finite:
         return plan
-    if is_tiny(e, to, p.split):
+    if is_tiny(e, components, p.split):
         return NULL
-    if not is_left(plan, to):
+    if not is_left(plan, components):
         return plan
-    size = fabs(to[0])
-    # a whole number whose turns exceed the accuracy of one double is treated as an integer
+    size = fabs(components[0])
+    # A whole number whose turns exceed the accuracy of one double is treated as an integer. From 2**52 on, all doubles
+    # are whole numbers, and below 2**63 they are in the range of int64.
     if p.split or e.integer == NULL or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
         return NULL
-    split_integer(<int64_t>to[0], to, to + 1)
+    split_integer(<int64_t>components[0], components, components + 1)
     if e.phase:
-        to[2] = 1.0
-    if is_tiny(e, to, True) or is_left(e.integer, to):
+        components[2] = 1.0
+    if is_tiny(e, components, True) or is_left(e.integer, components):
         return NULL
     return e.integer
 
@@ -304,8 +310,8 @@ cdef inline int check_rows(const CEncoding* e, const Positions* p, Py_ssize_t ro
     return OK
 
 
-cdef inline int write_some(const CEncoding* e, const CPlan* plan, const double* components, Py_ssize_t rows,
-                           const Output* output, double* scratch) noexcept nogil:
+cdef inline int encode_rows(const CEncoding* e, const CPlan* plan, const double* components, Py_ssize_t rows,
+                            const Output* output, double* scratch) noexcept nogil:
     cdef unsigned char* left = NULL
     cdef bint done = e.level.encode(plan, components, rows, output, e.single, scratch, &left)
     # rows are left only if another thread has changed their positions since the check
@@ -319,14 +325,14 @@ cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t ro
     """Write rows of positions that passed `check_rows`."""
     cdef double* row = scratch
     cdef double* components = row + components_of(e)
-    cdef double* rest = components + CHUNK * components_of(e)
+    cdef double* loop_scratch = components + CHUNK * components_of(e)
     cdef Output part = output[0]
     cdef const CPlan* plan
     cdef const CPlan* next_plan
     cdef Py_ssize_t i = 0, n
     cdef int error = OK
     if all_direct(e, p, rows):
-        return write_some(e, e.real, p.real, rows, output, rest)
+        return encode_rows(e, e.real, p.real, rows, output, loop_scratch)
     while i < rows and error == OK:
         n, plan = 0, NULL
         while n < CHUNK and i + n < rows:
@@ -341,7 +347,7 @@ cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t ro
         part.out = output.out + i * output.row
         if output.x != NULL:
             part.x = output.x + i * output.x_row
-        error = write_some(e, plan, components, n, &part, rest)
+        error = encode_rows(e, plan, components, n, &part, loop_scratch)
         i += n
     return error
 
@@ -356,12 +362,12 @@ cdef inline const CLattice* find_lattice(const CEncoding* e, int type) noexcept 
 cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, int type, Positions* p,
                                   double* scratch) noexcept nogil:
     """Write the positions to p. Return BEYOND if there is no lattice for them and doubles do not suffice, else OK."""
-    cdef int64_t most = <int64_t>1 << 53
+    cdef int64_t largest_exact = <int64_t>1 << 53
     memset(p, 0, sizeof(p[0]))
     p.first = start
     if find_lattice(e, type) != NULL:
         return OK
-    if start < -most or start > most or rows - 1 > most - start:
+    if start < -largest_exact or start > largest_exact or rows - 1 > largest_exact - start:
         return BEYOND
     return check_rows(e, p, rows, scratch)
 
@@ -369,16 +375,16 @@ cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t 
 cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
                                   double* scratch) noexcept nogil:
     cdef const CLattice* lattice = find_lattice(e, output.type)
-    cdef int64_t span, width
+    cdef int64_t span, span_rows
     cdef int64_t* spans = <int64_t*>scratch
     cdef int32_t* offsets = <int32_t*>(spans + CHUNK)
     cdef Output part = output[0]
     cdef Py_ssize_t offset, i = 0, k, n, chunk = CHUNK if output.batches < 2 else CHUNK_OF_SUM
     if lattice == NULL:
         return write_rows(e, p, rows, output, scratch)
-    width = <int64_t>1 << lattice.span_bits
-    offset = <Py_ssize_t>(p.first & (width - 1))
-    span = (p.first - offset) // width
+    span_rows = <int64_t>1 << lattice.span_bits
+    offset = <Py_ssize_t>(p.first & (span_rows - 1))
+    span = (p.first - offset) // span_rows
     if output.x == NULL or output.type != FLOAT64:
         e.level.table(lattice, span, offset, rows, output, scratch)
         return OK
@@ -387,7 +393,7 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
         n = min(chunk, rows - i)
         for k in range(n):
             spans[k] = span + ((offset + i + k) >> lattice.span_bits)
-            offsets[k] = <int32_t>((offset + i + k) & (width - 1))
+            offsets[k] = <int32_t>((offset + i + k) & (span_rows - 1))
         part.out, part.x = output.out + i * output.row, output.x + i * output.x_row
         e.level.rows(lattice, spans, offsets, n, &part, scratch + 2 * CHUNK)
         i += n
@@ -400,19 +406,19 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     cdef EncodeWork encode_work
     cdef TableWork table_work
     cdef RowsWork rows_work
-    cdef Py_ssize_t most
+    cdef Py_ssize_t doubles
     # both plans have the same waves and columns, and both lattices have the same plan
     cdef const CPlan* plan = e.real if e.real != NULL else e.integer
     cdef const CLattice* lattice = e.lattice if e.lattice != NULL else e.lattice_dd
     memset(&output, 0, sizeof(output))
     output.stream = True
-    most = (CHUNK + 1) * components_of(e) + lay_out_encode(plan, &output, &encode_work, NULL)
+    doubles = (CHUNK + 1) * components_of(e) + lay_out_encode(plan, &output, &encode_work, NULL)
     if lattice != NULL:
-        most = max(most, lay_out_table(lattice, &table_work, NULL))
+        doubles = max(doubles, lay_out_table(lattice, &table_work, NULL))
         # a sum for several batches needs the most
         output.x, output.batches = <const char*>e, 2
-        most = max(most, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
-    return bytes_of(most)
+        doubles = max(doubles, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
+    return scratch_bytes(doubles)
 
 
 # ---- the functions of encodings --------------------------------------------------------------------------------------
@@ -420,7 +426,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
 
 cdef inline void fill_output(const CEncoding* e, Output* output, void* out, const Py_ssize_t* shape,
                              const Py_ssize_t* strides, int type, const void* x, const Py_ssize_t* x_strides,
-                             double scale, bint each) noexcept nogil:
+                             double scale, bint one_by_one) noexcept nogil:
     """Fill the Output for rows of (batches, rows). Its stores are chosen as in `stores`, and affect only speed."""
     cdef Result result
     cdef int stores
@@ -432,7 +438,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
     memset(&result, 0, sizeof(result))
     result.row = e.width * size_of(type)
     result.bytes = result.row * shape[0] * shape[1]
-    result.last_level, result.each, result.mapped = e.last_level, each, True
+    result.last_level, result.one_by_one, result.mapped = e.last_level, one_by_one, True
     result.sum, result.wide = x != NULL, type == FLOAT64
     result.in_place = x == out
     result.at_once = x != NULL and shape[0] == 1 and type == FLOAT32
@@ -445,7 +451,8 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
     output.prefetch = x != NULL and stores != FITS
 
 
-cdef inline int check_common(const void* value, int type, Py_ssize_t rows) noexcept nogil:
+cdef inline int check_arguments(const void* value, int type, Py_ssize_t rows) noexcept nogil:
+    """Check what most functions have: an encoding or a rotary, a type, and a number of rows."""
     if value == NULL:
         return NULL_POINTER
     if type < FLOAT64 or type > BFLOAT16:
@@ -460,7 +467,7 @@ cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int
     cdef Extent extent
     cdef Positions positions
     cdef Output output
-    cdef int error = check_common(e, type, rows)
+    cdef int error = check_arguments(e, type, rows)
     if error:
         return error
     if e.axes != 1:
@@ -487,7 +494,7 @@ cdef inline int encode_of(const CEncoding* e, const double* real, const int64_t*
     cdef Extent[2] extents
     cdef Positions positions
     cdef Output output
-    cdef int error = check_common(e, type, rows)
+    cdef int error = check_arguments(e, type, rows)
     if error or rows == 0:
         return error
     shape[0], shape[1], strides[0], strides[1] = 1, rows, 0, out_row
@@ -521,7 +528,7 @@ cdef inline int add_of(const CEncoding* e, int64_t start, double x_scale, Py_ssi
     cdef Extent[2] extents
     cdef Positions positions
     cdef Output output
-    cdef int error = check_common(e, type, rows)
+    cdef int error = check_arguments(e, type, rows)
     if error:
         return error
     if e.axes != 1:
@@ -538,7 +545,7 @@ cdef inline int add_of(const CEncoding* e, int64_t start, double x_scale, Py_ssi
     if error == OK:
         error = find_extent(&extents[1], x, shape, x_strides, 2, e.width * size_of(type), size_of(type), False)
     if error == OK:
-        error = check_two(&extents[1], x_strides, &extents[0], strides, 2)
+        error = check_same_or_apart(&extents[1], x_strides, &extents[0], strides, 2)
     if error == OK:
         error = check_scratch(scratch, scratch_size, e.scratch, extents, 2)
     if error == OK:
@@ -571,13 +578,13 @@ cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept 
     rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
-    return max(r.angles.scratch, bytes_of(lay_out_rotation(&rotation, 1, &work, NULL)))
+    return max(r.angles.scratch, scratch_bytes(lay_out_rotation(&rotation, 1, &work, NULL)))
 
 
 cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positions, bint consecutive,
                           Py_ssize_t tokens, int type, void* angles, void* scratch,
                           size_t scratch_size) noexcept nogil:
-    cdef int error = check_common(r, type, tokens)
+    cdef int error = check_arguments(r, type, tokens)
     if error or tokens == 0:
         return error
     if consecutive:
@@ -587,14 +594,14 @@ cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positi
                      scratch_size)
 
 
-cdef inline int rotate_of(const CRotary* r, const void* angles, bint of_each, int type, const Py_ssize_t* shape,
+cdef inline int rotate_of(const CRotary* r, const void* angles, bint per_sequence, int type, const Py_ssize_t* shape,
                           const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides,
                           void* scratch, size_t scratch_size) noexcept nogil:
-    """Check and rotate arrays. If of_each is true, each sequence has its own angles."""
+    """Check and rotate arrays. If per_sequence is true, each sequence has its own angles."""
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes
-    cdef int k, error = check_common(r, type, 0)
+    cdef int k, error = check_arguments(r, type, 0)
     if error:
         return error
     if shape == NULL:
@@ -616,17 +623,17 @@ cdef inline int rotate_of(const CRotary* r, const void* angles, bint of_each, in
     if error == OK:
         error = find_extent(&extents[1], x, rotation.shape + 1, rotation.x_strides + 1, 3, bytes, size_of(type), False)
     if error == OK:
-        error = check_two(&extents[1], rotation.x_strides + 1, &extents[0], rotation.out_strides + 1, 3)
+        error = check_same_or_apart(&extents[1], rotation.x_strides + 1, &extents[0], rotation.out_strides + 1, 3)
     if error == OK:
-        error = find_stretch(&extents[2], angles, shape[2] * (shape[0] if of_each else 1), bytes_of_angles(r, type),
-                             size_of(type_of_angles(type)))
+        error = find_stretch(&extents[2], angles, shape[2] * (shape[0] if per_sequence else 1),
+                             bytes_of_angles(r, type), size_of(type_of_angles(type)))
     if error == OK and not are_apart(&extents[0], &extents[2]):
         error = OVERLAP
     if error == OK:
         error = check_scratch(scratch, scratch_size, measure_rotary(r, shape[2]), extents, 3)
     if error:
         return error
-    if of_each:
+    if per_sequence:
         rotation.shape[0], rotation.x_strides[0] = shape[0], rotation.x_strides[1]
         rotation.out_strides[0], rotation.shape[1] = rotation.out_strides[1], 1
     rotation.x, rotation.out, rotation.angles = <const char*>x, <char*>out, <const char*>angles

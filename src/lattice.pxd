@@ -42,6 +42,7 @@ cdef inline step init_anchor(Anchor* anchor, double* memory, Py_ssize_t stride) 
     set_anchor(anchor, memory, stride)
 
 
+# Cosines and sines of a distance from an anchor. Functions rotate the anchor's rows `by` an Offset.
 cdef struct Offset:
     const double* cosine
     const double* sine
@@ -61,17 +62,17 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
     """Compute values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
-    cdef CRow two[2]
-    cdef int shift = 32 - lattice.span_bits
+    cdef CRow two_rows[2]
+    cdef int shift = 32 - lattice.span_bits  # a multiple of 2**32 has 2**shift spans
     # multiple is the nearest, so that the remainder is small for small positions, on both sides of zero
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
-    cdef double[3] position
+    cdef double[3] position  # as in `Lattice`: a multiple of 2**32, the remainder, and 1 for phases
     position[0] = <double>multiple
     # this multiplies, because a left shift of a negative number is undefined in C
     position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
-    anchor_rows(lattice, memory, two)
-    evaluate(lattice.plan, position, two, scratch)
+    anchor_rows(lattice, memory, two_rows)
+    evaluate(lattice.plan, position, two_rows, scratch)
 
 
 cdef inline void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, double sign, rdouble out,
@@ -111,7 +112,7 @@ cdef inline void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by
 cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
                              bint double_double, double* scratch) noexcept nogil:
     """Compute the anchor of a block. The block is counted from the start of the span, and may lie beyond the end."""
-    cdef int bits = lattice.span_bits - lattice.block_bits
+    cdef int bits = lattice.span_bits - lattice.block_bits  # a span has 2**bits blocks
     cdef Offset by
     span += block >> bits
     block &= (1 << bits) - 1
@@ -130,6 +131,7 @@ cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anc
 
 
 # ---- rows at one offset: two (above and below an anchor), four (of two anchors), or the outer two of the four --------
+# v and q are value and quadrature of an anchor.
 
 
 cdef inline void rotate_two(crdouble v, crdouble q, crdouble cosine, crdouble sine, row_out above, row_out below,
@@ -143,29 +145,29 @@ cdef inline void rotate_two(crdouble v, crdouble q, crdouble cosine, crdouble si
         store[row_out](below, c, a - b)
 
 
-cdef inline void rotate_four(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
-                             narrow_row above, narrow_row below, narrow_row above2, narrow_row below2,
+cdef inline void rotate_four(crdouble v1, crdouble q1, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
+                             narrow_row above1, narrow_row below1, narrow_row above2, narrow_row below2,
                              Py_ssize_t n) noexcept nogil:
     """Compute the rows of two anchors in one pass over the offset."""
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
-        a = v[c] * cosine[c]
-        b = q[c] * sine[c]
-        store[narrow_row](above, c, a + b)
-        store[narrow_row](below, c, a - b)
+        a = v1[c] * cosine[c]
+        b = q1[c] * sine[c]
+        store[narrow_row](above1, c, a + b)
+        store[narrow_row](below1, c, a - b)
         a = v2[c] * cosine[c]
         b = q2[c] * sine[c]
         store[narrow_row](above2, c, a + b)
         store[narrow_row](below2, c, a - b)
 
 
-cdef inline void rotate_outer(crdouble v, crdouble q, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
-                              narrow_row above, narrow_row below2, Py_ssize_t n) noexcept nogil:
+cdef inline void rotate_outer(crdouble v1, crdouble q1, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
+                              narrow_row above1, narrow_row below2, Py_ssize_t n) noexcept nogil:
     """Compute the row above one anchor and the row below another, for tables that begin and end with half a block."""
     cdef Py_ssize_t c
     for c in range(n):
-        store[narrow_row](above, c, v[c] * cosine[c] + q[c] * sine[c])
+        store[narrow_row](above1, c, v1[c] * cosine[c] + q1[c] * sine[c])
         store[narrow_row](below2, c, v2[c] * cosine[c] - q2[c] * sine[c])
 
 

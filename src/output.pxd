@@ -14,6 +14,7 @@ from compiler cimport crdouble, crfloat, rdouble, rfloat, step
 from entry cimport FLOAT16, FLOAT32, FLOAT64, Output, size_of
 from exact cimport BEYOND_HUGE, product_error, two_sum
 from half cimport from_bfloat, from_half, oddfloat, roddfloat, rwidebfloat, to_bfloat, to_half, widebfloat
+from work cimport LINE_BYTES
 
 
 cdef inline Py_ssize_t prefetch_rows(const Output* output, Py_ssize_t n) noexcept nogil:
@@ -33,18 +34,18 @@ cdef inline step add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
         x[c] = <float>(scale * <double>x[c] + row[c])
 
 
-cdef inline step add_dd(double x, double scale, double high, double low, double beyond, double* out) noexcept nogil:
-    """Compute scale * x + (high + low), with the errors summed in one double. beyond is `beyond_of(scale)`."""
+cdef inline step add_dd(double x, double scale, double high, double low, double overflow, double* out) noexcept nogil:
+    """Compute scale * x + (high + low), with the errors summed in one double. overflow is `overflow_factor(scale)`."""
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
     # e becomes NaN, with FMA and without, if a factor is too large to split
-    e += (product_error(scale, x, p) + low) + x * beyond * 0.0
+    e += (product_error(scale, x, p) + low) + x * overflow * 0.0
     # infinite or enormous sums have no error term
     out[0] = s + (e if e == e else 0.0)
 
 
-cdef inline double beyond_of(double scale) noexcept nogil:
+cdef inline double overflow_factor(double scale) noexcept nogil:
     """Return a factor that makes x infinite if x or scale * x is enormous."""
     return BEYOND_HUGE * max(1.0, fabs(scale))
 
@@ -52,16 +53,16 @@ cdef inline double beyond_of(double scale) noexcept nogil:
 cdef inline void add_row_dd(crdouble x, double scale, crdouble high, crdouble low, rdouble out,
                             Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double beyond = beyond_of(scale)
+    cdef double overflow = overflow_factor(scale)
     for c in range(n):
-        add_dd(x[c], scale, high[c], low[c], beyond, &out[c])
+        add_dd(x[c], scale, high[c], low[c], overflow, &out[c])
 
 
 cdef inline void add_row_dd_in_place(rdouble x, double scale, crdouble high, crdouble low, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t c
-    cdef double beyond = beyond_of(scale)
+    cdef double overflow = overflow_factor(scale)
     for c in range(n):
-        add_dd(x[c], scale, high[c], low[c], beyond, &x[c])
+        add_dd(x[c], scale, high[c], low[c], overflow, &x[c])
 
 
 cdef inline void round_row_dd(crdouble high, crdouble low, rdouble out, Py_ssize_t n) noexcept nogil:
@@ -82,13 +83,13 @@ cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize
 
 
 cdef struct LineBuffer:
-    uintptr_t line  # address of the cache line for the first 64 bytes of the buffer; the row may begin inside of it
+    uintptr_t line  # address of the cache line for the first bytes of the buffer; the row may begin inside of it
     char* buffer
     Py_ssize_t head, filled  # offset of the row in its first line; number of bytes in the buffer
 
 
 cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noexcept nogil:
-    to.head = <uintptr_t>out & 63
+    to.head = <uintptr_t>out & (LINE_BYTES - 1)
     to.line = <uintptr_t>out - to.head
     to.filled = to.head
     to.buffer = <char*>buffer
@@ -99,19 +100,19 @@ cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
 
     The first and last lines of the row may be shared with other rows. Their bytes are written by ordinary stores.
     """
-    cdef Py_ssize_t whole = to.filled & ~<Py_ssize_t>63, first = 0
-    if to.head and (whole or last):
-        first = min(<Py_ssize_t>64, to.filled)
-        memcpy(<char*>(to.line + to.head), to.buffer + to.head, first - to.head)
+    cdef Py_ssize_t whole_bytes = to.filled & ~<Py_ssize_t>(LINE_BYTES - 1), head_end = 0
+    if to.head and (whole_bytes or last):
+        head_end = min(<Py_ssize_t>LINE_BYTES, to.filled)
+        memcpy(<char*>(to.line + to.head), to.buffer + to.head, head_end - to.head)
         to.head = 0
-    if whole > first:
-        stream(<char*>(to.line + first), to.buffer + first, whole - first)
-    if last and to.filled > max(whole, first):
-        memcpy(<char*>(to.line + whole), to.buffer + whole, to.filled - whole)
+    if whole_bytes > head_end:
+        stream(<char*>(to.line + head_end), to.buffer + head_end, whole_bytes - head_end)
+    if last and to.filled > max(whole_bytes, head_end):
+        memcpy(<char*>(to.line + whole_bytes), to.buffer + whole_bytes, to.filled - whole_bytes)
     elif not last:
-        memcpy(to.buffer, to.buffer + whole, 64)
-    to.line += whole
-    to.filled -= whole
+        memcpy(to.buffer, to.buffer + whole_bytes, LINE_BYTES)
+    to.line += whole_bytes
+    to.filled -= whole_bytes
 
 
 cdef inline step add_row_16_bits(const Output* output, const char* x, const double* row, char* out, Py_ssize_t n,
@@ -168,16 +169,16 @@ cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, 
     cdef uintptr_t next_out = <uintptr_t>output.out + next_batch * output.batch + next_i * output.row
     cdef uintptr_t next_x = <uintptr_t>output.x + next_batch * output.x_batch + next_i * output.x_row
     # in this most common case, there are no branches between stretches, and loops have a constant length
-    cdef Py_ssize_t whole = n - n % PREFETCH_COLUMNS if output.type == FLOAT32 else 0
+    cdef Py_ssize_t full_columns = n - n % PREFETCH_COLUMNS if output.type == FLOAT32 else 0
     if output.stream:
         add_row_streamed(output, x, next_x, high, out, next_out, n, scratch)
         return
     if x == out:
-        while c < whole:
+        while c < full_columns:
             prefetch(next_out + 4 * c, 4 * PREFETCH_COLUMNS)
             add_row_in_place(<float*>out + c, output.scale, high + c, PREFETCH_COLUMNS)
             c += PREFETCH_COLUMNS
-    while c < whole:
+    while c < full_columns:
         add_row[rfloat](<const float*>x + c, output.scale, high + c, <float*>out + c, PREFETCH_COLUMNS)
         prefetch(next_out + 4 * c, 4 * PREFETCH_COLUMNS)
         prefetch(next_x + 4 * c, 4 * PREFETCH_COLUMNS)

@@ -99,15 +99,16 @@ cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, in
         sincos_direct_row[rdouble](plan, position[0], row, False)
 
 
-cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, double* more, double* less) noexcept nogil:
+cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, double* larger_amplitude,
+                         double* smaller_amplitude) noexcept nogil:
     """Set larger and smaller to plans whose amplitudes are larger and smaller by a factor of REACH."""
     cdef Py_ssize_t c
     for c in range(plan.width):
-        more[c] = plan.amplitude[c] * (1.0 + REACH)
-        less[c] = plan.amplitude[c] * (1.0 - REACH)
+        larger_amplitude[c] = plan.amplitude[c] * (1.0 + REACH)
+        smaller_amplitude[c] = plan.amplitude[c] * (1.0 - REACH)
     larger[0] = smaller[0] = plan[0]
-    larger.amplitude = more
-    smaller.amplitude = less
+    larger.amplitude = larger_amplitude
+    smaller.amplitude = smaller_amplitude
 
 
 cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
@@ -118,32 +119,34 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
     """
     cdef Py_ssize_t n = larger.width
     cdef char* out = output.out + i * output.row
-    cdef void* one = scratch
-    cdef void* other = scratch + n
-    cdef bint same
+    cdef void* larger_row = scratch
+    cdef void* smaller_row = scratch + n
+    cdef bint same_floats
     if output.type == FLOAT32:
         columns[rfloat](larger, waves, <float*>out)
-        columns[rfloat](smaller, waves, <float*>other)
-        return memcmp(out, other, 4 * n) == 0
+        columns[rfloat](smaller, waves, <float*>smaller_row)
+        return memcmp(out, smaller_row, 4 * n) == 0
     if output.type == FLOAT16:
-        columns[roddfloat](larger, waves, <oddfloat*>one)
-        columns[roddfloat](smaller, waves, <oddfloat*>other)
-        to_half(<oddfloat*>one, <uint16_t*>out, n)
-        # one and other differ if a float lies between them, which is seldom the middle of two float16
-        if memcmp(one, other, 4 * n) == 0:
+        columns[roddfloat](larger, waves, <oddfloat*>larger_row)
+        columns[roddfloat](smaller, waves, <oddfloat*>smaller_row)
+        to_half(<oddfloat*>larger_row, <uint16_t*>out, n)
+        # rows differ if a float lies between them, which is seldom the middle of two float16
+        if memcmp(larger_row, smaller_row, 4 * n) == 0:
             return True
-        to_half(<oddfloat*>other, <uint16_t*>one, n)
+        # the memory of larger_row, which is in out now, gets the 16-bit values of smaller_row
+        to_half(<oddfloat*>smaller_row, <uint16_t*>larger_row, n)
     else:
-        columns[rfloat](larger, waves, <float*>one)
-        columns[rfloat](smaller, waves, <float*>other)
-        same = memcmp(one, other, 4 * n) == 0
-        if not to_bfloat(one, <uint16_t*>out, n) and same:
+        columns[rfloat](larger, waves, <float*>larger_row)
+        columns[rfloat](smaller, waves, <float*>smaller_row)
+        same_floats = memcmp(larger_row, smaller_row, 4 * n) == 0
+        # to_bfloat returns whether a float lies in the middle of two bfloat16, so that its rounding is not sure
+        if not to_bfloat(larger_row, <uint16_t*>out, n) and same_floats:
             return True
-        columns[rwidebfloat](larger, waves, <widebfloat*>one)
-        columns[rwidebfloat](smaller, waves, <widebfloat*>other)
-        to_bfloat(one, <uint16_t*>out, n)
-        to_bfloat(other, <uint16_t*>one, n)
-    return memcmp(out, one, 2 * n) == 0
+        columns[rwidebfloat](larger, waves, <widebfloat*>larger_row)
+        columns[rwidebfloat](smaller, waves, <widebfloat*>smaller_row)
+        to_bfloat(larger_row, <uint16_t*>out, n)
+        to_bfloat(smaller_row, <uint16_t*>larger_row, n)
+    return memcmp(out, larger_row, 2 * n) == 0
 
 
 cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const Output* output, bint single,
@@ -161,7 +164,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef double* low
     cdef double* value
     cdef double* value_low
-    cdef double* blank
+    cdef double* nan_row
     cdef const double* position
     cdef bint double_double = output.type == FLOAT64
     # Sums may overwrite x, and so cannot be computed twice. So every level computes them without FMA.
@@ -185,14 +188,15 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
                     return False
             left[0][i] = 1
         elif kind == NAN_ROW:
-            blank = high if double_double else work.rounding
+            # for other types, high may have the amplitudes of `bracket`
+            nan_row = high if double_double else work.rounding
             for c in range(width):
-                blank[c] = NAN
+                nan_row[c] = NAN
             if double_double:
                 memset(low, 0, width * sizeof(double))
-                round_into(output, i, blank, low, width, work.rounding)
+                round_into(output, i, nan_row, low, width, work.rounding)
             else:
-                round_into(output, i, blank, NULL, width, work.rounding + width)
+                round_into(output, i, nan_row, NULL, width, work.rounding + width)
         elif double_double:
             sincos_any_row(plan, position, single, True, False, row, row_low, work.evaluate.angles)
             if not plan.straight:
@@ -220,7 +224,8 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     return True
 
 
-cdef inline void evaluate(const CPlan* plan, const double* position, const CRow* two, double* scratch) noexcept nogil:
+cdef inline void evaluate(const CPlan* plan, const double* position, const CRow* two_rows,
+                          double* scratch) noexcept nogil:
     """Compute two rows at a position as double-doubles. Each row has its own sources and amplitudes."""
     cdef EvaluateWork work
     cdef const CRow* row
@@ -228,5 +233,5 @@ cdef inline void evaluate(const CPlan* plan, const double* position, const CRow*
     lay_out_evaluate(plan.waves, &work, scratch)
     sincos_any_row(plan, position, False, True, False, work.row, work.row_low, work.angles)
     for k in range(2):
-        row = &two[k]
+        row = &two_rows[k]
         gather_row_dd(work.row, work.row_low, row.source, row.amplitude, row.high, row.low, plan.width)

@@ -13,7 +13,7 @@ anchors are written in one of these ways:
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 
 from cache cimport (
-    PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream, stream_end,
+    LINE_BUFFER, PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream, stream_end,
 )
 from columns cimport narrow_row
 from compiler cimport rdouble, rfloat, step
@@ -26,7 +26,7 @@ from lattice cimport (
 from output cimport (
     LineBuffer, add_into, open_line_buffer, prefetch_rows, round_into, send_lines, unaligned_head,
 )
-from work cimport RowsWork, TableWork, lay_out_rows, lay_out_table
+from work cimport LINE_BYTES, RowsWork, TableWork, lay_out_rows, lay_out_table
 
 
 # ---- ways to write the rows at one offset ----------------------------------------------------------------------------
@@ -37,81 +37,82 @@ cdef struct OffsetRows:
     void* to[4]  # where to write each of these rows, in the table or in a buffer
 
 
-cdef inline step rotate_narrow(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
+cdef inline step rotate_narrow(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, const OffsetRows* rows,
                                narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef const double* cosine = by.cosine + first
     cdef const double* sine = by.sine + first
     # if only two rows are in the table, compute only these; otherwise compute all four
     if rows.index[1] < 0 and rows.index[2] < 0:
-        rotate_outer[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                 cosine, sine, to, <narrow_row>rows.to[3], n)
+        rotate_outer[narrow_row](anchor1.value + first, anchor1.quadrature + first, anchor2.value + first,
+                                 anchor2.quadrature + first, cosine, sine, to, <narrow_row>rows.to[3], n)
     elif rows.index[2] < 0 and rows.index[3] < 0:
-        rotate_two[narrow_row](one.value + first, one.quadrature + first, cosine, sine, to, <narrow_row>rows.to[1], n)
+        rotate_two[narrow_row](anchor1.value + first, anchor1.quadrature + first, cosine, sine, to,
+                               <narrow_row>rows.to[1], n)
     else:
-        rotate_four[narrow_row](one.value + first, one.quadrature + first, two.value + first, two.quadrature + first,
-                                cosine, sine, to, <narrow_row>rows.to[1], <narrow_row>rows.to[2],
-                                <narrow_row>rows.to[3], n)
+        rotate_four[narrow_row](anchor1.value + first, anchor1.quadrature + first, anchor2.value + first,
+                                anchor2.quadrature + first, cosine, sine, to, <narrow_row>rows.to[1],
+                                <narrow_row>rows.to[2], <narrow_row>rows.to[3], n)
 
 
-cdef inline void rotate_columns(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
+cdef inline void rotate_columns(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, const OffsetRows* rows,
                                 int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     """Compute columns first .. first + n of up to four rows, rounded by `store` for the type."""
     cdef Py_ssize_t k
     cdef const Anchor* anchor
     if type == FLOAT64:
         for k in range(0, 4, 2):
-            anchor = two if k else one
+            anchor = anchor2 if k else anchor1
             if rows.index[k] >= 0 or rows.index[k + 1] >= 0:
                 rotate_two_dd(anchor.value + first, anchor.value_low + first, anchor.quadrature + first,
                               anchor.quadrature_low + first, by.cosine + first, by.cosine_low + first,
                               by.sine + first, by.sine_low + first, <double*>rows.to[k], <double*>rows.to[k + 1], n)
     elif type == FLOAT32:
-        rotate_narrow[rfloat](one, two, by, rows, <float*>rows.to[0], first, n)
+        rotate_narrow[rfloat](anchor1, anchor2, by, rows, <float*>rows.to[0], first, n)
     elif type == FLOAT16:
-        rotate_narrow[roddfloat](one, two, by, rows, <oddfloat*>rows.to[0], first, n)
+        rotate_narrow[roddfloat](anchor1, anchor2, by, rows, <oddfloat*>rows.to[0], first, n)
     else:
-        rotate_narrow[rwidebfloat](one, two, by, rows, <widebfloat*>rows.to[0], first, n)
+        rotate_narrow[rwidebfloat](anchor1, anchor2, by, rows, <widebfloat*>rows.to[0], first, n)
 
 
-cdef inline void write_run(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
-                           Py_ssize_t first, Py_ssize_t second) noexcept nogil:
-    """Write all float32 rows of two blocks that are less than half a block from the anchors' rows, first and second.
+cdef inline void write_run(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2, const Output* output,
+                           Py_ssize_t row1, Py_ssize_t row2) noexcept nogil:
+    """Write all float32 rows of two blocks that are less than half a block from the anchors' rows, row1 and row2.
 
     For narrow rows, a check at each offset which rows are in the table would take as long as the rows.
     """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
-    cdef char* above
-    cdef char* below
+    cdef char* above1
+    cdef char* below1
     cdef char* above2
     cdef char* below2
     cdef Offset by
     for j in range(1, half):
         by = offset_at(lattice.fine, half + 1, j, lattice.stride)
-        above, below = output.out + (first + j) * output.row, output.out + (first - j) * output.row
-        above2, below2 = output.out + (second + j) * output.row, output.out + (second - j) * output.row
-        head = unaligned_head(above, 4, n)
+        above1, below1 = output.out + (row1 + j) * output.row, output.out + (row1 - j) * output.row
+        above2, below2 = output.out + (row2 + j) * output.row, output.out + (row2 - j) * output.row
+        head = unaligned_head(above1, 4, n)
         if head:
-            rotate_four[rfloat](one.value, one.quadrature, two.value, two.quadrature, by.cosine, by.sine,
-                                <float*>above, <float*>below, <float*>above2, <float*>below2, head)
-        rotate_four[rfloat](one.value + head, one.quadrature + head, two.value + head, two.quadrature + head,
-                            by.cosine + head, by.sine + head, <float*>above + head, <float*>below + head,
-                            <float*>above2 + head, <float*>below2 + head, n - head)
+            rotate_four[rfloat](anchor1.value, anchor1.quadrature, anchor2.value, anchor2.quadrature, by.cosine,
+                                by.sine, <float*>above1, <float*>below1, <float*>above2, <float*>below2, head)
+        rotate_four[rfloat](anchor1.value + head, anchor1.quadrature + head, anchor2.value + head,
+                            anchor2.quadrature + head, by.cosine + head, by.sine + head, <float*>above1 + head,
+                            <float*>below1 + head, <float*>above2 + head, <float*>below2 + head, n - head)
 
 
-cdef inline void write_direct(const Anchor* one, const Anchor* two, const Offset* by, OffsetRows* rows, int type,
-                              Py_ssize_t n) noexcept nogil:
+cdef inline void write_direct(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, OffsetRows* rows,
+                              int type, Py_ssize_t n) noexcept nogil:
     cdef Py_ssize_t k, head = unaligned_head(rows.to[0], size_of(type), n)
     if head:
-        rotate_columns(one, two, by, rows, type, 0, head)
+        rotate_columns(anchor1, anchor2, by, rows, type, 0, head)
         for k in range(4):
             rows.to[k] = <char*>rows.to[k] + head * size_of(type)
-    rotate_columns(one, two, by, rows, type, head, n - head)
+    rotate_columns(anchor1, anchor2, by, rows, type, head, n - head)
 
 
 cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept nogil:
     """Return whether the rows above and below an anchor exist and have the same offset from a cache line."""
     return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
-        (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & 63)
+        (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & (LINE_BYTES - 1))
 
 
 cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
@@ -156,7 +157,7 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
     return doubtful
 
 
-cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offset* by, const OffsetRows* rows,
+cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, const OffsetRows* rows,
                                 const Output* output, Py_ssize_t n, double* tiles) noexcept nogil:
     """Write a few cache lines at a time, so that the next lines are computed while memory stores these."""
     cdef Py_ssize_t k, m, c = 0, size = size_of(output.type)
@@ -167,18 +168,18 @@ cdef inline void write_buffered(const Anchor* one, const Anchor* two, const Offs
         tile.to[k] = tiles + k * TILE
         # rows that are not in the table are computed into a buffer, but not written
         open_line_buffer(&to[k], output.out + max(<Py_ssize_t>0, rows.index[k]) * output.row,
-                         tiles + 4 * TILE + k * (TILE + 16))
+                         tiles + 4 * TILE + k * LINE_BUFFER)
     while c < n:
         m = min(TILE, n - c)
         if output.stream and not narrow and c == 0 and to[0].head:
             # continue at the next line, so that vectors are read from the buffer as they were written
-            m = min(n, (64 - to[0].head) // size)
+            m = min(n, (LINE_BYTES - to[0].head) // size)
         if not narrow:
             for k in range(4):
                 tile.to[k] = to[k].buffer + to[k].filled
-        rotate_columns(one, two, by, &tile, FLOAT32 if output.type == BFLOAT16 else output.type, c, m)
+        rotate_columns(anchor1, anchor2, by, &tile, FLOAT32 if output.type == BFLOAT16 else output.type, c, m)
         if narrow and round_16_bits(&tile, output, to, c, m):
-            rotate_columns(one, two, by, &tile, BFLOAT16, c, m)
+            rotate_columns(anchor1, anchor2, by, &tile, BFLOAT16, c, m)
             round_16_bits(&tile, output, to, c, m)
         if output.stream:
             for k in range(4):
@@ -200,34 +201,34 @@ cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Outp
     """
     cdef Py_ssize_t c = 0, m, stretch = PREFETCH_COLUMNS if output.prefetch else n
     cdef bint elsewhere = output.x != output.out
-    cdef char* up = output.out + above * output.row if above >= 0 else <char*>discard
-    cdef char* down = output.out + below * output.row if below >= 0 else <char*>discard
+    cdef char* out_above = output.out + above * output.row if above >= 0 else <char*>discard
+    cdef char* out_below = output.out + below * output.row if below >= 0 else <char*>discard
     # for a skipped row, read x of the other row, so that both addresses are valid
-    cdef const char* x_up = output.x + (above if above >= 0 else below) * output.x_row
-    cdef const char* x_down = output.x + (below if below >= 0 else above) * output.x_row
+    cdef const char* x_above = output.x + (above if above >= 0 else below) * output.x_row
+    cdef const char* x_below = output.x + (below if below >= 0 else above) * output.x_row
     next_above -= above
     next_below -= below
     while c < n:
-        m = unaligned_head(up, 4, n - c)
+        m = unaligned_head(out_above, 4, n - c)
         if m == 0:
             m = min(stretch, n - c)
         if output.prefetch:
-            prefetch(<uintptr_t>up + next_above * output.row, 4 * m)
-            prefetch(<uintptr_t>down + next_below * output.row, 4 * m)
+            prefetch(<uintptr_t>out_above + next_above * output.row, 4 * m)
+            prefetch(<uintptr_t>out_below + next_below * output.row, 4 * m)
             if elsewhere:
-                prefetch(<uintptr_t>x_up + next_above * output.x_row, 4 * m)
-                prefetch(<uintptr_t>x_down + next_below * output.x_row, 4 * m)
+                prefetch(<uintptr_t>x_above + next_above * output.x_row, 4 * m)
+                prefetch(<uintptr_t>x_below + next_below * output.x_row, 4 * m)
         if elsewhere:
             rotate_two_add(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, output.scale,
-                           <const float*>x_up, <const float*>x_down, <float*>up, <float*>down, m)
+                           <const float*>x_above, <const float*>x_below, <float*>out_above, <float*>out_below, m)
         else:
             rotate_two_add_in_place(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, output.scale,
-                                    <float*>up, <float*>down, m)
+                                    <float*>out_above, <float*>out_below, m)
         c += m
-        up += 4 * m
-        down += 4 * m
-        x_up += 4 * m
-        x_down += 4 * m
+        out_above += 4 * m
+        out_below += 4 * m
+        x_above += 4 * m
+        x_below += 4 * m
 
 
 cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows,
@@ -238,9 +239,9 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
     cdef Py_ssize_t half = size >> 1
     cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t b, row, j, nearest, farthest, above, below, batch, ahead
+    cdef Py_ssize_t b, anchor_row, j, nearest, farthest, above, below, batch, ahead
     cdef Py_ssize_t distance = max(1, prefetch_rows(output, n) // 2)
-    cdef Py_ssize_t down = -1
+    cdef Py_ssize_t below_direction = -1  # within a block, the rows below the anchor are written in descending order
     cdef Py_ssize_t[2] index
     cdef bint at_once = output.batches == 1 and output.type == FLOAT32
     cdef Offset by
@@ -250,22 +251,22 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
     init_anchor(&anchor, work.anchor, stride)
     init_anchor(&exact, work.exact, stride)
     if size * output.batches * n <= (PREFETCH_BLOCK if output.x == output.out else PREFETCH_BLOCK // 4):
-        # blocks are small, so the rows of the next block are prefetched, in the same order
+        # blocks are small, so the rows of the next block are prefetched, which are ahead on both sides of the anchor
         distance = size * output.batches
-        down = 1
+        below_direction = 1
     for block in range(block, last + 1):
         find_anchor(lattice, &exact, &anchor, span, block, False, work.evaluation)
         nearest, farthest = half, 0
-        row = block * size - offset
-        offset_span(row, rows, half, &nearest, &farthest)
+        anchor_row = block * size - offset
+        offset_span(anchor_row, rows, half, &nearest, &farthest)
         for j in range(nearest, farthest + 1):
-            if not rows_at_offset(row, j, rows, half, index):
+            if not rows_at_offset(anchor_row, j, rows, half, index):
                 continue
             above, below = index[0], index[1]
             by = offset_at(lattice.fine, half + 1, j, stride)
             if at_once:
-                add_two_rows(&anchor, &by, output, above, below, above + distance, below + down * distance, n,
-                             <float*>work.rows)
+                add_two_rows(&anchor, &by, output, above, below, above + distance, below + below_direction * distance,
+                             n, <float*>work.rows)
                 continue
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
@@ -275,7 +276,8 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
                 if above >= 0:
                     add_into(output, above, b, work.rows, NULL, n, above + ahead, batch, work.rounding)
                 if below >= 0:
-                    add_into(output, below, b, work.rows + stride, NULL, n, below + down * ahead, batch, work.rounding)
+                    add_into(output, below, b, work.rows + stride, NULL, n, below + below_direction * ahead, batch,
+                             work.rounding)
     if output.stream:
         stream_end()
 
@@ -283,47 +285,50 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 
-cdef inline void write_blocks(const CLattice* lattice, const Anchor* one, const Anchor* two, const Output* output,
-                              Py_ssize_t rows, Py_ssize_t row, Py_ssize_t other_row, bint both,
+cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2,
+                              const Output* output, Py_ssize_t rows, Py_ssize_t row1, Py_ssize_t row2, bint both,
                               const TableWork* work) noexcept nogil:
-    """Write the rows of one or both blocks that are in the table. row and other_row are indices of anchors."""
+    """Write the rows of one or both blocks that are in the table. row1 and row2 are indices of the anchors' rows."""
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
-    cdef Py_ssize_t nearest = half, farthest = 0, by_rows = 1, j, k
+    cdef Py_ssize_t nearest = half, farthest = 0, j_step = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
     cdef Offset by
-    cdef OffsetRows at
-    offset_span(row, rows, half, &nearest, &farthest)
+    cdef OffsetRows targets
+    offset_span(row1, rows, half, &nearest, &farthest)
     if both:
-        offset_span(other_row, rows, half, &nearest, &farthest)
-    if direct and output.type == FLOAT32 and both and half <= row and other_row + half <= rows:
-        write_run(lattice, one, two, output, row, other_row)
+        offset_span(row2, rows, half, &nearest, &farthest)
+    if direct and output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows:
+        write_run(lattice, anchor1, anchor2, output, row1, row2)
         # only the anchors' rows and the rows half a block away remain
-        by_rows = half
-    j = nearest - by_rows
+        j_step = half
+    # Cython compiles a range with a variable step to a slow loop
+    j = nearest - j_step
     while j < farthest:
-        j += by_rows
-        any_row = rows_at_offset(row, j, rows, half, at.index)
-        at.index[2] = at.index[3] = -1
-        if both and rows_at_offset(other_row, j, rows, half, at.index + 2):
+        j += j_step
+        any_row = rows_at_offset(row1, j, rows, half, targets.index)
+        targets.index[2] = targets.index[3] = -1
+        if both and rows_at_offset(row2, j, rows, half, targets.index + 2):
             any_row = True
         if not any_row:
             continue
         for k in range(4):
-            at.to[k] = output.out + at.index[k] * output.row if at.index[k] >= 0 else <char*>work.discard[k]
+            targets.to[k] = (output.out + targets.index[k] * output.row if targets.index[k] >= 0
+                             else <char*>work.discard[k])
         if output.stream:
-            # prefetch lines that two rows share, because a store to a line outside of the cache stalls the store buffer
+            # Prefetch lines that two rows share, as a store to a line outside of the cache stalls the store buffer. The
+            # next row above ends in the line where row index + 2 begins, and the next row below begins at index - 1.
             for k in range(4):
-                if at.index[k] >= 0:
-                    prefetch(<uintptr_t>output.out + (at.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
+                if targets.index[k] >= 0:
+                    prefetch(<uintptr_t>output.out + (targets.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
         by = offset_at(lattice.fine, half + 1, j, lattice.stride)
         if direct:
-            write_direct(one, two, &by, &at, output.type, n)
-        elif output.type == FLOAT32 and same_alignment(&at, 0) and (not both or same_alignment(&at, 2)):
-            write_streamed(one, &by, <char*>at.to[0], <char*>at.to[1], n, <float*>work.tiles)
+            write_direct(anchor1, anchor2, &by, &targets, output.type, n)
+        elif output.type == FLOAT32 and same_alignment(&targets, 0) and (not both or same_alignment(&targets, 2)):
+            write_streamed(anchor1, &by, <char*>targets.to[0], <char*>targets.to[1], n, <float*>work.tiles)
             if both:
-                write_streamed(two, &by, <char*>at.to[2], <char*>at.to[3], n, <float*>work.tiles)
+                write_streamed(anchor2, &by, <char*>targets.to[2], <char*>targets.to[3], n, <float*>work.tiles)
         else:
-            write_buffered(one, two, &by, &at, output, n, work.tiles)
+            write_buffered(anchor1, anchor2, &by, &targets, output, n, work.tiles)
 
 
 cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const Output* output,
@@ -334,29 +339,29 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
         return
     cdef Py_ssize_t stride = lattice.stride, size = 1 << lattice.block_bits
     cdef Py_ssize_t half = size >> 1
-    cdef Py_ssize_t block = (offset + half) >> lattice.block_bits
+    cdef Py_ssize_t block1 = (offset + half) >> lattice.block_bits
     cdef Py_ssize_t last = (offset + rows - 1 + half) >> lattice.block_bits
-    cdef Py_ssize_t other = block + 1
-    cdef bint both = block < last, double_double = output.type == FLOAT64
-    cdef Anchor exact, one, two
+    cdef Py_ssize_t block2 = block1 + 1
+    cdef bint both = block1 < last, double_double = output.type == FLOAT64
+    cdef Anchor exact, anchor1, anchor2
     cdef TableWork work
     lay_out_table(lattice, &work, scratch)
-    init_anchor(&one, work.one, stride)
-    init_anchor(&two, work.two, stride)
+    init_anchor(&anchor1, work.anchor1, stride)
+    init_anchor(&anchor2, work.anchor2, stride)
     init_anchor(&exact, work.exact, stride)
     # blocks are written in pairs; the first and the last form a pair if each is half a block
-    if both and offset >= block * size and offset + rows <= last * size:
-        other = last
+    if both and offset >= block1 * size and offset + rows <= last * size:
+        block2 = last
         last -= 1
-    while block <= last:
-        find_anchor(lattice, &exact, &one, span, block, double_double, work.evaluation)
+    while block1 <= last:
+        find_anchor(lattice, &exact, &anchor1, span, block1, double_double, work.evaluation)
         if both:
-            find_anchor(lattice, &exact, &two, span, other, double_double, work.evaluation)
-        write_blocks(lattice, &one, &two if both else &one, output, rows, block * size - offset, other * size - offset,
-                     both, &work)
-        block += 2 if other == block + 1 else 1
-        other = block + 1
-        both = other <= last
+            find_anchor(lattice, &exact, &anchor2, span, block2, double_double, work.evaluation)
+        write_blocks(lattice, &anchor1, &anchor2 if both else &anchor1, output, rows, block1 * size - offset,
+                     block2 * size - offset, both, &work)
+        block1 += 2 if block2 == block1 + 1 else 1
+        block2 = block1 + 1
+        both = block2 <= last
     if output.stream:
         stream_end()
 
@@ -400,6 +405,8 @@ cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans
         else:
             for b in range(output.batches):
                 for k in range(pass_rows):
+                    # Prefetch the row that is added `distance` rows later. All rows of a pass are added to a batch,
+                    # then to the next batch, and then come the rows of the next pass.
                     batch = b + (k + distance) // pass_rows
                     next_k = (k + distance) % pass_rows + batch // output.batches * pass_rows
                     high = work.rows + k * 2 * stride

@@ -7,6 +7,8 @@
 enum {
     /* number of columns in a buffer (measured by python bench/targets.py --only memset, and --only float16) */
     POSENC_TILE = 256,
+    /* number of doubles of a line buffer: a tile, and the parts of cache lines before and behind it */
+    POSENC_LINE_BUFFER = POSENC_TILE + 16,
     /* COLUMNS is the number of columns between two prefetches. DISTANCE is the number of values of all arrays between a
        prefetch and its use. BLOCK is the number of values of the next block to prefetch during the current block. ADDED
        is the number of doubles of rows to compute before they are added to a batch. They are measured by
@@ -64,8 +66,10 @@ typedef struct {
     ptrdiff_t bytes, row; /* bytes of the result, and of a row of the result */
     ptrdiff_t last_level; /* bytes of the last-level cache, 0 if unknown */
     int mapped;           /* the result's memory was written before */
-    int each;             /* rows are computed one by one, not as rows of consecutive integers */
-    int sum, in_place, wide, at_once;
+    int one_by_one;       /* rows are computed one by one, not as rows of consecutive integers */
+    int sum, in_place;    /* rows are added to x; x is the result */
+    int wide;             /* the type is float64 */
+    int at_once;          /* the sum is float32 of one batch, which adds rows as they are computed */
 } posenc_result;
 
 static inline int posenc_stores(const posenc_result *r)
@@ -82,7 +86,7 @@ static inline int posenc_stores(const posenc_result *r)
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
     /* measured by python bench/crossover.py --encode; float64 always goes through a buffer of doubles */
-    if (r->each && !r->sum && !r->wide)
+    if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */
     return r->sum || r->mapped ? POSENC_PAST : POSENC_FRESH;

@@ -122,8 +122,9 @@ POSENC_STEPS(float16, uint16_t, float, ps, PS, POSENC_LOAD_FLOAT16, POSENC_STORE
 
 /* ---- bfloat16: two adjacent values are loaded as one number, and operations use such numbers ------------------- */
 
-static POSENC_ALWAYS posenc_ps posenc_even(posenc_words v) { return POSENC_AS_PS(POSENC_WIDE(slli_epi32)(v, 16)); }
-static POSENC_ALWAYS posenc_ps posenc_odd_ones(posenc_words v)
+/* Return the first (or second) value of each number as floats. */
+static POSENC_ALWAYS posenc_ps posenc_even_values(posenc_words v) { return POSENC_AS_PS(POSENC_WIDE(slli_epi32)(v, 16)); }
+static POSENC_ALWAYS posenc_ps posenc_odd_values(posenc_words v)
 {
     return POSENC_AS_PS(POSENC_AND(v, POSENC_WIDE(set1_epi32)((int)0xffff0000u)));
 }
@@ -136,12 +137,13 @@ static POSENC_ALWAYS posenc_words posenc_two_nearest(posenc_ps even, posenc_ps o
     return POSENC_BLEND(POSENC_WIDE(srli_epi32)(first, 16), POSENC_WIDE(add_epi32)(POSENC_AS_WORDS(odd), half));
 }
 
-/* posenc_less returns x * c - y * s, and posenc_more returns x * c + y * s. */
-static POSENC_ALWAYS posenc_ps posenc_less(posenc_ps x, posenc_ps c, posenc_ps y, posenc_ps s)
+/* Return x * c - y * s. */
+static POSENC_ALWAYS posenc_ps posenc_difference(posenc_ps x, posenc_ps c, posenc_ps y, posenc_ps s)
 {
     return POSENC_WIDE(sub_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
 }
-static POSENC_ALWAYS posenc_ps posenc_more(posenc_ps x, posenc_ps c, posenc_ps y, posenc_ps s)
+/* Return x * c + y * s. */
+static POSENC_ALWAYS posenc_ps posenc_sum(posenc_ps x, posenc_ps c, posenc_ps y, posenc_ps s)
 {
     return POSENC_WIDE(add_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
 }
@@ -151,15 +153,15 @@ static POSENC_ALWAYS int posenc_usual_rows(const bfloat *const *x, ptrdiff_t n, 
 {
     posenc_words bits = POSENC_WIDE(set1_epi32)(POSENC_USUAL), added = POSENC_WIDE(set1_epi32)((int)posenc_usual_bits(0));
     posenc_words all = bits;
-    uint32_t rest = POSENC_USUAL;
+    uint32_t usual_of_rest = POSENC_USUAL;
     ptrdiff_t i = 0;
     for (; i + 2 * POSENC_FLOATS <= n; i += 2 * POSENC_FLOATS)
         for (int k = 0; k < rows; k++)
             all = POSENC_AND(all, POSENC_WIDE(add_epi32)(POSENC_LOAD_WORDS(x[k] + i), added));
     for (; i < n; i += 2)
         for (int k = 0; k < rows; k++)
-            rest &= posenc_usual_bits(posenc_two_bfloats(x[k] + i));
-    return (rest & POSENC_USUAL) == POSENC_USUAL && POSENC_HAS_ALL(all, bits);
+            usual_of_rest &= posenc_usual_bits(posenc_two_bfloats(x[k] + i));
+    return (usual_of_rest & POSENC_USUAL) == POSENC_USUAL && POSENC_HAS_ALL(all, bits);
 }
 
 static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *x, bfloat *const *out, const float *angle,
@@ -170,8 +172,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     for (int k = 0; k < rows; k++)
         v[k] = POSENC_LOAD_WORDS(x[k] + 2 * j);
     for (int k = 0; k < rows; k++) {
-        posenc_ps a = posenc_even(v[k]), b = posenc_odd_ones(v[k]);
-        POSENC_STORE_WORDS(out[k] + 2 * j, posenc_two_nearest(posenc_less(a, c, b, s), posenc_more(b, c, a, s)));
+        posenc_ps a = posenc_even_values(v[k]), b = posenc_odd_values(v[k]);
+        POSENC_STORE_WORDS(out[k] + 2 * j, posenc_two_nearest(posenc_difference(a, c, b, s), posenc_sum(b, c, a, s)));
     }
 }
 
@@ -187,9 +189,10 @@ static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bflo
     for (int k = 0; k < rows; k++)
         v[k] = POSENC_LOAD_WORDS(x[k] + j), w[k] = POSENC_LOAD_WORDS(x[k] + n + j);
     for (int k = 0; k < rows; k++) {
-        posenc_ps a0 = posenc_even(v[k]), a1 = posenc_odd_ones(v[k]), b0 = posenc_even(w[k]), b1 = posenc_odd_ones(w[k]);
-        POSENC_STORE_WORDS(out[k] + j, posenc_two_nearest(posenc_less(a0, c0, b0, s0), posenc_less(a1, c1, b1, s1)));
-        POSENC_STORE_WORDS(out[k] + n + j, posenc_two_nearest(posenc_more(b0, c0, a0, s0), posenc_more(b1, c1, a1, s1)));
+        posenc_ps a0 = posenc_even_values(v[k]), a1 = posenc_odd_values(v[k]);
+        posenc_ps b0 = posenc_even_values(w[k]), b1 = posenc_odd_values(w[k]);
+        POSENC_STORE_WORDS(out[k] + j, posenc_two_nearest(posenc_difference(a0, c0, b0, s0), posenc_difference(a1, c1, b1, s1)));
+        POSENC_STORE_WORDS(out[k] + n + j, posenc_two_nearest(posenc_sum(b0, c0, a0, s0), posenc_sum(b1, c1, a1, s1)));
     }
 }
 

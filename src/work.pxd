@@ -8,14 +8,15 @@ arrays, from base on.
 from libc.stdint cimport uint16_t
 
 from cache cimport (
-    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
+    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, LINE_BUFFER, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
     PREFETCH_ROWS_16, TILE,
 )
 from entry cimport BFLOAT16, FLOAT16, HALF, SEPARATED, CLattice, CPlan, CRotation, CRow, Output, size_of
 from vectors cimport TOGETHER
 
 
-cdef inline double* take(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
+cdef inline double* reserve(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
+    """Return the address of the next doubles of the work space, or NULL without a base. Add their number to used."""
     cdef Py_ssize_t start = used[0]
     used[0] += doubles
     return base + start if base != NULL else NULL
@@ -29,18 +30,18 @@ cdef struct EvaluateWork:
 
 cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, double* base) noexcept nogil:
     cdef Py_ssize_t used = 0
-    to.row = take(base, &used, 2 * waves)
-    to.row_low = take(base, &used, 2 * waves)
-    to.angles = take(base, &used, 2 * waves)
+    to.row = reserve(base, &used, 2 * waves)
+    to.row_low = reserve(base, &used, 2 * waves)
+    to.angles = reserve(base, &used, 2 * waves)
     return used
 
 
-cdef inline void anchor_rows(const CLattice* lattice, double* rows, CRow* two) noexcept nogil:
+cdef inline void anchor_rows(const CLattice* lattice, double* rows, CRow* two_rows) noexcept nogil:
     """Set the places of an anchor's four rows: value, quadrature, and the low parts of both."""
-    two[0].source, two[0].amplitude = lattice.plan.source, lattice.plan.amplitude
-    two[1].source, two[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
-    two[0].high, two[0].low = rows, rows + 2 * lattice.stride
-    two[1].high, two[1].low = rows + lattice.stride, rows + 3 * lattice.stride
+    two_rows[0].source, two_rows[0].amplitude = lattice.plan.source, lattice.plan.amplitude
+    two_rows[1].source, two_rows[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
+    two_rows[0].high, two_rows[0].low = rows, rows + 2 * lattice.stride
+    two_rows[1].high, two_rows[1].low = rows + lattice.stride, rows + 3 * lattice.stride
 
 
 cdef struct EncodeWork:
@@ -53,16 +54,16 @@ cdef struct EncodeWork:
 cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
                                       double* base) noexcept nogil:
     cdef Py_ssize_t used = lay_out_evaluate(plan.waves, &to.evaluate, base), width = plan.width
-    to.high = take(base, &used, width)
-    to.low = take(base, &used, width)
-    to.rounding = take(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
-                       + (2 * TILE if output.stream else 0))
+    to.high = reserve(base, &used, width)
+    to.low = reserve(base, &used, width)
+    to.rounding = reserve(base, &used, width + max(width, <Py_ssize_t>PREFETCH_COLUMNS)
+                          + (2 * TILE if output.stream else 0))
     return used
 
 
 cdef struct TableWork:
-    double* one  # four rows of an anchor
-    double* two
+    double* anchor1  # four rows, as those of anchor2 and exact
+    double* anchor2
     double* exact
     double* discard[4]
     # the same memory, because anchors are complete before rows begin
@@ -72,14 +73,14 @@ cdef struct TableWork:
 
 cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, double* base) noexcept nogil:
     cdef Py_ssize_t used = 0, k
-    cdef EvaluateWork inner
-    to.one = take(base, &used, 4 * lattice.stride)
-    to.two = take(base, &used, 4 * lattice.stride)
-    to.exact = take(base, &used, 4 * lattice.stride)
+    cdef EvaluateWork layout
+    to.anchor1 = reserve(base, &used, 4 * lattice.stride)
+    to.anchor2 = reserve(base, &used, 4 * lattice.stride)
+    to.exact = reserve(base, &used, 4 * lattice.stride)
     for k in range(4):
-        to.discard[k] = take(base, &used, lattice.stride)
-    to.evaluation = to.tiles = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
-                                                     4 * TILE + 4 * (TILE + 16)))
+        to.discard[k] = reserve(base, &used, lattice.stride)
+    to.evaluation = to.tiles = reserve(base, &used, max(lay_out_evaluate(lattice.plan.waves, &layout, NULL),
+                                                        4 * TILE + 4 * LINE_BUFFER))
     return used
 
 
@@ -97,15 +98,15 @@ cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* outpu
                                     double* base) noexcept nogil:
     """Lay out the memory of `rows`, which computes pass_rows rows, then adds them to each batch, to read x in order."""
     cdef Py_ssize_t used = 0
-    cdef EvaluateWork inner
+    cdef EvaluateWork layout
     to.pass_rows = 1
     if output.x != NULL and output.batches > 1:
         to.pass_rows = max(<Py_ssize_t>1, min(rows, ADDED // lattice.stride))
-    to.anchor = take(base, &used, 4 * lattice.stride)
-    to.exact = take(base, &used, 4 * lattice.stride)
-    to.rows = take(base, &used, to.pass_rows * 2 * lattice.stride)
-    to.evaluation = to.rounding = take(base, &used, max(lay_out_evaluate(lattice.plan.waves, &inner, NULL),
-                                                        max(2 * lattice.plan.width, 2 * TILE)))
+    to.anchor = reserve(base, &used, 4 * lattice.stride)
+    to.exact = reserve(base, &used, 4 * lattice.stride)
+    to.rows = reserve(base, &used, to.pass_rows * 2 * lattice.stride)
+    to.evaluation = to.rounding = reserve(base, &used, max(lay_out_evaluate(lattice.plan.waves, &layout, NULL),
+                                                           max(2 * lattice.plan.width, 2 * TILE)))
     return used
 
 
@@ -159,16 +160,16 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     floats is the number of floats in a vector of the level, or 0 if the level has no vectors. With 1, the returned size
     suffices for all levels.
     """
-    cdef Py_ssize_t used = 0, size = size_of(r.type), row = r.width * size, bytes = row, k
-    cdef Py_ssize_t angles = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
-                                 <Py_ssize_t>ANGLES_MOST)
+    cdef Py_ssize_t used = 0, size = size_of(r.type), row_bytes = r.width * size, all_bytes = row_bytes, k
+    cdef Py_ssize_t angle_bytes = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
+                                      <Py_ssize_t>ANGLES_MOST)
     for k in range(4):
-        bytes *= r.shape[k]
-    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, angles // row_of_angles(r)))
+        all_bytes *= r.shape[k]
+    to.pass_rows = min(r.shape[3], max(<Py_ssize_t>1, angle_bytes // row_of_angles(r)))
     to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[1] * r.shape[2] > 1
     to.heads_inside = r.shape[2] > 1 and (r.shape[3] == 1 or r.out_strides[2] < r.out_strides[3])
     to.rows_ahead = PREFETCH_ROWS_16 if size == 2 else PREFETCH_ROWS
-    if bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
+    if all_bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
     # Vectors make a single head faster only in float16. In float16, all pairs must fill vectors, because other pairs
@@ -182,11 +183,11 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
         # once.
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
-    to.row = take(base, &used, 2 * r.pairs)
-    to.split = <float*>take(base, &used, (row_of_split(r) * to.pass_rows + 1) // 2 if to.splits else 0)
-    to.buffer, to.buffer_row = NULL, row + LINE_BYTES
-    if to.vectors and r.stream and row % LINE_BYTES == 0 and (lines_apart(r) or rows_touch(r, to, row)):
-        to.buffer = <char*>take(base, &used, TOGETHER * to.buffer_row // 8)
+    to.row = reserve(base, &used, 2 * r.pairs)
+    to.split = <float*>reserve(base, &used, (row_of_split(r) * to.pass_rows + 1) // 2 if to.splits else 0)
+    to.buffer, to.buffer_row = NULL, row_bytes + LINE_BYTES
+    if to.vectors and r.stream and row_bytes % LINE_BYTES == 0 and (lines_apart(r) or rows_touch(r, to, row_bytes)):
+        to.buffer = <char*>reserve(base, &used, TOGETHER * to.buffer_row // 8)
     return used
 
 
@@ -202,5 +203,5 @@ cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const Out
     to.stretch = rows if output.row == width * <Py_ssize_t>sizeof(uint16_t) else 1
     # repeat narrow rows, so that loops over them are long
     to.period = width * min(to.stretch, 1 + (MERGED - 1) // width)
-    to.row = <uint16_t*>take(base, &used, (to.period + LINE + 3) // 4)
+    to.row = <uint16_t*>reserve(base, &used, (to.period + LINE + 3) // 4)
     return used

@@ -19,7 +19,7 @@ from .._core.numbers.names import meant, one_of
 from .._models.check.arrays import read_array, read_vector
 
 # arguments of `sinusoidal` that are options of commands; an absent option keeps the default of `sinusoidal`
-_OPTIONS = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
+_SINUSOIDAL = ("base", "freq_shift", "first", "frequencies", "layout", "functions", "odd", "scale")
 # values of --set that are written as words
 _WORDS = {"true": True, "false": False, "none": None}
 
@@ -30,24 +30,27 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
-    def _hint(self, name: str) -> str:
+    def _suggestion(self, unknown: str) -> str:
         """Return a clause that suggests a similar option, or a positional argument, for an unknown option."""
-        known = (option[2:] for option in self._option_string_actions if option.startswith("--"))
-        hint = meant(name[2:], known).replace("mean '", "mean '--")
-        if hint:
-            return hint
-        arguments = [str(each.metavar) for each in self._actions if not each.option_strings and each.metavar]
-        hint = meant(name[2:].replace("-", "_"), arguments)
-        return f"{hint} Pass its value without an option name" if hint else ""
+        options = (option[2:] for option in self._option_string_actions if option.startswith("--"))
+        # `meant` compares and suggests names without hyphens
+        suggestion = meant(unknown[2:], options).replace("mean '", "mean '--")
+        if suggestion:
+            return suggestion
+        positional = [str(action.metavar) for action in self._actions if not action.option_strings and action.metavar]
+        suggestion = meant(unknown[2:].replace("-", "_"), positional)
+        return f"{suggestion} Pass its value without an option name" if suggestion else ""
 
     def _check_periods(self, words: Sequence[str]) -> None:
         """Raise an error if the cycles of --periods are separated by spaces instead of commas."""
-        parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--periods=") else [word])]
-        if "--periods" not in self._option_string_actions or "--periods" not in parts:
+        if "--periods" not in self._option_string_actions:
             return
-        cycles = list(itertools.takewhile(_is_period, parts[parts.index("--periods") + 1 :]))
+        # write --periods=CYCLES as two words
+        split = itertools.chain(*(word.split("=", 1) if word.startswith("--periods=") else [word] for word in words))
+        periods_on = itertools.dropwhile(lambda word: word != "--periods", split)
+        cycles = list(itertools.takewhile(_is_period, itertools.islice(periods_on, 1, None)))
         if len(cycles) > 1:
-            joined = ",".join(each.strip(",") for each in cycles)
+            joined = ",".join(word.strip(",") for word in cycles)
             self.error(f"--periods takes one word; separate the cycles by commas: --periods {joined}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -59,13 +62,14 @@ class Parser(argparse.ArgumentParser):
                 # the remaining words belong to a command, whose parser checks them
                 break
             if name.startswith("--") and name not in self._option_string_actions:
-                self.error(f"there is no option {name}{self._hint(name)}")
+                self.error(f"there is no option {name}{self._suggestion(name)}")
         return super().parse_known_args(args, namespace)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None:
+            name = action.option_strings[0] if action.option_strings else str(action.metavar)
             try:
-                one_of(value, [*action.option_strings, str(action.metavar)][0], tuple(action.choices))
+                one_of(value, name, tuple(action.choices))
             except ValueError as error:
                 self.error(str(error))
 
@@ -80,10 +84,15 @@ class Parser(argparse.ArgumentParser):
 def _is_period(word: str) -> bool:
     """Return whether a word is a list of cycles for --periods, and not the name of an existing file."""
     try:
-        Cycles([_number_or_text(each.strip()) for each in word.split(",") if each.strip()])
+        Cycles(_periods_in(word))
     except (TypeError, ValueError):
         return False
     return not os.path.exists(word)
+
+
+def _periods_in(text: str) -> list[int | float | str]:
+    """Return the periods in a value of --periods, a list with commas."""
+    return [_number_or_text(period.strip()) for period in text.split(",") if period.strip()]
 
 
 def add_command(
@@ -99,19 +108,26 @@ def add_command(
 
     about, end: text before and after the arguments in the help. usage: arguments in the usage line (default: all).
     """
-    shown = f"posenc-fast {name} {usage}" if usage else None
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=help, description=about, epilog=end, usage=shown)
+    usage_line = f"posenc-fast {name} {usage}" if usage else None
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=help, description=about, epilog=end, usage=usage_line
+    )
     parser.set_defaults(run=run)
     return parser
 
 
 def shielded(argument: str) -> str:
     """Prefix values such as `-sin` and `-1e3` with a space, so that argparse does not read them as options."""
-    if argument.startswith("-"):
-        with contextlib.suppress(ValueError):
-            float(argument)
-            return " " + argument
-    return " " + argument if argument in FUNCTIONS else argument
+    return (
+        " " + argument if (argument in FUNCTIONS and argument[0] == "-") or _is_negative_number(argument) else argument
+    )
+
+
+def _is_negative_number(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(text)
+        return text.startswith("-")
+    return False
 
 
 def number(text: str) -> int | float:
@@ -122,7 +138,7 @@ def number(text: str) -> int | float:
         return float(text)
 
 
-def add_rows(parser: argparse.ArgumentParser) -> None:
+def add_computation(parser: argparse.ArgumentParser) -> None:
     """Add the options --dtype, --precision and --workers."""
     parser.add_argument("--dtype", choices=TYPES, default="float32", help="type of the values (default: float32)")
     parser.add_argument(
@@ -200,16 +216,14 @@ def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
         if arguments.timezone is not None:
             raise ValueError("--timezone is for the cycles of --periods; add --periods, such as --periods day,week")
         return None
-    others = {name: getattr(arguments, name, None) for name in ("d_model", "preset", *_OPTIONS) if name != "layout"}
-    for name, value in others.items():
-        if value is not None:
+    for name in ("d_model", "preset", *_SINUSOIDAL):
+        if name != "layout" and getattr(arguments, name, None) is not None:
             raise ValueError(f"--periods excludes --{name.replace('_', '-')}; leave one of them out")
     if arguments.set:
         raise ValueError(
             "--set is for the arguments of a preset, and --periods excludes presets; leave --set or --periods out"
         )
-    periods = [_number_or_text(each.strip()) for each in arguments.periods.split(",") if each.strip()]
-    return Cycles(periods, getattr(arguments, "layout", "interleaved"), arguments.timezone)
+    return Cycles(_periods_in(arguments.periods), getattr(arguments, "layout", "interleaved"), arguments.timezone)
 
 
 def encoding_of(arguments: argparse.Namespace, metavar: str, default_width: int | None = None) -> Encoding:
@@ -236,14 +250,12 @@ def value_of(
     metavar: name of the argument d_model in the command. default_width: default value of d_model. find_preset: function
     that returns the preset with a name.
     """
-    options = {name: getattr(arguments, name) for name in _OPTIONS if hasattr(arguments, name)}
+    options = {name: getattr(arguments, name) for name in _SINUSOIDAL if hasattr(arguments, name)}
     if arguments.preset is not None:
-        for name in options:
-            raise ValueError(
-                f"--preset excludes --{name.replace('_', '-')}; leave one of them out (--set sets arguments of a "
-                "preset)"
-            )
-        return _preset(arguments, metavar, default_width, find_preset)
+        if options:
+            option = next(iter(options)).replace("_", "-")
+            raise ValueError(f"--preset excludes --{option}; leave one of them out (--set sets arguments of a preset)")
+        return _value_of_preset(arguments, metavar, default_width, find_preset)
     if arguments.set:
         raise ValueError("--set is for the arguments of a preset; add --preset NAME")
     d_model = default_width if arguments.d_model is None else arguments.d_model
@@ -254,60 +266,61 @@ def value_of(
     return sinusoidal(d_model, **options)
 
 
-def _preset(
+def _value_of_preset(
     arguments: argparse.Namespace,
     metavar: str,
     default_width: int | None,
     find_preset: Callable[[str], Callable[..., Any]],
 ) -> Any:
-    from ..presets._registry import facts
+    """Return the Encoding or Rotary of the preset. The parameters are explained in `value_of`."""
+    from ..presets._registry import facts as facts_of
 
     name, d_model = arguments.preset, arguments.d_model
     try:
-        known = facts(name)
+        facts = facts_of(name)
     except AttributeError as error:
         raise ValueError(f"--preset: {error}") from None
-    build, by_width = find_preset(name), known.by_width
+    build = find_preset(name)
     parameters = inspect.signature(build).parameters
     settings = dict(_setting(text, name, list(parameters)) for text in arguments.set)
-    # presets that take a width have it as their first parameter
-    if by_width:
-        first = next(iter(parameters))
-        if d_model is not None and settings.setdefault(first, d_model) != d_model:
+    if facts.by_width:
+        width_key = next(iter(parameters))
+        if d_model is not None and settings.setdefault(width_key, d_model) != d_model:
             raise ValueError(
-                f"{metavar} is {d_model}, but --set gives {first}={settings[first]}; leave one of them out"
+                f"{metavar} is {d_model}, but --set gives {width_key}={settings[width_key]}; leave one of them out"
             )
         if default_width is not None:
-            settings.setdefault(first, default_width)
-    missing = [key for key, each in parameters.items() if each.default is each.empty and key not in settings]
+            settings.setdefault(width_key, default_width)
+    missing = [
+        key for key, parameter in parameters.items() if parameter.default is parameter.empty and key not in settings
+    ]
     if missing:
-        raise ValueError(
-            f"the preset {name!r} needs {', '.join(missing)}; add "
-            + (metavar if by_width else " ".join(f"--set {key}=VALUE" for key in missing))
-        )
+        to_add = metavar if facts.by_width else " ".join(f"--set {key}=VALUE" for key in missing)
+        raise ValueError(f"the preset {name!r} needs {', '.join(missing)}; add {to_add}")
     value = build(**settings)
-    columns = value.head_dim if known.rotary else value.d_model
-    if not by_width and d_model not in (None, columns):
-        has = f"heads of {columns} values" if known.rotary else f"{columns} columns"
-        raise ValueError(f"the preset {name!r} has {has}, not {d_model}; leave {metavar} out")
+    width = value.head_dim if facts.rotary else value.d_model
+    if not facts.by_width and d_model not in (None, width):
+        size = f"heads of {width} values" if facts.rotary else f"{width} columns"
+        raise ValueError(f"the preset {name!r} has {size}, not {d_model}; leave {metavar} out")
     return value
 
 
 def _setting(text: str, preset: str, known: list[str]) -> tuple[str, Any]:
+    """Return (key, value) of a text KEY=VALUE. known: keys that the preset accepts."""
     key, separator, value = text.partition("=")
     if not separator:
         raise ValueError(f"--set {text} must have the form KEY=VALUE")
     if key not in known:
-        takes = ", ".join(known) or "no arguments"
-        raise ValueError(f"--set {text}: the preset {preset!r} takes {takes}, not {key!r}{meant(key, known)}")
-    return key, _value(value)
+        accepted = ", ".join(known) or "no arguments"
+        raise ValueError(f"--set {text}: the preset {preset!r} takes {accepted}, not {key!r}{meant(key, known)}")
+    return key, _setting_value(value)
 
 
-def _value(text: str) -> Any:
+def _setting_value(text: str) -> Any:
     if text.endswith(".npy"):
         return read_array(text)
     if "," in text:
-        return tuple(_value(part) for part in text.split(",") if part)
+        return tuple(_setting_value(part) for part in text.split(",") if part)
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     return _number_or_text(text)

@@ -22,13 +22,13 @@ from .._core.numbers.names import meant
 from .._core.positions.times import microseconds
 from .._models.check.arrays import named
 
-# How a date with a UTC offset is read. "UTC": as UTC. "wall": as local time. "either": an error if the two differ.
+# How to read a date with a UTC offset. "UTC": as UTC. "wall": as local time. "either": an error if the two differ.
 Clock = Literal["UTC", "wall", "either"]
 
 # number of cells that are parsed together
 CELLS = 1 << 14
 # largest number of characters in a row; the csv module limits only the length of a cell
-ROW = 1 << 24
+MOST_CHARACTERS = 1 << 24
 # how to write each known delimiter in a shell
 _DELIMITERS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
@@ -37,13 +37,24 @@ REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
 RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
 
-# a function that takes a number of rows, and yields blocks of this number of rows: (records, cells that --keep copies)
-_Read = Callable[[int], Iterator[tuple[Array, Sequence[Any]]]]
+# (records, for each column that --keep copies, its cells) of some rows
+_RecordBlock = tuple[Array, Sequence[Any]]
+# a function that takes a number of rows, and yields blocks of this number of rows
+_RecordReader = Callable[[int], Iterator[_RecordBlock]]
+# a function that converts an ISO date or time to microseconds since 1970
+_DateReader = Callable[[str], int]
 
-# digits after microseconds are in the group of _BEYOND_MICROSECONDS
-_WHOLE = re.compile(r"[+-]?[0-9]+")
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+# the group has the digits after microseconds
 _BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
+
+
+class KeptColumn(NamedTuple):
+    """A column of INPUT that --keep copies. field: the Arrow field of a Parquet column, or None for text."""
+
+    name: str
+    field: Any
 
 
 class Block(NamedTuple):
@@ -60,13 +71,13 @@ class Source(NamedTuple):
     """Positions, which need not fit in memory. ``blocks(n)`` reads them in blocks of n rows.
 
     length: number of positions, or None if it is unknown until all are read. label: function that describes the
-    positions that were read so far. kept: for each column that --keep copies, (name, Arrow field, or None for text).
+    positions that were read so far. kept: the columns that --keep copies.
     """
 
     length: int | None
     label: Callable[[], str]
     blocks: Callable[[int], Iterator[Block]]
-    kept: Sequence[tuple[str, Any]] = ()
+    kept: Sequence[KeptColumn] = ()
 
 
 @contextlib.contextmanager
@@ -83,61 +94,65 @@ def open_csv(
     keep: whether blocks also contain the cells of all columns. spool: (file, name of the file in errors), or None. With
     a spool, all positions are written to this file first, so that their number is known.
     """
+    # in a shell, a tab is easier to write as a word or as a backslash with t
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
     if len(separator) != 1 or separator in '"\r\n':
         raise ValueError(f"--delimiter must be one character, or tab, not {delimiter!r}")
     name = "standard input" if path == "-" else path
     with contextlib.ExitStack() as stack:
-        packed: Any
+        binary: Any
         if path == "-":
             if sys.stdin is None:
                 raise ValueError("standard input is closed")
             # the bytes are decoded below, as UTF-8 instead of in the terminal's encoding
-            packed = sys.stdin.buffer
+            binary = sys.stdin.buffer
         else:
-            packed = stack.enter_context(open(path, "rb"))
-            if packed.peek(2)[:2] == b"\x1f\x8b":
-                packed = stack.enter_context(gzip.GzipFile(fileobj=packed))
-        text = io.TextIOWrapper(packed, encoding="utf-8-sig", newline="")
+            binary = stack.enter_context(open(path, "rb"))
+            # files of gzip begin with these two bytes
+            if binary.peek(2)[:2] == b"\x1f\x8b":
+                binary = stack.enter_context(gzip.GzipFile(fileobj=binary))
+        text = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
         # detach the wrapper at the end, because closing it would close standard input
         stack.callback(text.detach)
         reader = _Reader(text, separator, name)
-        with _broken(reader):
-            first = next(iter(reader), (0, []))[1]
-            if not first:
+        with _reading(reader):
+            _, first_row = next(iter(reader), (0, []))
+            if not first_row:
                 raise ValueError(f"{name} is empty")
-        hint = _hint(first, separator)
-        with _broken(reader, hint):
-            chosen = _Column(reader, first, column, keep, clock)
+        hint = _delimiter_hint(first_row, separator)
+        with _reading(reader, hint):
+            positions = _Column(reader, first_row, column, keep, clock)
 
-        def parsed(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
-            blocks = chosen.blocks(rows)
+        def parsed(rows: int) -> Iterator[_RecordBlock]:
+            blocks = positions.blocks(rows)
             while True:
                 # add the file name only to errors of the reader, not to errors of the caller between two blocks
-                with _broken(reader, hint):
+                with _reading(reader, hint):
                     block = next(blocks, None)
                 if block is None:
                     return
                 yield block
 
+        # `_spooled` reads all positions, so positions.count is their number
         read = parsed if spool is None else _spooled(parsed, *spool)
+        length = None if spool is None else positions.count
 
         def blocks(rows: int) -> Iterator[Block]:
             for records, cells in read(rows):
                 yield Block(list(_parts(records)), cells)
 
-        titles = [(title, None) for title in chosen.titles] if keep else []
-        yield Source(None if spool is None else chosen.count, chosen.described, blocks, titles)
+        kept = [KeptColumn(title, None) for title in positions.titles] if keep else []
+        yield Source(length, positions.described, blocks, kept)
 
 
-def _spooled(read: _Read, file: IO[bytes], name: str) -> _Read:
+def _spooled(read: _RecordReader, file: IO[bytes], name: str) -> _RecordReader:
     """Write all records to a file, and return a function that reads the records from this file."""
     for records, _ in read(CELLS):
         with named(name):
             file.write(records.tobytes())
 
-    def from_file(rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
+    def from_file(rows: int) -> Iterator[_RecordBlock]:
         with named(name):
             file.seek(0)
             while block := file.read(rows * RECORD.itemsize):
@@ -155,7 +170,7 @@ def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
 
 
 @contextlib.contextmanager
-def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
+def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
     """Turn errors of reading into errors that name the file. hint: text to add to errors."""
     name = reader.name
     try:
@@ -171,11 +186,12 @@ def _broken(reader: _Reader, hint: str = "") -> Iterator[None]:
         raise ValueError(f"{error}{hint}") from None
 
 
-def _hint(first: list[str], separator: str) -> str:
+def _delimiter_hint(first_row: list[str], separator: str) -> str:
     """Return a hint for errors if the first line seems to have another delimiter, else an empty string."""
     for other, shown in _DELIMITERS.items():
-        count = sum(cell.count(other) for cell in first)
-        if other != separator and count and count >= len(first) - 1:
+        count = sum(cell.count(other) for cell in first_row)
+        # len(first_row) - 1 is the number of delimiters so far
+        if other != separator and count and count >= len(first_row) - 1:
             return f"; the first line contains {shown}, so try --delimiter {shown}"
     return ""
 
@@ -186,25 +202,25 @@ def _hint(first: list[str], separator: str) -> str:
 class _Reader:
     """Iterate over (number of the last line, cells) of each row of CSV text. Empty lines are skipped.
 
-    left: number of characters that the current row may still have.
+    characters_left: number of characters that the current row may still have.
     """
 
     def __init__(self, text: IO[str], separator: str, name: str) -> None:
-        self.text, self.name, self.left = text, name, ROW
+        self.text, self.name, self.characters_left = text, name, MOST_CHARACTERS
         self.rows = csv.reader(self._lines(), delimiter=separator)
 
     def _lines(self) -> Iterator[str]:
         # a line can be as long as the file, and a row can span any number of lines
-        while line := self.text.readline(self.left + 1):
-            self.left -= len(line)
-            if self.left < 0:
-                number = self.rows.line_num + 1
-                raise ValueError(f"{self.name}, line {number}: a row of CSV must have at most {ROW} characters")
+        while line := self.text.readline(self.characters_left + 1):
+            self.characters_left -= len(line)
+            if self.characters_left < 0:
+                line_number, limit = self.rows.line_num + 1, MOST_CHARACTERS
+                raise ValueError(f"{self.name}, line {line_number}: a row of CSV must have at most {limit} characters")
             yield line
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
         for row in self.rows:
-            self.left = ROW
+            self.characters_left = MOST_CHARACTERS
             if row:
                 yield self.rows.line_num, row
 
@@ -215,33 +231,36 @@ class _Column:
     count, missing: numbers of positions, and of missing positions, that were read so far.
     """
 
-    def __init__(self, reader: _Reader, first: list[str], column: str | None, keep: bool, clock: Clock) -> None:
-        self.reader, self.name, self.keep, self.read = reader, reader.name, keep, _READ[clock]
+    def __init__(self, reader: _Reader, first_row: list[str], column: str | None, keep: bool, clock: Clock) -> None:
+        self.reader, self.name, self.keep, self.read_date = reader, reader.name, keep, _DATE_READERS[clock]
         self.count = self.missing = 0
-        # content is "number" or "date", and content_line the first line with one. A mixed column raises an error.
+        # content: "number" or "date", or "" until a cell has one. content_line: number of the first line with one.
         self.content, self.content_line = "", 0
-        titles = [cell.strip() for cell in first]
+        titles = [cell.strip() for cell in first_row]
         self.index = column_index(titles, column, self.name)
-        title, header = titles[self.index], _by_name(column) or _is_header(titles, self.index)
-        self.label = f"column {title!r}" if header else f"column {self.index}"
-        self.titles = titles if header else [f"column{i}" for i in range(len(first))]
-        self.pending = [] if header else [(reader.rows.line_num, first)]
+        title = titles[self.index]
+        has_header = _is_name(column) or _is_header(titles, self.index)
+        self.label = f"column {title!r}" if has_header else f"column {self.index}"
+        self.titles = titles if has_header else [f"column{i}" for i in range(len(first_row))]
+        # rows of data that are already read: (line number, cells)
+        self.pending = [] if has_header else [(reader.rows.line_num, first_row)]
         # If no line follows, an error shows this title, because a single line may be data with a typo.
-        self.guessed_title = title if header and not _by_name(column) else None
+        self.guessed_title = title if has_header and not _is_name(column) else None
 
     def described(self) -> str:
         missing = f", {self.missing} missing" if self.missing else ""
         return f"{self.name}, {self.label}{missing}"
 
-    def blocks(self, rows: int) -> Iterator[tuple[Array, Sequence[Any]]]:
+    def blocks(self, rows: int) -> Iterator[_RecordBlock]:
         """Yield (records, cells by column) of ``rows`` rows at a time. Without ``keep``, there are no cells."""
-        numbered = itertools.chain(self.pending, self.reader)
+        numbered_rows = itertools.chain(self.pending, self.reader)
         while True:
-            kept: list[list[str]] = []
-            parsed = [self._parsed(*cells) for cells in self._cells(itertools.islice(numbered, rows), kept)]
-            if not parsed:
+            kept_rows: list[list[str]] = []
+            parts = self._cells(itertools.islice(numbered_rows, rows), kept_rows)
+            records = [self._parsed(cells, lines) for cells, lines in parts]
+            if not records:
                 break
-            yield np.concatenate(parsed), list(zip(*kept, strict=True))
+            yield np.concatenate(records), list(zip(*kept_rows, strict=True))
         if not self.count and self.guessed_title is not None:
             raise ValueError(
                 f"{self.name} has a single line with {self.guessed_title!r}, which is neither a number nor an ISO "
@@ -249,12 +268,12 @@ class _Column:
             )
 
     def _cells(
-        self, rows: Iterator[tuple[int, list[str]]], kept: list[list[str]]
+        self, numbered_rows: Iterator[tuple[int, list[str]]], kept_rows: list[list[str]]
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield (cells of the column, line numbers), CELLS cells at a time. With ``keep``, append rows to ``kept``."""
+        """Yield (cells of the column, line numbers), CELLS at a time. With ``keep``, append each row to kept_rows."""
         cells: list[str] = []
         lines: list[int] = []
-        for line, row in rows:
+        for line, row in numbered_rows:
             if len(row) <= self.index:
                 raise ValueError(
                     f"{self.name}, line {line}: no column {self.index}, because the line has only {len(row)} columns"
@@ -265,7 +284,7 @@ class _Column:
                         f"{self.name}, line {line}: the line has {len(row)} cells, but the first line has "
                         f"{len(self.titles)}; with --keep, all lines must have the same number of cells"
                     )
-                kept.append(row)
+                kept_rows.append(row)
             cells.append(row[self.index])
             lines.append(line)
             if len(cells) == CELLS:
@@ -275,9 +294,9 @@ class _Column:
             yield cells, lines
 
     def _parsed(self, cells: list[str], lines: list[int]) -> Array:
-        records = _parse_equal_forms(cells, self.content, self.read)
+        records = _parse_equal_forms(cells, self.content, self.read_date)
         if records is None:
-            records = self._one_by_one(cells, lines)
+            records = self._parsed_one_by_one(cells, lines)
         elif not self.content:
             self._check_content(int(records["form"][0]), lines[0])
         reals = records["bits"][records["form"] == REAL].view(np.float64)
@@ -285,11 +304,11 @@ class _Column:
         self.count += len(cells)
         return records
 
-    def _one_by_one(self, cells: list[str], lines: list[int]) -> Array:
+    def _parsed_one_by_one(self, cells: list[str], lines: list[int]) -> Array:
         parsed = []
         for cell, line in zip(cells, lines, strict=True):
             try:
-                form, value = _parse(cell, self.read)
+                form, value = _parse(cell, self.read_date)
                 # a missing position (NaN) may occur in a column of numbers, and in a column of dates
                 if not math.isnan(value):
                     self._check_content(form, line)
@@ -299,11 +318,11 @@ class _Column:
         forms = np.array([form for form, _ in parsed])
         records = np.empty(len(cells), RECORD)
         for form in np.unique(forms).tolist():
-            records[forms == form] = _records(form, [value for each, value in parsed if each == form])
+            records[forms == form] = _records(form, [value for form_of_value, value in parsed if form_of_value == form])
         return records
 
     def _check_content(self, form: int, line: int) -> None:
-        """Raise an error if the column mixes numbers and dates."""
+        """Raise an error if the column mixes numbers and dates. form: form of the record of a cell."""
         content = "date" if form >= MICROSECONDS else "number"
         if not self.content:
             self.content, self.content_line = content, line
@@ -314,7 +333,7 @@ class _Column:
             )
 
 
-def _by_name(column: str | None) -> bool:
+def _is_name(column: str | None) -> bool:
     """Return whether --column is the name of a column, and not its number."""
     return column is not None and not re.fullmatch(r"[0-9]+", column)
 
@@ -327,11 +346,11 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
         if len(titles) != 1:
             raise ValueError(f"{name} has {len(titles)} columns, so choose one with --column; {columns}")
         return 0
-    if _by_name(column):
-        if titles.count(column) != 1:
-            many = "has several columns named" if column in titles else "has no column"
-            hint = "" if column in titles else meant(column, titles)
-            raise ValueError(f"{name} {many} {column!r}; {columns}{hint}")
+    if _is_name(column):
+        if column not in titles:
+            raise ValueError(f"{name} has no column {column!r}; {columns}{meant(column, titles)}")
+        if titles.count(column) > 1:
+            raise ValueError(f"{name} has several columns named {column!r}; {columns}")
         return titles.index(column)
     if int(column) >= len(titles):
         raise ValueError(f"{name} has no column {int(column)}; {columns}")
@@ -349,33 +368,37 @@ def _is_header(titles: list[str], index: int) -> bool:
 # ---- cells ----------------------------------------------------------------------------------------------------------
 
 
-def _parse_equal_forms(cells: list[str], content: str, read: Callable[[str], int]) -> Array | None:
-    """Return the records of cells that are all integers, all floats or all dates, else None.
+def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -> Array | None:
+    """Return the records of cells that are all integers, all floats or all dates. This is a fast path.
 
-    This is a fast path. read: function that converts a date to microseconds since 1970.
+    Return None if each cell must be parsed separately. content: "number" or "date", or "" if it is unknown.
     """
-    together = "\n".join(cells)
+    text = "\n".join(cells)
     # int and float would accept 1_000 and non-ASCII digits, and datetime drops digits after microseconds
-    if "_" in together or not together.isascii() or (content != "number" and _BEYOND_MICROSECONDS.search(together)):
+    if "_" in text or not text.isascii() or (content != "number" and _BEYOND_MICROSECONDS.search(text)):
+        return None
+    if content == "date":
+        with contextlib.suppress(ValueError, OverflowError):
+            return _records(MICROSECONDS, np.fromiter(map(read_date, cells), np.int64, len(cells)))
         return None
     with contextlib.suppress(ValueError, OverflowError):
-        if content == "date":
-            return _records(MICROSECONDS, np.fromiter(map(read, cells), np.int64, len(cells)))
         return _records(INTEGER, np.fromiter(map(int, cells), np.int64, len(cells)))
-    if content == "date":
-        return None
-    with contextlib.suppress(ValueError):
+    try:
         values = np.fromiter(map(float, cells), np.float64, len(cells))
-        # Return None, so that each cell is parsed separately, in two cases. If the first value is NaN, the column may
-        # contain dates. From 2^53 on, float may have rounded integers, and 1e999 must raise an error.
-        return None if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any() else _records(REAL, values)
-    return None
+    except ValueError:
+        return None
+    # If the first value is NaN, the column may contain dates. From 2^53 on, float may have rounded integers, and 1e999
+    # must raise an error.
+    if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any():
+        return None
+    return _records(REAL, values)
 
 
 def _records(form: int, values: Sequence[float] | Array) -> Array:
+    """Return the records of values of one form. Values of dates are integers: counts of the unit of the form."""
     records = np.empty(len(values), RECORD)
-    bits = np.asarray(values, np.int64 if form >= MICROSECONDS else FORMS[form]).view(np.uint64)
-    records["form"], records["bits"] = form, bits
+    records["form"] = form
+    records["bits"] = np.asarray(values, np.int64 if form >= MICROSECONDS else FORMS[form]).view(np.uint64)
     return records
 
 
@@ -388,18 +411,18 @@ def _is_position(text: str) -> bool:
     return True
 
 
-def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
-    """Return (form, value) of one cell. read: function that converts a date to microseconds since 1970."""
+def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
+    """Return (form, value) of one cell."""
     text = cell.strip()
-    if _WHOLE.fullmatch(text):
-        return _whole(text)
+    if _INTEGER.fullmatch(text):
+        return _parse_integer(text)
     try:
         # float would also accept non-ASCII digits
         value = float(text or "nan") if text.isascii() else None
     except ValueError:
         value = None
     if value is None:
-        return _date(text, read)
+        return _parse_date(text, read_date)
     if "_" in text:
         raise ValueError(f"{text[:80]!r} is not a number")
     if math.isinf(value) and not _INFINITY.fullmatch(text):
@@ -407,7 +430,7 @@ def _parse(cell: str, read: Callable[[str], int]) -> tuple[int, float]:
     return REAL, value
 
 
-def _whole(text: str) -> tuple[int, int]:
+def _parse_integer(text: str) -> tuple[int, int]:
     # int would raise an error for thousands of digits, so replace large numbers by one that is outside of both types
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
@@ -417,9 +440,9 @@ def _whole(text: str) -> tuple[int, int]:
     raise ValueError(f"{text[:80]} is outside of int64 and uint64; write {text[:80]}.0 if a float64 is meant")
 
 
-def _date(text: str, read: Callable[[str], int]) -> tuple[int, int]:
+def _parse_date(text: str, read_date: _DateReader) -> tuple[int, int]:
     try:
-        count = read(text)
+        count = read_date(text)
     except _AmbiguousClock:
         raise
     except ValueError as error:
@@ -442,6 +465,7 @@ def _isoformat(text: str) -> datetime:
     """Return the datetime of an ISO date or time. Digits after microseconds are cut off."""
     # a date must have hyphens, because 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
+        # `_parse_date` adds no reason to errors with the word isoformat, which Python uses for any other text
         raise ValueError("not an isoformat string")
     return datetime.fromisoformat(text)
 
@@ -468,8 +492,7 @@ def _either_microseconds(text: str) -> int:
     return microseconds(time)
 
 
-# functions that convert a date to microseconds since 1970
-_READ: dict[Clock, Callable[[str], int]] = {
+_DATE_READERS: dict[Clock, _DateReader] = {
     "UTC": _microseconds,
     "wall": _wall_microseconds,
     "either": _either_microseconds,

@@ -13,9 +13,11 @@ import numpy as np
 
 from .._core.engine.blocks import BLOCK
 from .._core.numbers.arguments import check_precision, check_workers
+from .._core.numbers.arrays import Array
 from .._core.numbers.formats import float_type
 from .._core.positions.conversion import convert
-from .arguments import add_command, add_encoding, add_progress, add_rows, cycles_of, encoding_of
+from .arguments import add_command, add_computation, add_encoding, add_progress, cycles_of, encoding_of
+from .csv import Clock, Source
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, length_first, write_rows
 from .output import is_terminal, scratch
 from .positions import open_positions
@@ -99,81 +101,90 @@ def add(commands: Any) -> None:
         help="copy all columns of INPUT before the encoded columns (only to CSV or Parquet)",
     )
     add_output(parser)
-    add_rows(parser)
+    add_computation(parser)
     add_progress(parser)
     add_encoding(parser)
 
 
-def _encode(arguments: argparse.Namespace) -> None:
-    cycles = cycles_of(arguments)
-    encoding = encoding_of(arguments, "--d-model") if cycles is None else cycles.encoding
-    calendar = cycles if cycles is not None and cycles.calendar else None
-    width = encoding.d_model if cycles is None else len(cycles.columns)
-    dtype = float_type(arguments.dtype)
-    settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
+class _Encoder:
+    """Encodes positions as the options describe. cycles: the cycles of --periods, or None. width: number of columns."""
 
-    # frequencies from --frequencies are in radians per second, so they can encode timestamps
-    accepts_times = hasattr(arguments, "frequencies")
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.cycles = cycles_of(arguments)
+        self.encoding = encoding_of(arguments, "--d-model") if self.cycles is None else self.cycles.encoding
+        self.width = self.encoding.d_model if self.cycles is None else len(self.cycles.columns)
+        self.dtype = float_type(arguments.dtype)
+        self.precision, self.workers = arguments.precision, arguments.workers
+        # frequencies from --frequencies are in radians per second, so they can encode timestamps
+        self.accepts_times = hasattr(arguments, "frequencies")
 
-    def check(positions: Any) -> None:
+    def check(self, positions: Any) -> None:
+        """Raise an error for timestamps if the options do not determine their unit."""
         letter = convert(positions[:1], 1).letter
-        if cycles is not None:
-            cycles.check_lengths(letter, "positions")
-        elif letter == "M" and not accepts_times:
+        if self.cycles is not None:
+            self.cycles.check_lengths(letter, "positions")
+        elif letter == "M" and not self.accepts_times:
             raise ValueError("positions are timestamps; pass --periods, such as --periods day,24h")
 
-    def rows_of(positions: Any, **out: Any) -> Any:
-        if calendar is None:
-            return encoding.encode(positions, **out, **settings)
-        single, threads = check_precision(arguments.precision), check_workers(arguments.workers)
-        return calendar.encode(positions, dtype, **out, name="positions", single=single, threads=threads)
+    def rows(self, positions: Any, out: Array | None = None) -> Array:
+        """Return the encoding of positions."""
+        if self.cycles is None or not self.cycles.calendar:
+            return self.encoding.encode(
+                positions, dtype=self.dtype, precision=self.precision, out=out, workers=self.workers
+            )
+        single, threads = check_precision(self.precision), check_workers(self.workers)
+        return self.cycles.encode(positions, self.dtype, out, name="positions", single=single, threads=threads)
 
+    def clock(self) -> Clock:
+        """Return how to read dates with a UTC offset. Cycles of the calendar are in local time, lengths are in UTC."""
+        if self.cycles is None or not self.cycles.calendar or self.cycles.timezone:
+            return "UTC"
+        return "either" if self.cycles.lengths else "wall"
+
+
+def _encoded_blocks(source: Source, encoder: _Encoder, rows: int, buffer: Array) -> Iterator[tuple[Array, Any]]:
+    """Yield (encoded rows, cells that --keep copies), ``rows`` rows at a time. All blocks are views of the buffer."""
+    for parts, cells in source.blocks(rows):
+        block = buffer[: sum(len(positions) for _, positions in parts)]
+        try:
+            for indices, positions in parts:
+                encoder.check(positions)
+                if isinstance(indices, slice):
+                    # the slice has all rows of the block
+                    encoder.rows(positions, out=block)
+                else:
+                    block[indices] = encoder.rows(positions)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{source.label()}: {error}") from None
+        yield block, cells
+
+
+def _encode(arguments: argparse.Namespace) -> None:
+    encoder = _Encoder(arguments)
     # encode no positions, so that wrong settings are reported before a long input is read
-    rows_of(np.zeros(0, "M8[s]"))
+    encoder.rows(np.zeros(0, "M8[s]"))
     if arguments.input is None and (sys.stdin is None or is_terminal(sys.stdin)):
         raise ValueError("give INPUT, a file of positions (- is standard input)")
-    check_output(arguments, dtype, arguments.keep)
+    check_output(arguments, encoder.dtype, arguments.keep)
+    path, column, delimiter, keep = arguments.input or "-", arguments.column, arguments.delimiter, arguments.keep
     with contextlib.ExitStack() as stack:
         spool = stack.enter_context(scratch(arguments.output)) if length_first(arguments) else None
-        source = stack.enter_context(
-            open_positions(
-                arguments.input or "-",
-                arguments.column,
-                arguments.delimiter,
-                arguments.keep,
-                spool,
-                "UTC" if calendar is None or arguments.timezone else "either" if calendar.lengths else "wall",
-            )
-        )
-        rows = max(1, min(BLOCK // width, MOST_ROWS, MOST_CELLS // max(1, len(source.kept))))
-        buffer = np.empty((rows if source.length is None else min(rows, source.length), width), dtype)
-        columns = None if cycles is None else cycles.columns
-
-        def encoded() -> Iterator[tuple[Any, Any]]:
-            for parts, cells in source.blocks(rows):
-                block = buffer[: sum(len(positions) for _, positions in parts)]
-                try:
-                    for indices, positions in parts:
-                        check(positions)
-                        if isinstance(indices, slice):
-                            rows_of(positions, out=block)
-                        else:
-                            block[indices] = rows_of(positions)
-                except (TypeError, ValueError) as error:
-                    raise ValueError(f"{source.label()}: {error}") from None
-                yield block, cells
-
-        blocks = encoded()
+        source = stack.enter_context(open_positions(path, column, delimiter, keep, spool, encoder.clock()))
+        rows = max(1, min(BLOCK // encoder.width, MOST_ROWS, MOST_CELLS // max(1, len(source.kept))))
+        buffer_rows = rows if source.length is None else min(rows, source.length)
+        buffer = np.empty((buffer_rows, encoder.width), encoder.dtype)
+        blocks = _encoded_blocks(source, encoder, rows, buffer)
         # encode the first block now, so that a column that cannot be encoded is reported before anything is written
-        begun = list(itertools.islice(blocks, 1))
+        first_block = list(itertools.islice(blocks, 1))
+        names = None if encoder.cycles is None else encoder.cycles.columns
         notes: list[str] = []
         with (
-            write_rows(arguments, source.length, width, dtype, notes, source.kept, columns) as write,
+            write_rows(arguments, source.length, encoder.width, encoder.dtype, notes, source.kept, names) as write,
             progress(arguments.progress, "encoding", source.length, " rows") as done,
         ):
-            first = 0
-            for block, cells in itertools.chain(begun, blocks):
+            written = 0
+            for block, cells in itertools.chain(first_block, blocks):
                 write(block, cells)
-                first += len(block)
-                done(first)
+                written += len(block)
+                done(written)
             notes.append(f"positions: {source.label()}")

@@ -14,18 +14,16 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from .._core.numbers.arrays import Array
 from .._core.numbers.formats import format_of
+from .csv import KeptColumn
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-Shape = tuple[int, int]
-# for each column that --keep copies, (name, Arrow field, or None for text)
-Kept = Sequence[tuple[str, Any]]
-# a function that writes a block of encoded rows, together with the cells of each column that --keep copies
+# a function that writes a block of encoded rows, and for each column that --keep copies, the cells of these rows
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
@@ -41,50 +39,66 @@ numpy.load(OUT).view(ml_dtypes.bfloat16).
 """
 
 
+class _Table(NamedTuple):
+    """The table to write: copied columns, and then encoded columns.
+
+    shape, dtype: shape and dtype of the encoded values. kept: columns that --keep copies. encoded: names of the encoded
+    columns, for formats whose columns have names.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    kept: Sequence[KeptColumn]
+    encoded: Sequence[str]
+
+    def names(self) -> list[str]:
+        """Return the names of all columns in order."""
+        return [*(column.name for column in self.kept), *self.encoded]
+
+
 # ---- one context manager per format: each yields a function that writes a block of rows -----------------------------
 
 
 @contextlib.contextmanager
-def _npy(
-    file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept = (), columns: Sequence[str] = ()
-) -> Iterator[Write]:
-    _write_header(file, shape, dtype)
+def _npy(file: IO[bytes], table: _Table) -> Iterator[Write]:
+    _write_header(file, table.shape, table.dtype)
     # write bytes, because arrays of bfloat16 do not support the buffer protocol
     yield lambda block, cells: file.write(block.view(np.uint8).data)
 
 
-def _write_header(file: IO[bytes], shape: Shape, dtype: np.dtype[Any]) -> None:
+def _write_header(file: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
     """Write the header of a .npy file. NumPy pads the header to the same size for any number of rows."""
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
 
 @contextlib.contextmanager
-def _npz(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
+def _npz(file: IO[bytes], table: _Table) -> Iterator[Write]:
     # a ZipInfo has a constant timestamp, so that equal arrays give equal files
     member = zipfile.ZipInfo("encoding.npy")
     with (
         zipfile.ZipFile(file, "w") as archive,
-        archive.open(member, "w", force_zip64=True) as inside,
-        _npy(inside, shape, dtype) as write,
+        archive.open(member, "w", force_zip64=True) as member_file,
+        _npy(member_file, table) as write,
     ):
         yield write
 
 
 @contextlib.contextmanager
-def _csv(file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]) -> Iterator[Write]:
-    known = format_of(dtype)
-    assert known is not None
+def _csv(file: IO[bytes], table: _Table) -> Iterator[Write]:
+    number_format = format_of(table.dtype)
+    assert number_format is not None
     # write enough digits to distinguish any two numbers of the type
-    form = f"%.{1 + math.ceil(known.bits * math.log10(2))}g"
-    row_form = f"%s{',' if kept else ''}{','.join([form] * shape[1])}\n"
-    (header,) = _quoted([_names(kept, columns)])
+    digits = 1 + math.ceil(number_format.bits * math.log10(2))
+    # a template of a line: %s for the copied cells, which are one text, then one %g for each encoded value
+    line = f"%s{',' if table.kept else ''}{','.join([f'%.{digits}g'] * table.shape[1])}\n"
+    (header,) = _quoted([table.names()])
     file.write(f"{header}\n".encode())
 
     def write(block: Array, cells: Sequence[Any]) -> None:
-        before = _quoted(zip(*map(_texts, cells), strict=True)) if kept else [""] * len(block)
-        for first, row in zip(before, block.astype(np.float64), strict=True):
-            file.write((row_form % (first, *row)).encode())
+        copied = _quoted(zip(*map(_texts, cells), strict=True)) if table.kept else [""] * len(block)
+        for copied_cells, row in zip(copied, block.astype(np.float64), strict=True):
+            file.write((line % (copied_cells, *row)).encode())
 
     yield write
 
@@ -115,35 +129,31 @@ def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
 
 
 @contextlib.contextmanager
-def _parquet(
-    file: IO[bytes], shape: Shape, dtype: np.dtype[Any], kept: Kept, columns: Sequence[str]
-) -> Iterator[Write]:
+def _parquet(file: IO[bytes], table: _Table) -> Iterator[Write]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number, text = pa.from_numpy_dtype(dtype), pa.string()
-    fields = [pa.field(name, text) if field is None else field for name, field in kept]
-    schema = pa.schema([*fields, *((name, number) for name in columns)])
+    number, text = pa.from_numpy_dtype(table.dtype), pa.string()
+    copied_fields = [pa.field(name, text) if field is None else field for name, field in table.kept]
+    schema = pa.schema([*copied_fields, *((name, number) for name in table.encoded)])
 
     def write(block: Array, cells: Sequence[Any]) -> None:
-        before = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
-        writer.write_table(pa.table([*before, *(column.copy() for column in block.T)], schema))
+        copied = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
+        writer.write_table(pa.table([*copied, *(column.copy() for column in block.T)], schema))
 
     # use dictionaries only for copied columns, because encoded numbers are nearly all distinct
-    with pq.ParquetWriter(file, schema, use_dictionary=[name for name, _ in kept] or False) as writer:
+    with pq.ParquetWriter(file, schema, use_dictionary=[name for name, _ in table.kept] or False) as writer:
         yield write
 
 
-def _names(kept: Kept, columns: Sequence[str]) -> list[str]:
-    return [*(name for name, _ in kept), *columns]
-
-
-_FORMATS: dict[str, Callable[[IO[bytes], Shape, np.dtype[Any], Kept, Sequence[str]], AbstractContextManager[Write]]] = {
+_FORMATS: dict[str, Callable[[IO[bytes], _Table], AbstractContextManager[Write]]] = {
     "npy": _npy,
     "npz": _npz,
     "csv": _csv,
     "parquet": _parquet,
 }
+# formats whose columns have names
+_WITH_NAMES = ("csv", "parquet")
 
 
 # ---- options of the output ------------------------------------------------------------------------------------------
@@ -155,7 +165,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--output",
         default=STANDARD,
         metavar="OUT",
-        help=f"{_listed()} file to write, or - for standard output (default)",
+        help=f"{_suffixes()} file to write, or - for standard output (default)",
     )
     parser.add_argument("--format", choices=tuple(_FORMATS), help="format of OUT (default: its suffix; csv for -)")
 
@@ -171,13 +181,13 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
     if arguments.format is None:
         arguments.format = "csv" if path == STANDARD else Path(path).suffix[1:].lower()
         if arguments.format not in _FORMATS:
-            raise ValueError(f"{path} must end with {_listed()}, or --format must name its format")
+            raise ValueError(f"{path} must end with {_suffixes()}, or --format must name its format")
     if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
         raise ValueError(
             "standard output is a terminal; write to a file with -o, send the output to a program, or leave --format "
             "out"
         )
-    if keep and arguments.format not in ("csv", "parquet"):
+    if keep and arguments.format not in _WITH_NAMES:
         raise ValueError(
             f"--keep needs columns with names, and .{arguments.format} files have none; choose .csv or .parquet"
         )
@@ -195,12 +205,14 @@ def length_first(arguments: argparse.Namespace) -> bool:
 
     In a pipe or an archive, the header cannot be written again at the end.
     """
-    return bool(arguments.format == "npz" or (arguments.format == "npy" and arguments.output == STANDARD))
+    file_format: str = arguments.format
+    return file_format == "npz" or (file_format == "npy" and arguments.output == STANDARD)
 
 
-def _listed() -> str:
-    *first, last = (f".{name}" for name in _FORMATS)
-    return f"{', '.join(first)} or {last}"
+def _suffixes() -> str:
+    """Return the suffixes of all formats as a list in words."""
+    *others, last = (f".{name}" for name in _FORMATS)
+    return f"{', '.join(others)} or {last}"
 
 
 @contextlib.contextmanager
@@ -210,7 +222,7 @@ def write_rows(
     width: int,
     dtype: np.dtype[Any],
     notes: Iterable[str] = (),
-    kept: Kept = (),
+    kept: Sequence[KeptColumn] = (),
     columns: Sequence[str] | None = None,
 ) -> Iterator[Write]:
     """Yield a function that writes a block of rows. At the end, rename the complete file to OUT, and print notes.
@@ -225,11 +237,13 @@ def write_rows(
             f"{length} rows of d_model={width} columns, {dtype.name}, are {size} bytes, larger than any file"
         )
     if columns is None:
-        columns = [f"c{i}" for i in range(width)] if arguments.format in ("csv", "parquet") else ()
-    _check_kept(kept, columns, arguments.format)
+        columns = [f"c{i}" for i in range(width)] if arguments.format in _WITH_NAMES else ()
+    table = _Table((length or 0, width), dtype, kept, columns)
+    if kept:
+        _check_kept(table, arguments.format)
     written = 0
     with opened(path) as file:
-        with _FORMATS[arguments.format](file, (length or 0, width), dtype, kept, columns) as write:
+        with _FORMATS[arguments.format](file, table) as write:
             if path != STANDARD and arguments.format == "npy":
                 _reserve(file, size)
 
@@ -245,25 +259,25 @@ def write_rows(
         report_written(path, file, f"shape {(written, width)}, {dtype.name}", *notes)
 
 
-def _check_kept(kept: Kept, columns: Sequence[str], file_format: str) -> None:
-    if not kept:
-        return
-    name, count = collections.Counter(_names(kept, columns)).most_common(1)[0]
+def _check_kept(table: _Table, file_format: str) -> None:
+    """Raise an error if --keep cannot copy all columns of INPUT to OUT."""
+    name, count = collections.Counter(table.names()).most_common(1)[0]
     if count > 1:
         raise ValueError(f"with --keep, OUT would have {count} columns named {name!r}; rename the column of INPUT")
     if file_format == "csv":
-        for name, field in kept:
+        for name, field in table.kept:
             if field is not None:
                 _check_text(name, field.type)
 
 
-def _check_text(name: str, of_type: Any) -> None:
+def _check_text(name: str, arrow_type: Any) -> None:
+    """Raise an error if Arrow cannot convert a column of Parquet to text."""
     import pyarrow as pa
 
     try:
-        pa.array([], of_type).cast(pa.string())
+        pa.array([], arrow_type).cast(pa.string())
     except pa.ArrowException:
-        raise ValueError(f"--keep cannot copy column {name!r} of type {of_type} to CSV; choose .parquet") from None
+        raise ValueError(f"--keep cannot copy column {name!r} of type {arrow_type} to CSV; choose .parquet") from None
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

@@ -44,36 +44,44 @@ def add(commands: Any) -> None:
 def _identify(arguments: argparse.Namespace) -> int:
     from .. import identify, identify_rotary
 
-    rotary: dict[str, Any] = {}
-    table = np.empty(0)
-    path = arguments.table
-    if path.lower().endswith((".npz", ".safetensors")):
-        with open_archive(path) as archive:
-            known = tuple(inspect.signature(identify_rotary).parameters)
-            if arguments.key is None and set(archive.names) <= set(known):
-                rotary = {name: archive.read(name) for name in archive.names}
-            else:
-                key = _key(archive, arguments.key, path, known)
-                table = archive.read(key)
-                if table.ndim == 1:
-                    rotary = {"frequencies": table}
-    elif arguments.key is not None:
-        raise ValueError(f"{path} has no keys (only .npz and .safetensors files have keys); leave --key out")
-    else:
-        table = as_bfloat16(read_array(path))
-    if rotary and arguments.start is not None:
+    path, start = arguments.table, arguments.start
+    arrays = _read_arrays(path, arguments.key)
+    if "table" not in arrays and start is not None:
         raise ValueError("--start is for a table; for a rotary encoding, add an array named positions to the .npz file")
     try:
         # NumPy warns when it converts some NaNs, which identify reports as an error
         with np.errstate(invalid="ignore"):
-            identification = identify_rotary(**rotary) if rotary else identify(table, start=arguments.start)
+            identification = identify(arrays["table"], start=start) if "table" in arrays else identify_rotary(**arrays)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     say(str(identification))
     return 0 if identification else 1
 
 
+def _read_arrays(path: str, key: str | None) -> dict[str, Any]:
+    """Return the arguments of `identify_rotary` in a file, or one array named "table".
+
+    A single array of one dimension has the frequencies of a rotary encoding.
+    """
+    from .. import identify_rotary
+
+    if not path.lower().endswith((".npz", ".safetensors")):
+        if key is not None:
+            raise ValueError(f"{path} has no keys (only .npz and .safetensors files have keys); leave --key out")
+        return {"table": as_bfloat16(read_array(path))}
+    known = tuple(inspect.signature(identify_rotary).parameters)
+    with open_archive(path) as archive:
+        if key is None and not archive.names:
+            # `identify` raises the error
+            return {"table": np.empty(0)}
+        if key is None and set(archive.names) <= set(known):
+            return {name: archive.read(name) for name in archive.names}
+        array = archive.read(_key(archive, key, path, known))
+    return {"frequencies" if array.ndim == 1 else "table": array}
+
+
 def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -> str:
+    """Return the name of the array to read. known: names of the arguments of `identify_rotary`."""
     if key is None and len(archive.names) == 1:
         return archive.names[0]
     # in the list of names, those that look positional come first

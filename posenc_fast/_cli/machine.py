@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import secrets
 import sys
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from .. import __version__
 from .._core.engine import backend as _backend
 from .._core.numbers.arguments import count_of, real
+from .._core.numbers.formats import types_here
 from .arguments import add_command, add_progress
 from .output import styled
 from .progress import progress
@@ -43,11 +45,6 @@ def add(commands: Any) -> None:
     )
 
 
-def engine() -> str:
-    """Return the names of the active backend and instruction level."""
-    return ", ".join(filter(None, (_backend.backend(), _backend.isa())))
-
-
 def _info(arguments: argparse.Namespace) -> None:
     print(f"backend      {_backend.backend()}")
     print(f"isa          {_backend.isa() or 'none'}")
@@ -59,11 +56,10 @@ def _info(arguments: argparse.Namespace) -> None:
 
 def _verify(arguments: argparse.Namespace) -> int:
     from .._selfcheck.accuracy import CALLS, RANGES, engines, verify
-    from .._selfcheck.bits import report
+    from .._selfcheck.bits import report_bits
 
     seconds = real(arguments.seconds, "seconds", positive=True)
-    seed = int(np.random.SeedSequence().entropy) % 2**32 if arguments.seed is None else arguments.seed  # type: ignore[arg-type]
-    count_of(seed, "seed", 0)
+    seed = secrets.randbits(32) if arguments.seed is None else count_of(arguments.seed, "seed", 0)
     print(f"posenc_fast {__version__} on {platform.machine()}, seed {seed}")
     print(f"positions: {', '.join(RANGES)}")
     with progress(arguments.progress, "verifying", 100, " %") as done:
@@ -72,30 +68,31 @@ def _verify(arguments: argparse.Namespace) -> int:
     print("Largest error as a part of the promised bound (1 is the bound), by backend or level:")
     heading = f"{'type':9} {'call':7} {'values':>9}  {'  '.join(f'{name:>8}' for name in engines())}"
     print(styled(heading, "bold", sys.stdout))
-    for name in dict.fromkeys(name for name, _, _ in findings):
+    for dtype in types_here():
         for call in CALLS:
-            row = [findings[name, call, engine] for engine in engines()]
-            errors = [finding.worst.share for finding in row]
-            shares = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in errors)
+            row = [findings[dtype, call, engine] for engine in engines()]
+            shares = [finding.worst.share for finding in row]
+            cells = "  ".join(f"{share:8.4f}" if share < 100 else f"{share:8.1e}" for share in shares)
             held = all(finding.held for finding in row)
             verdict = styled("held", "green", sys.stdout) if held else styled("BROKEN", "red", sys.stdout)
-            print(f"{name:9} {call:7} {row[0].values:9}  {shares}  {verdict}")
+            print(f"{dtype:9} {call:7} {row[0].values:9}  {cells}  {verdict}")
     broken = {key: finding.worst for key, finding in findings.items() if not finding.held}
-    for (name, call, engine), worst in broken.items():
+    for (dtype, call, engine), worst in broken.items():
         backend, level = engines()[engine]
         print(
-            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {name}: {worst.encoding!r}, "
+            f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {dtype}: {worst.encoding!r}, "
             f"position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, exactly "
             f"{worst.exact:.25g}, {worst.share:.9g} times the promised bound; posenc-fast verify --seed {seed} "
             f"--seconds {seconds:g} draws this position again"
         )
-    return 0 if report() and not broken else 1
+    bits_are_equal = report_bits()
+    return 0 if bits_are_equal and not broken else 1
 
 
 def _bench(arguments: argparse.Namespace) -> None:
     from .._selfcheck.speed import compare, sides
 
-    print(f"{engine()}; NumPy {np.__version__}")
+    print(f"{', '.join(filter(None, (_backend.backend(), _backend.isa())))}; NumPy {np.__version__}")
     print("Nanoseconds per value: medians of runs, on one thread, into new arrays, float32")
     print("unless named. Ratio: NumPy's time divided by posenc_fast's time, with the middle")
     print("half of the runs. After the slash: what NumPy computes. float64 formula: the")
@@ -103,15 +100,15 @@ def _bench(arguments: argparse.Namespace) -> None:
     print("ready: precomputed, so not part of NumPy's time.")
     heading = f"{'':38} {'posenc_fast':>11} {'NumPy':>6} {'ratio':>6}  middle half"
     print(styled(heading, "bold", sys.stdout))
-    noisy = 0
+    noisy_count = 0
     for side in sides():
-        one = compare(side)
-        noisy += one.noisy
-        times = f"{_digits(one.ours):>6} {_digits(one.numpy):>6} {_digits(one.ratio):>6}"
-        mark = styled("*", "yellow", sys.stdout) if one.noisy else " "
-        print(f"{one.name:43} {times}{mark} {_digits(one.low)} to {_digits(one.high)}", flush=True)
-    if noisy:
-        print(f"* The runs of {noisy} of these differ widely: the machine is busy. Run it again.")
+        result = compare(side)
+        noisy_count += result.noisy
+        times = f"{_digits(result.ours):>6} {_digits(result.numpy):>6} {_digits(result.ratio):>6}"
+        mark = styled("*", "yellow", sys.stdout) if result.noisy else " "
+        print(f"{result.name:43} {times}{mark} {_digits(result.low)} to {_digits(result.high)}", flush=True)
+    if noisy_count:
+        print(f"* The runs of {noisy_count} of these differ widely: the machine is busy. Run it again.")
 
 
 def _digits(number: float) -> str:

@@ -50,7 +50,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     For the path -, yield standard output.
     """
     if path == STANDARD:
-        with named("standard output"), _standard() as file:
+        with named("standard output"), _standard_output() as file:
             yield file
         return
     target = usable_target(path)
@@ -61,7 +61,8 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 if target.exists():
-                    shutil.copymode(target, part if part.exists() else _path_of(file.fileno()))
+                    # the file has the name ``part``, or no name until `_link`
+                    shutil.copymode(target, part if part.exists() else _proc_path(file.fileno()))
                 # if the process is killed between `_link` and `os.replace`, a hidden file remains
                 _link(file, part)
                 complete()
@@ -79,10 +80,11 @@ def _created(part: Path) -> IO[bytes]:
     if hasattr(os, "O_TMPFILE"):
         # file systems that do not support O_TMPFILE raise different errors
         with contextlib.suppress(OSError):
-            number = os.open(part.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
-            if os.path.exists(_path_of(number)):
-                return open(number, "w+b")
-            os.close(number)
+            descriptor = os.open(part.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+            # `_link` needs /proc
+            if os.path.exists(_proc_path(descriptor)):
+                return open(descriptor, "w+b")
+            os.close(descriptor)
     return open(part, "xb")
 
 
@@ -92,7 +94,7 @@ def _link(file: IO[bytes], part: Path) -> None:
         folder = os.open(part.parent, os.O_RDONLY)
         try:
             # os.link follows the symbolic link in /proc only if a folder is passed
-            os.link(_path_of(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.link(_proc_path(file.fileno()), part.name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
             # linking is not permitted: copy the file, which is slower and needs the space twice
             file.seek(0)
@@ -102,12 +104,13 @@ def _link(file: IO[bytes], part: Path) -> None:
             os.close(folder)
 
 
-def _path_of(number: int) -> str:
-    return f"/proc/self/fd/{number}"
+def _proc_path(descriptor: int) -> str:
+    """Return the path of an open file in /proc, which Linux has also for a file without a name."""
+    return f"/proc/self/fd/{descriptor}"
 
 
 @contextlib.contextmanager
-def _standard() -> Iterator[IO[bytes]]:
+def _standard_output() -> Iterator[IO[bytes]]:
     if sys.stdout is None:
         raise ValueError("standard output is closed")
     sys.stdout.flush()
@@ -140,7 +143,7 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 def _printable(text: str) -> str:
     """Return text with control characters, text directions and surrogates escaped. These could change the terminal."""
-    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def styled(text: str, style: Style, file: IO[str] | None) -> str:
@@ -157,9 +160,10 @@ def styled(text: str, style: Style, file: IO[str] | None) -> str:
 def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
     """Print text, with unprintable characters escaped. styles: style of each word that may begin a line."""
     for line in _printable(text).split("\n"):
-        first, space, rest = line.partition(" ")
-        style = (styles or {}).get(first)
-        print((styled(first, style, sys.stdout) if style else first) + space + rest)
+        word, space, rest = line.partition(" ")
+        if styles and word in styles:
+            word = styled(word, styles[word], sys.stdout)
+        print(word + space + rest)
 
 
 def complain(text: str, heading: str = "") -> None:
@@ -190,22 +194,20 @@ def is_terminal(file: IO[str] | None) -> bool:
     return file is not None and file.isatty()
 
 
-def report_written(path: str, file: IO[bytes], *lines: str) -> None:
+def report_written(path: str, file: IO[bytes], content: str, *more_lines: str) -> None:
     """Print the path, content and size of the output. If the data go to standard output, print to standard error.
 
-    lines: description of the content, then more lines to print. Call this function before `opened` ends, so that an
-    existing file stays unchanged if printing fails.
+    Call this function before `opened` ends, so that an existing file stays unchanged if printing fails.
     """
-    first, *more = lines
     if path == STANDARD:
-        complain("\n".join((f"wrote standard output: {first}", *more)))
+        complain("\n".join((f"wrote standard output: {content}", *more_lines)))
         return
     file.flush()
     size = os.fstat(file.fileno()).st_size
     try:
         with named("standard output"):
             # escape line feeds, which a name may contain
-            lines = (f"wrote {path}: {first}, {size} bytes", *more)
+            lines = (f"wrote {path}: {content}, {size} bytes", *more_lines)
             say("\n".join(line.replace("\n", "\\n") for line in lines))
             if sys.stdout is not None:
                 sys.stdout.flush()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import inspect
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._core.numbers.arguments import real
 from .arguments import add_command, add_encoding, cycles_of, number, value_of
@@ -30,31 +31,13 @@ PLOTS = {
 }
 # kinds of plots that need a rotary preset
 _ROTARY = ("frequencies", "rotary")
-# (number of words, type, metavar, help) of each option; None for any number of words, and for `_position` as the type
-_SETTINGS: dict[str, tuple[int | None, Any, Any, str]] = {
-    "length": (1, int, "N", "number of positions"),
-    "start": (1, number, "P", "first position"),
-    "step": (1, number, "S", "distance between positions"),
-    "position": (1, number, "P", "position in the middle of the picture"),
-    "positions": (None, None, "P", "positions: numbers, or ISO dates and times"),
-    "columns": (None, int, "C", "numbers of columns, from 0"),
-    "pairs": (1, int, "N", "maximum number of clocks per row"),
-    "span": (1, int, "N", "number of rows on each side of --position"),
-    "offset": (1, number, "P", "distance by which the table is shifted"),
-    "distance": (1, int, "N", "largest distance"),
-    "shape": (2, int, ("ROWS", "COLUMNS"), "patches of an image"),
-    "patch": (2, int, ("ROW", "COLUMN"), "patch to compare all others with"),
-    "title": (1, str, "TEXT", "title of the picture (default: the encoding's name)"),
-    "cmap": (1, str, "NAME", "name of a matplotlib colormap"),
-}
-# options whose values are positions
-_POSITIONS_OF = ("start", "step", "position", "positions", "offset")
-# matplotlib draws at most _PIXELS pixels per side. Its text needs at least _DPI pixels per inch.
-_PIXELS, _DPI = 2**16 - 1, 10
+# matplotlib draws at most _MOST_PIXELS pixels per side. Its text needs at least _LEAST_DPI pixels per inch.
+_MOST_PIXELS, _LEAST_DPI = 2**16 - 1, 10
 # largest position; beyond it, neighbouring integers are equal in float64, the type of matplotlib's axes
-_POSITIONS = 2**53
+_LARGEST_POSITION = 2**53
+_DEFAULT_WIDTH = 128
 PLOT_HELP = "kinds:\n" + "".join(
-    f"  {name:<12} {text}\n".replace("\n", "\n" + 15 * " ").rstrip(" ") for name, text in PLOTS.items()
+    f"  {kind:<12} " + text.replace("\n", "\n" + 15 * " ") + "\n" for kind, text in PLOTS.items()
 )
 EXAMPLES = """
 examples:
@@ -75,7 +58,9 @@ def add(commands: Any) -> None:
         commands, _plot, "plot", "draw an encoding", about, PLOT_HELP + EXAMPLES, "KIND [D_MODEL] -o OUT [OPTION ..]"
     )
     parser.add_argument("drawing", metavar="KIND", choices=tuple(PLOTS), help=", ".join(PLOTS))
-    parser.add_argument("d_model", type=int, metavar="D_MODEL", nargs="?", help="number of columns (default: 128)")
+    parser.add_argument(
+        "d_model", type=int, metavar="D_MODEL", nargs="?", help=f"number of columns (default: {_DEFAULT_WIDTH})"
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -83,9 +68,10 @@ def add(commands: Any) -> None:
         metavar="OUT",
         help="file to write: .png, .svg, .pdf or another that matplotlib writes",
     )
-    for name, (count, read, metavar, text) in _SETTINGS.items():
-        several: dict[str, Any] = {} if count == 1 else {"nargs": "+" if count is None else count}
-        parser.add_argument(f"--{name}", type=read or _position, metavar=metavar, help=text, **several)
+    for name, option in _OPTIONS.items():
+        parser.add_argument(
+            f"--{name}", type=option.convert, metavar=option.metavar, nargs=option.nargs, help=option.help
+        )
     parser.add_argument(
         "--periods",
         metavar="LENGTHS",
@@ -106,6 +92,35 @@ def _position(text: str) -> int | float | datetime:
         raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor an ISO date") from None
 
 
+class _Option(NamedTuple):
+    """An option that is an argument of some functions of posenc_fast.plot."""
+
+    help: str
+    metavar: str | tuple[str, ...]
+    convert: Callable[[str], Any]
+    nargs: int | str | None = None
+
+
+_OPTIONS = {
+    "length": _Option("number of positions", "N", int),
+    "start": _Option("first position", "P", number),
+    "step": _Option("distance between positions", "S", number),
+    "position": _Option("position in the middle of the picture", "P", number),
+    "positions": _Option("positions: numbers, or ISO dates and times", "P", _position, "+"),
+    "columns": _Option("numbers of columns, from 0", "C", int, "+"),
+    "pairs": _Option("maximum number of clocks per row", "N", int),
+    "span": _Option("number of rows on each side of --position", "N", int),
+    "offset": _Option("distance by which the table is shifted", "P", number),
+    "distance": _Option("largest distance", "N", int),
+    "shape": _Option("patches of an image", ("ROWS", "COLUMNS"), int, 2),
+    "patch": _Option("patch to compare all others with", ("ROW", "COLUMN"), int, 2),
+    "title": _Option("title of the picture (default: the encoding's name)", "TEXT", str),
+    "cmap": _Option("name of a matplotlib colormap", "NAME", str),
+}
+# options whose values are positions, or distances between positions
+_POSITION_OPTIONS = ("start", "step", "position", "positions", "offset")
+
+
 def _plot(arguments: argparse.Namespace) -> None:
     from .. import plot
     from ..plot._canvas import new_figure
@@ -122,43 +137,46 @@ def _plot(arguments: argparse.Namespace) -> None:
         raise ValueError(
             f"--periods {arguments.periods}: plots support only lengths such as 1D, not {cycles.calendar[0]}"
         )
-    value = value_of(arguments, "D_MODEL", 128, get) if cycles is None else cycles.encoding
-    # without --set, pass the name of the preset to the plot, so that its title shows the name
-    named = arguments.preset is not None and not arguments.set
+    value = value_of(arguments, "D_MODEL", _DEFAULT_WIDTH, get) if cycles is None else cycles.encoding
+    if arguments.preset is not None and not arguments.set:
+        # without --set, pass the name of the preset to the plot, so that its title shows the name
+        value = arguments.preset
     draw = getattr(plot, kind)
     parameters = inspect.signature(draw).parameters
-    settings = {name: getattr(arguments, name) for name in _SETTINGS}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    for name in settings:
+    settings = {name: getattr(arguments, name) for name in _OPTIONS if getattr(arguments, name) is not None}
+    for name, setting in settings.items():
         if name not in parameters:
             raise ValueError(f"{kind} takes no --{name} (see posenc-fast plot --help)")
-        if name in _POSITIONS_OF:
-            _check_positions(name, settings[name] if name == "positions" else [settings[name]])
+        if name in _POSITION_OPTIONS:
+            _check_positions(name, setting if name == "positions" else [setting])
     if "d_model" in parameters:
-        settings["d_model"] = 128 if arguments.d_model is None else arguments.d_model
-    figure, axes = new_figure(3 if "axes" in parameters else 1)
-    most = _PIXELS / max(figure.get_size_inches())
-    if not _DPI <= real(arguments.dpi, "--dpi") <= most:
+        settings["d_model"] = _DEFAULT_WIDTH if arguments.d_model is None else arguments.d_model
+    # a plot has a parameter "axes" for three axes, or "ax" for one
+    axes_parameter, axes_count = ("axes", 3) if "axes" in parameters else ("ax", 1)
+    figure, settings[axes_parameter] = new_figure(axes_count)
+    largest_dpi = _MOST_PIXELS / max(figure.get_size_inches())
+    if not _LEAST_DPI <= real(arguments.dpi, "--dpi") <= largest_dpi:
         raise ValueError(
-            f"--dpi {arguments.dpi:g} must be from {_DPI} to {most:.0f}, because a side of the picture has at most "
-            f"{_PIXELS} pixels"
+            f"--dpi {arguments.dpi:g} must be from {_LEAST_DPI} to {largest_dpi:.0f}, because a side of the picture "
+            f"has at most {_MOST_PIXELS} pixels"
         )
-    known, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
-    if suffix not in known:
-        raise ValueError(f"{arguments.output} must end with one of {', '.join(f'.{name}' for name in sorted(known))}")
-    draw(arguments.preset if named else value, **settings, **{"axes" if "axes" in parameters else "ax": axes})
+    suffixes, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
+    if suffix not in suffixes:
+        listed = ", ".join(f".{each}" for each in sorted(suffixes))
+        raise ValueError(f"{arguments.output} must end with one of {listed}")
+    draw(value, **settings)
     with opened(arguments.output) as file:
         try:
             figure.savefig(file, format=suffix, dpi=arguments.dpi)
         except MemoryError:
-            wide, high = figure.get_size_inches() * arguments.dpi
-            raise MemoryError(f"--dpi {arguments.dpi:g} makes a picture of {wide:.0f} x {high:.0f} pixels") from None
+            width, height = figure.get_size_inches() * arguments.dpi
+            raise MemoryError(f"--dpi {arguments.dpi:g} makes a picture of {width:.0f} x {height:.0f} pixels") from None
         report_written(arguments.output, file, kind)
 
 
 def _check_positions(name: str, values: list[Any]) -> None:
     for value in values:
-        if not isinstance(value, datetime) and abs(real(value, f"--{name}")) > _POSITIONS:
+        if not isinstance(value, datetime) and abs(real(value, f"--{name}")) > _LARGEST_POSITION:
             raise ValueError(
                 f"--{name} {value} is beyond 2^53, where neighbouring positions are equal on the axes of pictures"
             )

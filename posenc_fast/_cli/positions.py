@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from .._models.check.arrays import open_vector
-from .csv import Block, Clock, Source, column_index, open_csv
+from .csv import Block, Clock, KeptColumn, Source, column_index, open_csv
 
 # first bytes of files, by format
 _MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
@@ -47,6 +47,7 @@ def open_positions(
 
 
 def _format_of(path: str) -> str:
+    """Return "npy", "parquet" or "text", by the suffix or the first bytes of a file."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix in (".npy", ".parquet"):
         return suffix[1:]
@@ -61,8 +62,8 @@ def _npy(path: str) -> Iterator[Source]:
     with open_vector(path) as vector:
 
         def blocks(rows: int) -> Iterator[Block]:
-            for i in range(0, vector.length, rows):
-                yield Block([(slice(None), vector.take(min(rows, vector.length - i)))])
+            for first in range(0, vector.length, rows):
+                yield Block([(slice(None), vector.take(min(rows, vector.length - first)))])
 
         yield Source(vector.length, lambda: f"{path} ({vector.dtype})", blocks)
 
@@ -77,6 +78,7 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
 
     @contextlib.contextmanager
     def reading() -> Iterator[None]:
+        """Turn errors of pyarrow into errors that name the file."""
         try:
             yield
         except (pa.ArrowException, OSError) as error:
@@ -84,10 +86,10 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
                 raise
             raise ValueError(f"{path} cannot be read as Parquet: {error}") from None
 
-    with open(path, "rb") as raw:
+    with open(path, "rb") as file:
         with reading():
-            file = pq.ParquetFile(raw)
-        schema = file.schema_arrow
+            parquet = pq.ParquetFile(file)
+        schema = parquet.schema_arrow
         index = column_index(schema.names, column, path)
         field = schema.field(index)
         if pa.types.is_nested(field.type):
@@ -96,15 +98,16 @@ def _parquet(path: str, column: str | None, keep: bool) -> Iterator[Source]:
             )
 
         def blocks(rows: int) -> Iterator[Block]:
-            batches = file.iter_batches(rows, columns=None if keep else [field.name])
+            batches = parquet.iter_batches(rows, columns=None if keep else [field.name])
             while True:
                 with reading():
                     batch: Any = next(batches, None)
                 if batch is None:
                     return
-                kept = batch.columns if keep else ()
-                yield Block([(slice(None), batch.column(index if keep else 0))], kept)
+                # without keep, the batch has only the column of positions
+                positions = batch.column(index if keep else 0)
+                yield Block([(slice(None), positions)], batch.columns if keep else ())
 
-        titles = [(each.name, each) for each in schema] if keep else []
         label = f"{path}, column {field.name!r} ({field.type})"
-        yield Source(file.metadata.num_rows, lambda: label, blocks, titles)
+        kept_columns = [KeptColumn(kept_field.name, kept_field) for kept_field in schema] if keep else []
+        yield Source(parquet.metadata.num_rows, lambda: label, blocks, kept_columns)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import itertools
-import re
 import shutil
 import sys
 from textwrap import wrap
@@ -67,15 +66,14 @@ def _list(width: int) -> None:
 
 def _columns(names: list[str], width: int) -> list[str]:
     """Return lines that list names in columns, from top to bottom. There are as few lines as the width allows."""
-    lines = 1
-    while True:
+    for lines in range(1, len(names) + 1):
         columns = [names[i : i + lines] for i in range(0, len(names), lines)]
-        cells = [max(map(len, column)) for column in columns]
-        if sum(cells) + 2 * (len(cells) - 1) <= width or lines == len(names):
+        widths = [max(map(len, column)) for column in columns]
+        if sum(widths) + 2 * (len(widths) - 1) <= width:
             break
-        lines += 1
+    # if even one column is too wide, the last loop made this column
     rows = itertools.zip_longest(*columns, fillvalue="")
-    return ["  ".join(map(str.ljust, row, cells)).rstrip() for row in rows]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _search(words: list[str], width: int) -> int:
@@ -84,15 +82,15 @@ def _search(words: list[str], width: int) -> int:
 
     matches = search(*words)
     if not matches:
-        near = (
+        next_step = (
             advice(" ".join(words))
             or "list presets with posenc-fast presets, or identify a table with posenc-fast identify"
         )
-        complain(f"no preset mentions {' and '.join(map(repr, words))}; {near}")
+        complain(f"no preset mentions {' and '.join(map(repr, words))}; {next_step}")
         return 1
-    cell = max(map(len, matches)) + 2
+    name_width = max(map(len, matches)) + 2
     for name in matches:
-        line = name.ljust(cell) + summary(name)
+        line = name.ljust(name_width) + summary(name)
         # cut lines only for a terminal, not for a program
         if len(line) > width and is_terminal(sys.stdout):
             line = line[: width - 2].rstrip() + " …"
@@ -110,7 +108,8 @@ def _show(name: str, width: int) -> None:
     except AttributeError as error:
         raise ValueError(str(error)) from None
     signature = inspect.signature(facts.build)
-    parameters = [each.replace(annotation=each.empty) for each in signature.parameters.values()]
+    # the call without annotations
+    parameters = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
     call = f"{name}{signature.replace(parameters=parameters, return_annotation=signature.empty)}"
     print(_bold_title(call, name))
     print(f"{summary(name)}\n")
@@ -120,37 +119,35 @@ def _show(name: str, width: int) -> None:
         ("axes", facts.axes),
         ("positions", facts.positions),
         ("odd widths", facts.odd),
-        ("differs", f"from {'RoFormer' if facts.rotary else 'the paper'}: {facts.differs}"),
-        ("source", facts.source),
     ]
+    if facts.differs:
+        rows.append(("differs", f"from {facts.original}: {facts.differs}"))
+    rows.append(("source", facts.source))
     if facts.also:
         rows.append(("also", facts.also))
     _print_rows(rows, width)
     if parameters:
-        split = (PARAMETERS[each.name].partition(": ") for each in parameters)
         print("\n" + styled("arguments:", "bold", sys.stdout))
-        _print_rows(
-            [
-                (each.name, f"{of_type}: {' '.join(text.split())}")
-                for each, (of_type, _, text) in zip(parameters, split, strict=True)
-            ],
-            width,
-        )
+        # the texts of PARAMETERS are wrapped
+        _print_rows([(each.name, " ".join(PARAMETERS[each.name].split())) for each in parameters], width)
     if not facts.rotary and facts.axes == "1":
         d_model = " D_MODEL" if facts.by_width else ""
-        needed = "".join(
-            f" --set {each.name}=.." for each in parameters[facts.by_width :] if each.default is each.empty
-        )
-        print(f"\nposenc-fast table LENGTH{d_model} --preset {name}{needed} -o OUT")
+        needed = parameters[1:] if facts.by_width else parameters
+        settings = "".join(f" --set {each.name}=.." for each in needed if each.default is each.empty)
+        print(f"\nposenc-fast table LENGTH{d_model} --preset {name}{settings} -o OUT")
 
 
 def _print_rows(rows: list[tuple[str, str]], width: int) -> None:
-    """Print rows (title, text) in two columns. Texts are wrapped."""
-    cell = max(len(title) for title, _ in rows) + 2
+    """Print rows (title, text) in two columns. Texts are wrapped, and printed without the backquotes of names."""
+    indent = max(len(title) for title, _ in rows) + 2
     for title, text in rows:
-        plain = re.sub("``?", "", text)
-        first = title.ljust(cell)
-        lines = wrap(plain, width, initial_indent=first, subsequent_indent=" " * cell, break_on_hyphens=False)
+        lines = wrap(
+            text.replace("`", ""),
+            width,
+            initial_indent=title.ljust(indent),
+            subsequent_indent=" " * indent,
+            break_on_hyphens=False,
+        )
         print(_bold_title("\n".join(lines), title))
 
 

@@ -45,9 +45,9 @@ def interruptible(last: bool) -> Iterator[None]:
         if last:
             complete()
         while _handled:
-            number, before = _handled.popitem()
+            number, previous_handler = _handled.popitem()
             if not last:
-                signal.signal(number, before)
+                signal.signal(number, previous_handler)
 
 
 def complete() -> None:

@@ -11,7 +11,7 @@ from .._core.engine.blocks import BLOCK
 from .._core.numbers.arguments import count_of, progression
 from .._core.numbers.arrays import Array
 from .._core.numbers.formats import float_type
-from .arguments import add_command, add_encoding, add_rows, encoding_of, number
+from .arguments import add_command, add_computation, add_encoding, encoding_of, number
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 
 ABOUT = """\
@@ -45,7 +45,7 @@ def add(commands: Any) -> None:
     add_output(parser)
     parser.add_argument("--start", type=number, default=0, help="first position (default: 0)")
     parser.add_argument("--step", type=number, default=1, help="distance between positions (default: 1)")
-    add_rows(parser)
+    add_computation(parser)
     add_encoding(parser)
 
 
@@ -54,15 +54,24 @@ def _table(arguments: argparse.Namespace) -> None:
     dtype = float_type(arguments.dtype)
     length = count_of(arguments.length, "length", 0)
     check_output(arguments, dtype)
+    # integers or exact fractions, so that the first position of a block is not rounded
+    start: Any
+    step: Any
     start, step = progression(arguments.start, arguments.step, length)
     rows = max(1, min(BLOCK // encoding.d_model, length))
     buffer = np.empty((min(rows, length), encoding.d_model), dtype)
-    settings: dict[str, Any] = {"dtype": dtype, "precision": arguments.precision, "workers": arguments.workers}
 
     def fill(block: Array, first: int) -> None:
-        # start and step are exact fractions, so the first position of a block is not rounded
-        position: dict[str, Any] = {"start": start + first * step, "step": step}
-        encoding.table(len(block), out=block, **position, **settings)
+        """Write the rows from the row ``first`` on to a block."""
+        encoding.table(
+            len(block),
+            start=start + first * step,
+            step=step,
+            dtype=dtype,
+            precision=arguments.precision,
+            out=block,
+            workers=arguments.workers,
+        )
 
     # compute no rows, so that wrong settings are reported before anything is written
     fill(buffer[:0], 0)

@@ -11,10 +11,9 @@ import numpy as np
 from .._core.numbers import annotations as npt
 from .._core.numbers.arguments import count_of
 from .._core.numbers.arrays import Floats
-from .._core.numbers.exact import log
 from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import Settings, in_turn
-from .gguf import ARCHITECTURES, BETAS, layout_of
+from .gguf import ARCHITECTURES, BETAS, layout_of, yarn_attention_factor
 
 # Divisor that converters write for a pair that does not rotate. The quotient is practically 0.
 _NO_ROTATION = 1e30
@@ -38,14 +37,13 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
 
 
 def _check_one_axis(settings: Settings, target: str) -> None:
-    several = settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1)
-    if several:
+    if settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1):
         raise ValueError(
             f"{target} has one row per position, which a Rotary of several axes cannot fill; use tables(positions)"
         )
 
 
-# ---- rotary parameters of a config ----------------------------------------------------------------------------------------
+# ---- rotary parameters of a config -----------------------------------------------------------------------------------
 
 
 def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | None:
@@ -65,10 +63,10 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     if name == "longrope":
         rope["attention_factor"] = attention_factor
     if settings.rotary_dim != settings.head_dim:
-        part = _part(settings.rotary_dim, settings.head_dim)
-        if name == "proportional" or part is None:
+        fraction = _fraction(settings.rotary_dim, settings.head_dim)
+        if name == "proportional" or fraction is None:
             return None
-        rope["partial_rotary_factor"] = part
+        rope["partial_rotary_factor"] = fraction
     if settings.axes is not None:
         counts = np.bincount(settings.axes).tolist()
         rope["mrope_section"] = counts
@@ -102,15 +100,15 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and value >= 1024 else value
 
 
-def _part(dim: int, head: int) -> float | None:
-    """Return a factor from which transformers computes ``int(head * factor) == dim``, or None if none was found."""
-    for factor in (dim / head, math.nextafter(dim / head, 1.0)):
-        if int(head * factor) == dim:
-            return factor
+def _fraction(dim: int, head: int) -> float | None:
+    """Return a fraction from which transformers computes ``int(head * fraction) == dim``, or None if none was found."""
+    for fraction in (dim / head, math.nextafter(dim / head, 1.0)):
+        if int(head * fraction) == dim:
+            return fraction
     return None
 
 
-# ---- metadata of GGUF -------------------------------------------------------------------------------------------------------
+# ---- metadata of GGUF ------------------------------------------------------------------------------------------------
 
 
 def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, architecture: Any) -> dict[str, Any]:
@@ -125,7 +123,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
             f"layout={settings.layout!r} differs from layout={layout!r}, which llama.cpp uses for {architecture!r}; "
             "permute the weights of queries and keys (permute_rotary), and give a Rotary with this layout"
         )
-    if settings.rope_type == "xpos" or (settings.rope_type == "axial" and settings.axes is not None):
+    if settings.amplitudes_vary or (settings.rope_type == "axial" and settings.axes is not None):
         raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")
     if not sectioned:
         _check_one_axis(settings, f"a GGUF file of {architecture!r}")
@@ -167,7 +165,7 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
     if name != "yarn" or not parameters["truncate"]:
         return None
     factor, betas = parameters["factor"], (parameters["beta_fast"], parameters["beta_slow"])
-    default = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
+    default = yarn_attention_factor(factor)
     result = {"type": "yarn", "factor": factor, **lengths}
     if betas != (32.0, 1.0):
         if architecture not in BETAS:
@@ -195,9 +193,11 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
 
 
 def _sections(settings: Settings, architecture: str, mode: str | None) -> list[int]:
+    """Return the number of pairs of each of llama.cpp's four axes, or raise an error for sections in another order."""
     axes = settings.axes
-    counts = [] if axes is None else np.bincount(axes).tolist()
-    expected = in_turn(counts, len(axes)) if axes is not None and mode == "interleaved" else sorted(axes or ())
-    if axes is None or list(axes) != expected or len(counts) > 4:
-        raise ValueError(f"sections do not fit {architecture!r}; give {mode} sections of at most 4 axes")
-    return [*counts, 0, 0, 0][:4]
+    if axes is not None:
+        counts: list[int] = np.bincount(axes).tolist()
+        expected = in_turn(counts, len(axes)) if mode == "interleaved" else sorted(axes)
+        if list(axes) == expected and len(counts) <= 4:
+            return counts + [0] * (4 - len(counts))
+    raise ValueError(f"sections do not fit {architecture!r}; give {mode} sections of at most 4 axes")

@@ -140,17 +140,17 @@ class Metadata:
     def check_keys(self) -> None:
         """Raise an error for unknown keys about positions, misspelt keys, and keys of another architecture."""
         known = {*(f"{self.architecture}.{key}" for key in (*_KEYS, *_UNUSED)), *FACTORS, "general.architecture"}
-        near = set().union(*map(_shortened, known))
+        shortened = set().union(*map(_shortened, known))
         for key, value in self._values.items():
             if value is None or key in known:
                 continue
             key = str(key)
-            rest = key.partition(".")[2]
+            _, _, without_prefix = key.partition(".")
             if (
-                rest in _KEYS
-                or rest.startswith(_ABOUT_POSITIONS)
+                without_prefix in _KEYS
+                or without_prefix.startswith(_ABOUT_POSITIONS)
                 or key.startswith("rope_")
-                or not near.isdisjoint(_shortened(key))
+                or not shortened.isdisjoint(_shortened(key))
             ):
                 raise ValueError(
                     f"{self._where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct the key, "
@@ -173,7 +173,9 @@ class Metadata:
             raise ValueError(
                 f"{self._where}[{name!r}] has {array.size} numbers, but must have one number for each of {pairs} pairs"
             )
-        for k in np.flatnonzero(~((array > 0) & np.isfinite(array)))[:1].tolist():
+        is_valid = (array > 0) & np.isfinite(array)
+        if not is_valid.all():
+            k = int(np.argmin(is_valid))
             raise ValueError(
                 f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0, because frequencies "
                 "are divided by this number"
@@ -234,17 +236,15 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
         metadata.layer = _checked_layer(metadata, layer)
     if not _rotates(metadata):
         return None
-    window = _is_window(metadata)
-    windows = _WINDOWS.get(metadata.architecture)
-    if window is False and windows is not None and not windows.others_rotate and metadata.layer is not None:
+    windows = _WINDOWS.get(metadata.architecture, Windows(None))
+    has_window = _has_window(metadata)
+    if has_window is False and not windows.others_rotate:
         return None
-    swa = "_swa" if window else ""
-    head, dim = _widths(metadata, swa)
+    head, dim = _widths(metadata, "_swa" if has_window else "")
     base = metadata.number("rope.freq_base", 10000.0)
-    if window:
-        assert windows is not None
+    if has_window:
         base = metadata.number("rope.freq_base_swa", base if windows.base is None else windows.base)
-    scaling = _scaling(metadata, dim // 2, windows if window else None, seq_len)
+    scaling = _scaling(metadata, dim // 2, seq_len, is_scaled=windows.scaled or not has_window)
     result: dict[str, Any] = {"head_dim": head, "rotary_dim": dim, "base": base, "scaling": scaling}
     sections = _sections(metadata, dim // 2)
     result["layout"] = "interleaved" if metadata.mode == "normal" and not sections else "half"
@@ -280,7 +280,7 @@ def open_gguf(path: str) -> Any:
     if not os.path.isfile(path):
         raise ValueError(f"{path} is not a regular file")
 
-    class Reader(gguf.GGUFReader):  # type: ignore[misc]
+    class Reader(gguf.GGUFReader):  # type: ignore[misc]  # gguf has no types
         """A reader that raises EOFError at the end of the file, where the package's reader returns empty arrays."""
 
         def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
@@ -288,12 +288,12 @@ def open_gguf(path: str) -> Any:
                 raise EOFError("the file ends too early")
             return super()._get(offset, dtype, count, *options, **more)
 
-    with _named(path):
+    with _errors_about(path):
         return Reader(path)
 
 
 @contextlib.contextmanager
-def _named(path: str) -> Iterator[None]:
+def _errors_about(path: str) -> Iterator[None]:
     """Add the path to errors of the package's reader, which may raise any error for a broken file."""
     try:
         yield
@@ -303,7 +303,7 @@ def _named(path: str) -> Iterator[None]:
 
 def _read(path: str) -> dict[str, Any]:
     reader = open_gguf(path)
-    with _named(path):
+    with _errors_about(path):
         values = {
             name: field.contents()
             for name, field in reader.fields.items()
@@ -357,16 +357,20 @@ def _rotates(metadata: Metadata) -> bool:
     return architecture not in _EVERY_FOURTH_WITHOUT or (layer + 1) % 4 != 0
 
 
-def _is_window(metadata: Metadata) -> bool | None:
-    """Return whether the requested layer has a sliding window, or None if all layers have the same encoding."""
+def _has_window(metadata: Metadata) -> bool | None:
+    """Return whether the requested layer has a sliding window, or None if all layers have the same encoding.
+
+    If no layer is requested and only layers with a sliding window have RoPE, return True.
+    """
     windows, layer = _WINDOWS.get(metadata.architecture), metadata.layer
     size = metadata.get("attention.sliding_window")
     if metadata.architecture == "exaone4" and metadata.get("block_count") != 64:
         size = None
-    swa = ("rope.freq_base_swa", "rope.dimension_count_swa", "attention.key_length_swa")
-    own = [key for key in swa if metadata.get(key) is not None]
+    # keys for layers with sliding-window attention
+    swa_keys = ("rope.freq_base_swa", "rope.dimension_count_swa", "attention.key_length_swa")
+    present = [key for key in swa_keys if metadata.get(key) is not None]
     if windows is None or not size:
-        for key in own:
+        for key in present:
             other = metadata.get(key.removesuffix("_swa"))
             if metadata.get(key) != other:
                 raise ValueError(
@@ -378,7 +382,7 @@ def _is_window(metadata: Metadata) -> bool | None:
     if layer is None:
         if not windows.others_rotate:
             return True
-        if not own and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
+        if not present and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
             return None
         raise ValueError(
             f"{metadata.key('attention.sliding_window')}={size!r} means that layers with and without a sliding window "
@@ -405,7 +409,7 @@ def _is_unscaled(metadata: Metadata) -> bool:
     return metadata.number("rope.scaling.factor", 1.0) == 1 and not metadata.has_factors()
 
 
-# ---- widths, axes, scalings ----------------------------------------------------------------------------------------------
+# ---- widths, axes, scalings ------------------------------------------------------------------------------------------
 
 
 def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
@@ -431,12 +435,10 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
         return dim, dim
     if dim is None:
         dim = head
-    if dim > head or (metadata.architecture in _WHOLE and dim != head):
-        raise ValueError(
-            f"{metadata.key(key)}={dim} differs from the head width {head}; llama.cpp rejects such a file"
-            if dim <= head
-            else f"{metadata.key(key)}={dim} is more than the {head} values of a head"
-        )
+    if dim > head:
+        raise ValueError(f"{metadata.key(key)}={dim} is more than the {head} values of a head")
+    if dim != head and metadata.architecture in _WHOLE:
+        raise ValueError(f"{metadata.key(key)}={dim} differs from the head width {head}; llama.cpp rejects such a file")
     return head, dim
 
 
@@ -444,14 +446,13 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
     """Return the axis of each pair, or None if there is one axis."""
     key = "rope.dimension_sections"
     counts, mode = metadata.listed(key), metadata.mode
-    by_file = metadata.architecture in _SECTIONED
     if not counts or not any(counts):
         if mode in ("contiguous", "interleaved"):
             raise ValueError(
                 f"{metadata.key(key)} is missing, but {metadata.architecture!r} needs it; add it to the metadata"
             )
         return None
-    if mode in ("normal", "neox") and not by_file:
+    if mode in ("normal", "neox") and metadata.architecture not in _SECTIONED:
         raise ValueError(f"{metadata.key(key)}={counts} is not read by llama.cpp for this architecture; remove the key")
     numbers = [count_of(number, metadata.key(key), 0) for number in counts]
     while numbers and not numbers[-1]:
@@ -463,15 +464,18 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
     return [axis for axis, number in enumerate(numbers) for _ in range(number)]
 
 
-def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: Any) -> dict[str, Any] | None:
-    """Return rope_type and its parameters, or None if the frequencies have no scaling."""
+def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> dict[str, Any] | None:
+    """Return rope_type and its parameters, or None if the frequencies have no scaling.
+
+    is_scaled: whether the file's scaling applies to the requested layer.
+    """
     factor, attention = _factor(metadata), metadata.number("rope.scaling.attn_factor", 1.0)
     name = metadata.get("rope.scaling.type")
     name = "linear" if name is None else name
     if name not in ("none", "linear", "yarn", "longrope"):
         raise ValueError(f"{metadata.key('rope.scaling.type')}={name!r} must be one of none, linear, yarn, longrope")
     _check_yarn(metadata, name)
-    if window is not None and not window.scaled:
+    if not is_scaled:
         if attention != 1:
             raise ValueError(
                 f"{metadata.key('rope.scaling.attn_factor')}={attention} is ambiguous for layers with a sliding "
@@ -493,9 +497,8 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
                 f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for sequences longer than "
                 f"{length:g}; give seq_len=, the length of your sequence (or {length:g} for all shorter sequences)"
             )
-        longest = real(seq_len, "seq_len", positive=True)
-        lists = {"short_factor": short.tolist(), "long_factor": long.tolist(), "seq_len": longest}
-        return _divided(lists, length, attention)
+        seq_len = real(seq_len, "seq_len", positive=True)
+        return _divided(short.tolist(), long.tolist(), length, attention) | {"seq_len": seq_len}
     if name == "longrope":
         raise ValueError(
             f"{metadata.key('rope.scaling.type')}='longrope' needs the tensors rope_factors_short.weight and "
@@ -512,16 +515,24 @@ def _scaling(metadata: Metadata, pairs: int, window: Windows | None, seq_len: An
             raise ValueError(
                 f"rope_freqs.weight and a scaling factor of {factor:g} exclude each other; remove one of them"
             )
-        return _divided({"short_factor": divisors.tolist(), "long_factor": divisors.tolist()}, length, attention)
+        return _divided(divisors.tolist(), divisors.tolist(), length, attention)
     if attention != 1:
-        return _divided({"short_factor": [factor] * pairs, "long_factor": [factor] * pairs}, length, attention)
+        return _divided([factor] * pairs, [factor] * pairs, length, attention)
     return None if factor == 1 else {"rope_type": "linear", "factor": factor}
 
 
-def _divided(lists: dict[str, Any], length: float, attention: float) -> dict[str, Any]:
-    """Return a scaling that divides frequencies by numbers in lists, and multiplies cosines and sines by attention."""
-    rest = {"original_max_position_embeddings": length, "attention_factor": attention}
-    return {"rope_type": "longrope", **lists, **rest}
+def _divided(short: list[float], long: list[float], length: float, attention: float) -> dict[str, Any]:
+    """Return a scaling that divides frequencies by numbers in lists, and multiplies cosines and sines by attention.
+
+    short: divisors for sequences up to a length. long: divisors for longer sequences.
+    """
+    return {
+        "rope_type": "longrope",
+        "short_factor": short,
+        "long_factor": long,
+        "original_max_position_embeddings": length,
+        "attention_factor": attention,
+    }
 
 
 def _factor(metadata: Metadata) -> float:
@@ -538,7 +549,8 @@ def _check_yarn(metadata: Metadata, name: str) -> None:
     """Raise an error for keys of yarn that llama.cpp does not read for this architecture or scaling type."""
     for key, default in _YARN.items():
         value = metadata.number(f"rope.scaling.{key}", default)
-        if value != default and not (key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"):
+        is_read = key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"
+        if value != default and not is_read:
             raise ValueError(
                 f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for "
                 f"{metadata.architecture!r} and the scaling type {name!r}, which always use {default:g}; remove the "
@@ -552,7 +564,6 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
     for name in ("beta_fast", "beta_slow"):
         result[name] = metadata.number(f"rope.scaling.yarn_{name}", _YARN[f"yarn_{name}"])
     multiplier = metadata.get("rope.scaling.yarn_log_multiplier")
-    scale = 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0
     if multiplier:
         unit = _LOG_MULTIPLIERS.get(architecture)
         value = real(multiplier, metadata.key("rope.scaling.yarn_log_multiplier"), positive=True)
@@ -565,5 +576,10 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
             )
         result["attention_factor"] = attention
     elif attention != 1:
-        result["attention_factor"] = scale * attention
+        result["attention_factor"] = yarn_attention_factor(factor) * attention
     return result
+
+
+def yarn_attention_factor(factor: float) -> float:
+    """Return the attention factor that llama.cpp computes from the factor of a YaRN scaling."""
+    return 1.0 if factor <= 1 else 0.1 * float(log(factor)) + 1.0

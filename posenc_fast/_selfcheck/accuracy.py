@@ -41,6 +41,7 @@ def _subnormal(rng: np.random.Generator) -> float:
     return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
 
 
+# keys: names of ranges of positions. Values: functions that draw one position of the range.
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "0 .. 4095": lambda rng: rng.integers(0, 4096 - ROWS),
     "1e6 .. 2e6": lambda rng: rng.integers(10**6, 2 * 10**6),
@@ -78,7 +79,7 @@ class Finding(NamedTuple):
         """True if every value is within its bound."""
         return self.worst.share <= 1
 
-    def with_(self, other: Finding) -> Finding:
+    def merged(self, other: Finding) -> Finding:
         """Return one finding for the values of both findings."""
         return Finding(self.values + other.values, max(self.worst, other.worst, key=lambda worst: worst.share))
 
@@ -103,11 +104,13 @@ def verify(
     encodings = [
         (sinusoidal(d, base=base, freq_shift=shift), exact_frequencies(d, base, shift)) for d, base, shift in _SCHEDULES
     ]
-    names = types_here()
     findings: dict[tuple[str, str, str], Finding] = {}
+    draws = list(RANGES.values())
     begin, rounds = time.monotonic(), 0
-    while rounds < len(RANGES) * len(encodings) or time.monotonic() - begin < seconds:
-        draw = list(RANGES.values())[rounds % len(RANGES)]
+    while rounds < len(draws) * len(encodings) or time.monotonic() - begin < seconds:
+        # each encoding in turn, with every range
+        draw = draws[rounds % len(draws)]
+        encoding, frequencies = encodings[rounds // len(draws) % len(encodings)]
         first = draw(rng)
         positions: Any
         if isinstance(first, np.integer):
@@ -115,29 +118,33 @@ def verify(
             positions = first + np.arange(ROWS, dtype=first.dtype)
         else:
             positions = [draw(rng) for _ in range(ROWS)]
-        sample = _Sample(*encodings[rounds // len(RANGES) % len(encodings)], np.array(positions), rng)
-        for name in names:
-            x = sample.noise.astype(float_type(name))
-            sample.add(x)
+        sample = _Sample(encoding, frequencies, np.array(positions), rng)
+        for dtype in types_here():
+            x = sample.noise.astype(float_type(dtype))
+            sample.compute_sums(x)
             for call in CALLS:
                 for engine, (backend, isa) in engines().items():
                     with _backend.use_backend(backend, isa):
-                        finding = sample.judge(sample.rows(call, name, x), call, name)
-                    key = name, call, engine
-                    findings[key] = findings[key].with_(finding) if key in findings else finding
+                        finding = sample.judge(sample.rows(call, dtype, x), call, dtype)
+                    key = dtype, call, engine
+                    findings[key] = findings[key].merged(finding) if key in findings else finding
         rounds += 1
         done(min(time.monotonic() - begin, seconds))
     return findings
 
 
 class _Sample:
-    """Positions of one sample, and the exact rows at these positions."""
+    """Positions of one sample, and the exact rows at these positions.
+
+    angles: absolute angles of the values, of shape (ROWS, d_model). noise: float64 numbers of this shape, from which
+    the x of `add_to` is rounded.
+    """
 
     def __init__(
         self, encoding: Encoding, frequencies: Sequence[Decimal], positions: Array, rng: np.random.Generator
     ) -> None:
         self.encoding, self.positions, self.x_scale = encoding, positions, math.sqrt(encoding.d_model)
-        # exact rows by the name of the call; `add` adds the entry "add_to"
+        # exact rows by the name of the call; `compute_sums` sets the entry "add_to"
         rows = _oracle.rows(positions.tolist(), frequencies, encoding.d_model)
         self.exact = {"table": rows, "encode": rows}
         scaled = _oracle.scaled(rows)
@@ -149,15 +156,15 @@ class _Sample:
         self.noise[0] = [-float(value) / self.x_scale for value in rows[0]]
         self.noise[1] = 0
 
-    def add(self, x: Array) -> None:
-        """Compute the exact sums with x."""
+    def compute_sums(self, x: Array) -> None:
+        """Compute the exact results of `add_to` for x, and the larger term of each sum (an encoding counts as 1)."""
         self.exact["add_to"] = _oracle.sums(self.exact["encode"], x, self.x_scale)
         self.scaled["add_to"] = _oracle.scaled(self.exact["add_to"])
-        self.largest = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))
+        self.larger_term = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))
 
-    def rows(self, call: str, name: str, x: Array) -> Array:
+    def rows(self, call: str, dtype: str, x: Array) -> Array:
         """Return the rows that the active engine computes for the positions."""
-        result_type = float_type(name)
+        result_type = float_type(dtype)
         if call == "encode":
             return self.encoding.encode(self.positions, dtype=result_type)
         if call == "add_to":
@@ -167,28 +174,28 @@ class _Sample:
             return self.encoding.table(ROWS, start=self.positions[0].item(), dtype=result_type)
         return np.concatenate([self.encoding.table(1, start=p, dtype=result_type) for p in self.positions.tolist()])
 
-    def judge(self, rows: Array, call: str, name: str) -> Finding:
+    def judge(self, rows: Array, call: str, dtype: str) -> Finding:
         """Compare rows with the exact rows, and the errors with the bounds of docs/accuracy.md."""
-        # up, exact and exact_low have the shape of rows. The exact values are (exact + exact_low) / 2^up.
-        up, exact, exact_low = self.scaled[call]
+        # all arrays have the shape of rows; the exact values are (exact + exact_low) / 2^exponents
+        exponents, exact, exact_low = self.scaled[call]
         values = rows.astype(np.float64)
         # scale a value, its exact value and its bound by the same power of two, so that subnormal numbers lose nothing
-        errors = np.abs((np.ldexp(values, up) - exact) - exact_low)
-        bits, least = _FORMATS[name]
-        half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + up))
-        largest = self.largest if call == "add_to" else np.ones(rows.shape)
+        errors = np.abs((np.ldexp(values, exponents) - exact) - exact_low)
+        bits, least = _FORMATS[dtype]
+        half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + exponents))
+        larger_term = self.larger_term if call == "add_to" else np.ones(rows.shape)
         # size: the second part of the bounds is relative to it
-        size = np.minimum(1.0, self.angles) if call == "encode" else largest
-        if name == "float64":
-            bound = 2 * half_ulp + np.ldexp(2.0**-60 * size, up)
-            bound_of_large_angles = np.ldexp(2.0**-50 * largest, up)
-            allowed = np.where(self.angles <= 2.0**31, bound, bound_of_large_angles)
-            judged = self.angles <= 2.0**53
+        size = np.minimum(1.0, self.angles) if call == "encode" else larger_term
+        if dtype == "float64":
+            bound_of_small_angles = 2 * half_ulp + np.ldexp(2.0**-60 * size, exponents)
+            bound_of_large_angles = np.ldexp(2.0**-50 * larger_term, exponents)
+            bound = np.where(self.angles <= 2.0**31, bound_of_small_angles, bound_of_large_angles)
+            has_bound = self.angles <= 2.0**53
         else:
-            allowed = half_ulp + np.ldexp(2.0**-50 * size, up)
-            judged = np.ones(rows.shape, np.bool_)
+            bound = half_ulp + np.ldexp(2.0**-50 * size, exponents)
+            has_bound = np.ones(rows.shape, np.bool_)
         # NaN counts as an infinite error
-        shares = np.where(judged, np.nan_to_num(errors / allowed, nan=math.inf), 0.0)
+        shares = np.where(has_bound, np.nan_to_num(errors / bound, nan=math.inf), 0.0)
         row, column = np.unravel_index(int(shares.argmax()), shares.shape)
         worst = Worst(
             encoding=self.encoding,
@@ -198,4 +205,4 @@ class _Sample:
             exact=self.exact[call][row][column],
             share=float(shares[row, column]),
         )
-        return Finding(int(judged.sum()), worst)
+        return Finding(int(has_bound.sum()), worst)

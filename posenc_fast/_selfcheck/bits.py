@@ -51,7 +51,7 @@ def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
 
 def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
     """Return numbers of any dtype, with about as many digits as the dtype."""
-    # float64 has more digits than the other dtypes
+    # places: number of bits after the point. float64 has more digits than the other dtypes.
     bits, places = (40, 36) if dtype.itemsize == 8 else (10, 6)
     integers = _integers(int(np.prod(shape)), seed, bits).reshape(shape)
     return (integers / 2.0**places).astype(dtype)
@@ -60,42 +60,45 @@ def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
 def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
     """Return calls by name. Together they reach every code path for rows.
 
-    A call has two arguments, a dtype and a number that selects the values. It returns about 65536 values.
+    A call has two arguments: t, a dtype, and k, a number that selects the values. It returns about 65536 values.
     """
     wide, medium, narrow = sinusoidal(512), sinusoidal(64), sinusoidal(6)
     gaps = sinusoidal(33, layout="concatenated", freq_shift=1.0, odd="zero")
     phases = Encoding([1.0, 0.3125, 5.0, 0.0], [0.1, 0.2, 0.25, 0.125], [1.0, 2.0, -0.75, 3.0])
-    two, half, neighbours = join([narrow, medium]), Rotary(64), Rotary(64, layout="interleaved")
+    two_axes = join([narrow, medium])
+    half, interleaved = Rotary(64, layout="half"), Rotary(64, layout="interleaved")
 
-    def rows(encoding: Encoding) -> int:
+    def count(encoding: Encoding) -> int:
+        """Return the number of rows of a call."""
         return VALUES // encoding.d_model
 
     def reals(encoding: Encoding, k: int, bits: int = 30, places: int = 10) -> npt.NDArray[np.float64]:
-        return _integers(rows(encoding), k, bits) / 2.0**places
+        """Return positions of ``bits`` bits, ``places`` of them after the point."""
+        return _integers(count(encoding), k, bits) / 2.0**places
 
     def invalid(k: int) -> npt.NDArray[np.float64]:
         positions = reals(gaps, k)
         positions[::5], positions[1::7] = np.nan, np.inf
         return positions
 
-    def add(encoding: Encoding, t: np.dtype[Any], k: int, **how: Any) -> Array:
-        x = _values((2, rows(encoding) // 2, encoding.d_model), t, k)
-        return encoding.add_to(x, out=x, **how)
+    def add(encoding: Encoding, t: np.dtype[Any], k: int, **options: Any) -> Array:
+        x = _values((2, count(encoding) // 2, encoding.d_model), t, k)
+        return encoding.add_to(x, out=x, **options)
 
     return {
         "table": lambda t, k: wide.table(128, start=100003 * k - 61, dtype=t),
-        "table, narrow": lambda t, k: narrow.table(rows(narrow), start=k * 2**33 - 5000, dtype=t),
+        "table, narrow": lambda t, k: narrow.table(count(narrow), start=k * 2**33 - 5000, dtype=t),
         "table, far": lambda t, k: medium.table(1024, start=2**62 + 99991 * k, dtype=t),
         "table, any step": lambda t, k: medium.table(1024, start=1000 * k + 0.25, step=0.375, dtype=t),
         "reals": lambda t, k: wide.encode(reals(wide, k), dtype=t),
         "reals, narrow": lambda t, k: narrow.encode(reals(narrow, k), dtype=t),
-        "reals, far": lambda t, k: medium.encode(reals(medium, k, 52, 3), dtype=t),
+        "reals, far": lambda t, k: medium.encode(reals(medium, k, bits=52, places=3), dtype=t),
         "integers": lambda t, k: medium.encode(_integers(1024, k, 63), dtype=t),
         "times": lambda t, k: medium.encode(_integers(1024, k, 60).view("M8[ns]"), dtype=t),
         "no positions": lambda t, k: gaps.encode(invalid(k), dtype=t),
         "phases": lambda t, k: phases.encode(reals(phases, k), dtype=t),
-        "axes": lambda t, k: two.encode(_integers(1872, k, 20).reshape(-1, 2) / 64, dtype=t),
-        "grid": lambda t, k: grid([30, np.arange(31) / 8 + k], two, dtype=t),
+        "axes": lambda t, k: two_axes.encode(_integers(1872, k, 20).reshape(-1, 2) / 64, dtype=t),
+        "grid": lambda t, k: grid([30, np.arange(31) / 8 + k], two_axes, dtype=t),
         "float32 arithmetic": lambda t, k: medium.encode(reals(medium, k), dtype=t, precision="float32"),
         "sum": lambda t, k: add(wide, t, k, start=77 * k),
         "sum, scaled": lambda t, k: add(medium, t, k, x_scale=1.7, start=0.5),
@@ -103,13 +106,14 @@ def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
         "shift": lambda t, k: medium.shift(_values((1024, 64), t, k), k + 3.5),
         "angles": lambda t, k: np.stack(half.tables(1024, start=5000 * k, dtype=t)),
         "rotation": lambda t, k: half.apply(_values((4, 256, 64), t, k), start=1000 * k),
-        "rotation, neighbours": lambda t, k: neighbours.apply(
+        "rotation, neighbours": lambda t, k: interleaved.apply(
             _values((1024, 64), t, k), positions=_integers(1024, k, 20) / 32.0
         ),
     }
 
 
 def _digest(results: Iterable[Array]) -> str:
+    """Return the SHA-256 of the bits of arrays, in little-endian order."""
     digest = hashlib.sha256()
     for values in results:
         size = values.itemsize
@@ -128,7 +132,7 @@ def hashes(times: int) -> Iterator[tuple[str, str]]:
 # ---- the loops of the kernel ----------------------------------------------------------------------------------------
 
 # all widths up to 33, and for each multiple of 8 (the length of a vector) the widths around it and one further width
-WIDTHS = sorted({*range(1, 34), *(8 * k + near for k in range(4, 38) for near in (-1, 0, 1, 2 + k % 5))})
+WIDTHS = sorted({*range(1, 34), *(8 * k + offset for k in range(4, 38) for offset in (-1, 0, 1, 2 + k % 5))})
 # (layout, functions) of encodings for which the kernel has separate loops: interleaved, concatenated, negative
 # functions, and any other order
 _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
@@ -138,14 +142,15 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("interleaved", ("cos", "-sin")),
 )
 # outputs above this number of bytes bypass the cache on every machine whose kernel has such stores
-_PAST = 1 << 24
+_BYTES_PAST_CACHE = 1 << 24
 # positions with angles of all sizes, signed zeros, and invalid positions
-_NEAR = [
+_POSITIONS = [
     *(0.0, -0.0, 0.5, 1000.125, 2.0**39 + 0.25, -(2.0**43) - 3, 2.0**47 + 1, np.nan, -np.inf),
     # positions that use all bits of float64
     *((-1) ** k * (1 + (2 * k + 1) / 11) * 2.0 ** (9 * k - 40) for k in range(9)),
 ]
-_FAR = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)]
+# positions near the limit beyond which exact arithmetic computes the rows
+_POSITIONS_NEAR_LIMIT = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for k in range(1, 70)]
 
 
 @functools.cache
@@ -196,6 +201,7 @@ def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
+    # the last tables are at positions that need uint64, and at the end of int64
     for bits in (*range(12, 63), 63.25):
         middle = int(2**bits)
         yield encoding.table(70, start=middle - 35, dtype=t)
@@ -205,13 +211,12 @@ def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
 def _reals(t: np.dtype[Any]) -> Iterator[Array]:
     for encodings in _by_width():
         for encoding in encodings:
-            yield encoding.encode(_NEAR, dtype=t)
+            yield encoding.encode(_POSITIONS, dtype=t)
     # signed zeros in rows that are rounded again because they contain subnormal numbers
-    blank = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
-    yield blank.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
-    # positions near the limit beyond which exact arithmetic computes the rows
+    with_zero_amplitudes = Encoding([1.0] * 20, np.arange(20) % 2 / 4, [1.0, 0.0, 0.0, -0.0] * 5)
+    yield with_zero_amplitudes.encode([-(2.0**-130), 2.0**-130, -(2.0**-15), 0.0, -0.0], dtype=t)
     for layout, functions in _ORDERS:
-        yield sinusoidal(9, layout=layout, functions=functions).encode(_FAR, dtype=t)
+        yield sinusoidal(9, layout=layout, functions=functions).encode(_POSITIONS_NEAR_LIMIT, dtype=t)
 
 
 def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
@@ -283,16 +288,18 @@ def _cycles(t: np.dtype[Any]) -> Iterator[Array]:
 
 def _past_the_cache(t: np.dtype[Any]) -> Iterator[Array]:
     """Yield rows that are written past the cache and begin anywhere in a cache line."""
+    # the widest encoding, in the second of _ORDERS
     encoding = _by_width()[-1][1]
-    rows = 2 * (_PAST // (2 * encoding.d_model * t.itemsize) + 1)
+    # an even number, so that the rows are also a batch of two
+    rows = 2 * (_BYTES_PAST_CACHE // (2 * encoding.d_model * t.itemsize) + 1)
     out = np.ones((rows, encoding.d_model), t)
     yield encoding.table(rows, start=-rows // 2, out=out)
     if t == np.float64:
         yield encoding.encode(np.arange(rows) / 8, out=out)
     x = out.reshape(2, rows // 2, -1)
     yield encoding.add_to(x, start=5, out=np.ones_like(x))
-    images = join([sinusoidal(250), sinusoidal(47)])
-    yield grid([30, rows // 30 + 1], images, out=np.ones((30, rows // 30 + 1, 297), t))
+    image = join([sinusoidal(250), sinusoidal(47)])
+    yield grid([30, rows // 30 + 1], image, out=np.ones((30, rows // 30 + 1, image.d_model), t))
 
 
 def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
@@ -351,21 +358,24 @@ def expected(part: int | str) -> dict[str, str]:
     return digests
 
 
-def report() -> bool:
+def report_bits() -> bool:
     """Compare the bits of every engine of this machine with the expected hashes. Print the result, and return it."""
-    short_calls, loops, same = expected(SHORT), expected("loops"), True
+    expected_calls, expected_loops, equal = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
+        prefix = f"backend or level {engine}, "
         with _backend.use_backend(backend, isa):
-            same &= _compare(engine, f"backend or level {engine}, ", dict(hashes(SHORT)), short_calls)
+            equal &= _compare(engine, prefix, dict(hashes(SHORT)), expected_calls)
+            # the loops are in the compiled kernel
             if isa is not None:
-                same &= _compare(
-                    f"{engine} at all widths", f"backend or level {engine}, loops, ", dict(hashes_of_loops()), loops
+                equal &= _compare(
+                    f"{engine} at all widths", f"{prefix}loops, ", dict(hashes_of_loops()), expected_loops
                 )
-    return _compare("frequencies", "", dict(hashes_of_frequencies()), expected("frequencies")) and same
+    return _compare("frequencies", "", dict(hashes_of_frequencies()), expected("frequencies")) and equal
 
 
-def _compare(title: str, prefix: str, digests: dict[str, str], right: dict[str, str]) -> bool:
-    broken = [name for name, digest in digests.items() if right.get(name) != digest]
+def _compare(title: str, prefix: str, digests: dict[str, str], expected_digests: dict[str, str]) -> bool:
+    """Print how many digests are as expected, and the names of the others. Return whether all are."""
+    broken = [name for name, digest in digests.items() if expected_digests.get(name) != digest]
     print(f"{title:21} {len(digests) - len(broken):3} of {len(digests):3} hashes are those of all machines")
     for name in broken:
         print(f"BROKEN: {prefix}{name}: other bits than on other machines")

@@ -22,8 +22,8 @@ from ..presets._registry import facts
 
 # a width that all presets support
 WIDTH = 96
-# keys: presets whose parameters have no defaults. Values: their arguments.
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
+# keys: presets whose parameters have no defaults. Values: their arguments.
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
     "diffusers_2d": (WIDTH, 24),
@@ -161,17 +161,17 @@ _PERIODS: dict[str, list[Any]] = {
 
 def sets() -> dict[str, Callable[[], Encoding | Rotary]]:
     """Return functions by name, each of which builds an Encoding or a Rotary."""
-    made: dict[str, Callable[[], Encoding | Rotary]] = {}
+    builders: dict[str, Callable[[], Encoding | Rotary]] = {}
     for name in names():
         build = get(name)
         arguments = _ARGUMENTS.get(name, (WIDTH,) if facts(name).by_width else ())
-        made[f"preset {name}"] = functools.partial(build, *arguments)
+        builders[f"preset {name}"] = functools.partial(build, *arguments)
         if "frequencies" in inspect.signature(build).parameters:
-            made[f"preset {name}, float32"] = functools.partial(build, *arguments, frequencies="float32")
+            builders[f"preset {name}, float32"] = functools.partial(build, *arguments, frequencies="float32")
     for name, cases in SCALINGS.items():
         for i, parameters in enumerate(cases):
             for base in BASES:
-                made[f"scaling {name} {i}, base {base:g}"] = functools.partial(
+                builders[f"scaling {name} {i}, base {base:g}"] = functools.partial(
                     Rotary,
                     64,
                     base=base,
@@ -179,10 +179,10 @@ def sets() -> dict[str, Callable[[], Encoding | Rotary]]:
                     sections=[12, 10, 10] if name == "axial" else None,
                 )
     for name, (config, options) in CONFIGS.items():
-        made[f"config {name}"] = functools.partial(Rotary.from_config, config, **options)
+        builders[f"config {name}"] = functools.partial(Rotary.from_config, config, **options)
     for name, periods in _PERIODS.items():
-        made[f"periods, {name}"] = functools.partial(fourier_features, periodic(periods))
-        made[f"periods, {name}, interleaved"] = functools.partial(
+        builders[f"periods, {name}"] = functools.partial(fourier_features, periodic(periods))
+        builders[f"periods, {name}, interleaved"] = functools.partial(
             sinusoidal, 2 * len(periods), frequencies=periodic(periods)
         )
-    return made
+    return builders

@@ -17,8 +17,8 @@ from ..reference import CONTEXT, exact_row
 Floats = npt.NDArray[np.float64]
 Row = list[Decimal]
 
-# numbers below SMALL are multiplied by 2^UP, because they or their errors would be subnormal doubles
-SMALL, UP = Decimal("1e-200"), 700
+# numbers below SMALL are multiplied by 2^EXPONENT, because they or their errors would be subnormal doubles
+SMALL, EXPONENT = Decimal("1e-200"), 700
 
 
 def rows(positions: Iterable[float], schedule: Sequence[Decimal], d: int) -> list[Row]:
@@ -45,8 +45,8 @@ def scaled(numbers: Sequence[Row]) -> tuple[npt.NDArray[np.int32], Floats, Float
     A scaled number is the sum of two doubles, the high part and the low part.
     """
     with localcontext(CONTEXT):
-        exponents = np.array([[UP if abs(n) < SMALL else 0 for n in row] for row in numbers], np.int32)
-        factor = Decimal(2) ** UP
+        exponents = np.array([[EXPONENT if abs(n) < SMALL else 0 for n in row] for row in numbers], np.int32)
+        factor = Decimal(2) ** EXPONENT
         parts = [[_split(n * factor if abs(n) < SMALL else n) for n in row] for row in numbers]
     high, low = np.moveaxis(np.array(parts), 2, 0)
     return exponents, high, low

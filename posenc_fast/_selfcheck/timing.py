@@ -64,6 +64,7 @@ def _repeats(call: Callable[[], Any]) -> tuple[int, int, float]:
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
+    """Collect garbage before the ``with`` block, but not within it."""
     collecting = gc.isenabled()
     gc.collect()
     gc.disable()

@@ -1,5 +1,5 @@
-/* Compute encodings and rotations in compiled programs, without the GIL, with the same bits as in Python. This header
- * works with C99 and C++11, and needs only Python's limited API. docs/howto-c.md shows complete programs.
+/* Compute encodings and rotations in compiled programs, without the GIL. Results have the same bits as in Python. This
+ * header works with C99 and C++11, and needs only Python's limited API. docs/howto-c.md shows complete programs.
  *
  *     with the GIL, once:   const posenc_fast_api *pf = posenc_fast_import();
  *     for an Encoding:      PyObject *capsule = PyObject_CallMethod(encoding, "__posenc_encoding__", NULL);
@@ -47,7 +47,7 @@ typedef struct posenc_fast_rotary posenc_fast_rotary;
 
 typedef struct {
     uint32_t major, minor; /* version of the installed package's interface */
-    size_t size;           /* size of its posenc_fast_api */
+    size_t size;           /* size of that version's posenc_fast_api */
 
     /* return the text of an error, in English, never NULL */
     const char *(*error_text)(int error);
@@ -57,7 +57,7 @@ typedef struct {
     /* number of columns of a row, and of axes of a position */
     ptrdiff_t (*columns)(const posenc_fast_encoding *);
     ptrdiff_t (*axes)(const posenc_fast_encoding *);
-    /* bytes of scratch that every call with this encoding needs; any alignment */
+    /* bytes of working memory (scratch) that every call with this encoding needs; any alignment */
     size_t (*scratch)(const posenc_fast_encoding *);
     /* Encoding.table(rows, start=start): out (rows, columns) */
     int (*table)(const posenc_fast_encoding *, int64_t start, ptrdiff_t rows, int type, void *out, ptrdiff_t out_row,
@@ -78,7 +78,7 @@ typedef struct {
     ptrdiff_t (*head_dim)(const posenc_fast_rotary *);
     /* bytes of the angles of one token for x of a type: cosines, then sines; 0 for an unknown type */
     ptrdiff_t (*angles_row)(const posenc_fast_rotary *, int type);
-    /* bytes of scratch for calls with at most this number of tokens */
+    /* bytes of working memory (scratch) for calls with at most this number of tokens */
     size_t (*rotary_scratch)(const posenc_fast_rotary *, ptrdiff_t tokens);
     /* compute angles (tokens, angles_row) of the positions start, start + 1, .., or of any positions */
     int (*angles)(const posenc_fast_rotary *, int64_t start, ptrdiff_t tokens, int type, void *angles, void *scratch,

@@ -78,7 +78,7 @@ def as_encoding(value: Encoding | Rotary) -> Encoding:
     """Return the Encoding of a Rotary's cosines and sines, or the Encoding itself."""
     if isinstance(value, Encoding):
         return value
-    if value._settings.rope_type == "xpos":
+    if value._settings.amplitudes_vary:
         raise ValueError("encoding has rope_type='xpos', whose amplitudes are not drawn; plot.rotary draws its angles")
     return value._angles_of("cos", "sin")
 

@@ -30,7 +30,7 @@ __all__ = [
     layout="d/4 columns of time, 3d/8 of x and 3d/8 of y; for each axis sines, then cosines",
     positions="(t, y, x): indices of frame, row and column",
     odd="ValueError unless 16 divides the width",
-    differs="positions have three axes with different numbers of columns",
+    differs="the axes have different numbers of columns",
     axes="3",
     example="pf.presets.diffusers_3d(16).encode([0, 0, 0])"
     " -> array([0., 0., 1., 1., 0., 0., 0., 1., 1., 1., 0., 0., 0., 1., 1., 1.],\n      dtype=float32)",
@@ -52,7 +52,7 @@ def diffusers_3d(
     layout="sines of x, cosines of x, then the same for y, then for z",
     positions="(z, y, x): indices of frame, row and column",
     odd="zero columns at the end, as many as the remainder of d / 6",
-    differs="positions have three axes; the columns of x come first; the last exponent is exactly -1",
+    differs="the columns of x come first; the last exponent is exactly -1",
     axes="3",
     example="pf.presets.simple_vit_3d(7).encode([0, 0, 0]) -> array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)",
 )
@@ -90,7 +90,7 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") ->
     layout="sines of x, cosines of x, then the same for y, and for depth if spatial_dims=3",
     positions="(y, x), or (y, x, depth)",
     odd="ValueError unless 2 * spatial_dims divides the width",
-    differs="positions have two or three axes; the columns of x come first",
+    differs="the columns of x come first",
     axes="2 or 3",
     example="pf.presets.monai(6).encode([0, 1, 0]).round(2)"
     " -> array([0.84, 0.54, 0.  , 1.  , 0.  , 1.  ], dtype=float32)",
@@ -112,7 +112,7 @@ def monai(
     layout="sines of y, cosines of y, sines of x, cosines of x; the last columns are cut off if 4 does not divide the"
     " width",
     positions="(y, x): row and column of a grid cell; for other sizes of the grid, the source interpolates the table",
-    differs="positions have two axes; the columns of y come first",
+    differs="the columns of y come first",
     axes="2",
     example="pf.presets.fairseq2_2d(6).encode([0, 0]) -> array([0., 0., 1., 1., 0., 0.], dtype=float32)",
 )
@@ -127,7 +127,7 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for depth, 2 ceil(d/8) for y and x; 2 ceil(d/6) with uniform_power",
     layout="sines of depth, cosines of depth, then the same for y, then for x; columns beyond the width are cut off",
     positions="(depth, y, x); for other sizes of the grid, the source interpolates the table",
-    differs="positions have three axes; the first axis has half of the columns, or a third with uniform_power",
+    differs="the first axis has half of the columns, or a third with uniform_power",
     axes="3",
     example="pf.presets.fairseq2_3d(8).encode([0, 0, 0]) -> array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)",
 )

@@ -48,9 +48,10 @@ def search(*words: str) -> tuple[str, ...]:
     patterns = [_pattern(word) for word in lowered]
     matching = []
     for name, facts in FACTS.items():
-        kind = "rotary" if facts.rotary else ""
-        texts = (fact for fact in facts if isinstance(fact, str))
-        text = " ".join((name, family(name), summary(name), kind, *other_names(name), *texts)).lower()
+        texts = [name, family(name), summary(name), *other_names(name), facts.axes_in_words]
+        texts += ["rotary"] * facts.rotary
+        texts += (fact for fact in facts if isinstance(fact, str))
+        text = "\n".join(texts).lower()
         if all(pattern.search(text) for pattern in patterns):
             matching.append(name)
     return tuple(sorted(matching))
@@ -60,8 +61,8 @@ def other_names(name: str) -> list[str]:
     """Return the names that people type for a preset, with spaces between their words."""
     return [
         other.replace("_", " ")
-        for other, meant in OTHER_NAMES.items()
-        if any(call.partition("(")[0] == name for call in meant)
+        for other, calls in OTHER_NAMES.items()
+        if any(call.partition("(")[0] == name for call in calls)
     ]
 
 
@@ -132,7 +133,7 @@ def table(*, rotary: bool | None = None) -> str:
     True
     """
     columns = {None: "columns, or pairs", False: "columns", True: "pairs"}[rotary]
-    paper = {None: "the paper", False: "the paper", True: "RoFormer"}[rotary]
+    paper = "RoFormer" if rotary else "the paper"
     heading = (
         "preset",
         "source",

@@ -26,7 +26,7 @@ __all__ = [
     positions="`.encode(mask_coordinates(mask, normalize=True))`, or with normalize=False: row and column of a cell,"
     " counted from 1; the source divides positions by float32 periods and puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
-    differs="positions have two axes; the columns of y come first; positions are normalised to (0, 2 pi]",
+    differs="the columns of y come first; positions are normalised to (0, 2 pi]",
     also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (offset);"
     " Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
     axes="2",
@@ -82,7 +82,7 @@ def dab_detr(
     layout="alternating sines and cosines of y, then of x, width and height",
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
     odd="ValueError if num_pos_feats is odd; the encoding has 4 * num_pos_feats columns",
-    differs="positions have four axes; the columns of y come first; positions are multiplied by 2 pi",
+    differs="the columns of y come first; positions are multiplied by 2 pi",
     also="Conditional DETR and Grounding DINO (for two coordinates: the first 2 num_pos_feats columns)",
     axes="4",
     example="pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
@@ -102,7 +102,7 @@ def dab_detr_boxes(num_pos_feats: int = 128, *, temperature: float = 10000.0) ->
     layout="alternating sines and cosines of x, then of y, width and height",
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
     odd="ValueError if num_pos_feats is odd; the encoding has 4 * num_pos_feats columns",
-    differs="positions have four axes; the columns of x come first; positions are multiplied by 2 pi",
+    differs="the columns of x come first; positions are multiplied by 2 pi",
     axes="4",
     example="pf.presets.deformable_detr_proposals(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
     " -> array([1., 0., 0., 1., 0., 1., 0., 1.], dtype=float32)",
@@ -119,7 +119,7 @@ def deformable_detr_proposals(num_pos_feats: int = 128, *, temperature: float = 
     layout="alternating sines and cosines of y, then of x and z",
     positions="points (x, y, z) in [0, 1]: `.encode(points)`",
     odd="ValueError if num_pos_feats is odd; the encoding has 3 * num_pos_feats columns",
-    differs="positions have three axes; the columns of y come first; positions are multiplied by 2 pi",
+    differs="the columns of y come first; positions are multiplied by 2 pi",
     also="PETRv2; StreamPETR models/utils/positional_encoding.py, pos2posemb3d",
     axes="3",
     example="pf.presets.petr(2).encode([0.25, 0.0, 0.5]).round(6)"

@@ -87,9 +87,9 @@ def graphcast() -> Encoding:
     """Encoding of the time of year and of the day in GraphCast."""
     day = 86400
     periods = periodic([day * Fraction("365.24219"), day, 360])
-    return Encoding._of(
-        Sinusoids((periods,), np.array([[0, -1], [0, -1], [1, 2], [1, 2]]), np.array([0, 0.25, 0, 0.25]), np.ones(4))
-    )
+    # index of a period for each column and axis (time, longitude), or -1 if the column does not depend on the axis
+    index = np.array([[0, -1], [0, -1], [1, 2], [1, 2]])
+    return Encoding._of(Sinusoids((periods,), index, np.array([0, 0.25, 0, 0.25]), np.ones(4)))
 
 
 @preset(
@@ -99,7 +99,7 @@ def graphcast() -> Encoding:
     positions="(y, x): row and column of a grid cell, times the side of a cell in units of 10 m: `.encode(cells *"
     " input_res * patch_size / 10)`",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes; the columns of x come first; exponents stay below 1/4",
+    differs="the columns of x come first; exponents stay below 1/4",
     axes="2",
     example="pf.presets.galileo(8).frequencies[[0, 1], 1].round(4) -> array([1.    , 0.3162])",
 )
@@ -169,7 +169,7 @@ def satmae_temporal(embed_dim: int = 128) -> Encoding:
     layout="sines of longitude and latitude, then their cosines",
     positions="(longitude, latitude) in degrees: `.encode(lonlat)`; the source divides them by 180 and by 90 first",
     odd="always 4 columns",
-    differs="positions have two axes; each axis has one frequency, with an exact period",
+    differs="each axis has one frequency, with an exact period",
     also="Sphere2Vec and TorchSpatial AodhaSpatialRelationEncoder (wrap), SINR encode_loc",
     axes="2",
     example="pf.presets.geo_prior().encode([90.0, 45.0]) -> array([1., 1., 0., 0.], dtype=float32)",
@@ -185,7 +185,7 @@ def geo_prior() -> Encoding:
     layout="cosine and sine of the longitude, cosine and sine of the latitude",
     positions="(longitude, latitude) in degrees: `.encode(lonlat)`",
     odd="always 4 columns",
-    differs="positions have two axes; both have the same frequency, with an exact period; cosines come first",
+    differs="both axes have the same frequency, with an exact period; cosines come first",
     axes="2",
     example="pf.presets.satclip_wrap().encode([90.0, 180.0]) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
 )
@@ -219,7 +219,7 @@ def space2vec_theory(frequency_num: int = 16, *, max_radius: float = 10000.0, mi
     layout="alternating sines and cosines of x, then of y",
     positions="(x, y): `.encode(xy)`; the source computes in float64",
     odd="always even: 4 columns for each frequency",
-    differs="positions have two axes; the last exponent is exactly -1",
+    differs="the last exponent is exactly -1",
     also="SatCLIP and Sphere2Vec GridCell",
     axes="2",
     example="pf.presets.space2vec_grid(1, min_radius=1.0).encode([0.0, 1.0]).round(2)"

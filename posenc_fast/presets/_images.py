@@ -36,8 +36,8 @@ YX, XY = (0, 1), (1, 0)
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell; the source puts zero rows for class tokens before the table",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes; the columns of x come first, although the rows of the table are sorted by y"
-    " first; the source computes in float64",
+    differs="the columns of x come first, although the rows of the table are sorted by y first; the source"
+    " computes in float64",
     also="DiT, MoCo v3 and OmDet-Turbo (the same columns, but cells in column-major order), MONAI"
     " build_sincos_position_embedding in 2-D, Scale-MAE (positions multiplied by its resolution)",
     axes="2",
@@ -69,7 +69,7 @@ def diffusers_2d(
     if len(sides) != 2:
         raise ValueError(f"grid_size must be an integer or (rows, columns), not {grid_size!r}")
     base, scale = count_of(base_size, "base_size", 1), positive(interpolation_scale, "interpolation_scale")
-    rows, columns = (sinusoids(d // 2, first=base / (count_of(one, "grid_size", 1) * scale)) for one in sides)
+    rows, columns = (sinusoids(d // 2, first=base / (count_of(side, "grid_size", 1) * scale)) for side in sides)
     return per_axis([columns, rows], XY)
 
 
@@ -80,7 +80,7 @@ def diffusers_2d(
     positions="(y, x) relative to the centre: y from -(height // 2), x from -(width // 2); rows of class tokens are"
     " zero",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes; the columns of y come first",
+    differs="the columns of y come first",
     also="Hugging Face build_2d_sinusoidal_position_embedding (RT-DETR, AIMv2, ViT-MAE; cells from 0)",
     axes="2",
     example="pf.presets.praxis_2d(4).encode([1, 0]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
@@ -97,7 +97,7 @@ def praxis_2d(embedding_dims: int, *, temperature: float = 10000.0) -> Encoding:
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes; the columns of x come first; the last exponent is exactly -1",
+    differs="the columns of x come first; the last exponent is exactly -1",
     also="google-research/big_vision models/vit.py posemb_sincos_2d",
     axes="2",
     example="pf.presets.simple_vit(8).frequencies[:, 1]"
@@ -118,7 +118,7 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
     " sines of x, cosines of x; with reverse_coord, x comes before y",
     positions="(y, x): row and column of a grid cell; with reverse_coord, the source orders cells column by column",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes; all sines come before all cosines",
+    differs="all sines come before all cosines",
     axes="2",
     example="pf.presets.timm(4).encode([1, 0]).round(2) -> array([0.84, 0.  , 0.54, 1.  ], dtype=float32)",
 )
@@ -145,7 +145,7 @@ def timm(
     positions="(y, x) from -1 to 1; with in_pixels=False, row and column of a grid cell; with include_grid, the"
     " source puts the coordinates before the columns: `np.concatenate([grid, rows], -1)`",
     odd="always even: 4 columns for each frequency",
-    differs="positions have two axes; with in_pixels, frequencies ascend",
+    differs="with in_pixels, frequencies ascend",
     axes="2",
     example="pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape -> (1, 8)",
 )
@@ -176,7 +176,7 @@ def timm_fourier(
     positions="(y, x): row and column of a grid cell; the source puts the channels before rows and columns:"
     " `np.moveaxis(rows, -1, 0)`",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes; the columns of x come first",
+    differs="the columns of x come first",
     axes="2",
     example="pf.presets.wzlxjtu(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
@@ -193,7 +193,7 @@ def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     positions="(y, x): row and column of a grid cell, counted from 1; the source puts the channels before rows and"
     " columns: `np.moveaxis(rows, -1, 0)`",
     odd="ValueError unless 4 divides the width",
-    differs="positions have two axes, which alternate; positions start at 1",
+    differs="the axes alternate; positions start at 1",
     axes="2",
     example="pf.presets.loftr(8, temp_bug_fix=False).frequencies[:, 1].round(4)"
     " -> array([1.    , 1.    , 0.    , 0.    , 0.1353, 0.1353, 0.    , 0.    ])",

@@ -102,10 +102,10 @@ REFUSED: dict[str, str] = {
     "video_llama_3": "all tokens have positions on one axis, including the tokens of images",
 }
 # largest number of tokens in a cached frame or text; a token takes at most 24 bytes
-_KEPT = 1 << 12
+_MOST_CACHED = 1 << 12
 # (key of a config, field of Family, smallest allowed value)
 _KEYS = (
-    *((f"{fact}_token_{suffix}", fact, 0) for fact in ("image", "video", "audio") for suffix in ("index", "id")),
+    *((f"{kind}_token_{suffix}", kind, 0) for kind in ("image", "video", "audio") for suffix in ("index", "id")),
     ("spatial_merge_size", "merge", 1),
     ("temporal_merge_size", "frame_merge", 1),
     ("tokens_per_second", "rate", 1),
@@ -124,18 +124,18 @@ def family_of(model: Any) -> Family:
     parts = [model]
     for key in ("thinker_config", "vision_config"):
         parts += [part[key] for part in parts if isinstance(part.get(key), Mapping)]
-    facts: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for part in parts:
-        for key, fact, least in _KEYS:
+        for key, field, least in _KEYS:
             if part.get(key) is not None:
-                facts[fact] = count_of(part[key], f"model[{key!r}]", least)
+                fields[field] = count_of(part[key], f"model[{key!r}]", least)
         if family.between and all(part.get(key) is not None for key in _BETWEEN):
             begin, end = (count_of(part[key], f"model[{key!r}]", 0) for key in _BETWEEN)
-            facts["between"] = begin, end
+            fields["between"] = begin, end
     if family.frame_merge == 1:
         # these models ignore the key
-        facts.pop("frame_merge", None)
-    return family._replace(**facts)
+        fields.pop("frame_merge", None)
+    return family._replace(**fields)
 
 
 def _named(model_type: Any) -> Family:
@@ -179,13 +179,14 @@ def from_tokens(
             raise ValueError(f"attention_mask has shape {mask.shape}, but must have the shape of tokens, {ids.shape}")
         mask = mask if ids.ndim == 2 else mask[np.newaxis]
     rows = ids if ids.ndim == 2 else ids[np.newaxis]
+    # (batch, 1): the position of the next token, minus the number of unmasked tokens
     deltas = np.zeros((len(rows), 1), dtype if family.exact_times else _INT64)
     if mask is None and image_grid_thw is None and video_grid_thw is None and not _may_have_vision(rows, family):
         positions = _of_text(rows.shape, dtype)
     else:
         positions = np.empty((3, *rows.shape), dtype)
         grids = _Grids(family, image_grid_thw, video_grid_thw, second_per_grid, fps)
-        place = _place_marked if family.marked and not without_grids else _place
+        write_sequence = _write_marked_sequence if family.marked and not without_grids else _write_sequence
         # in the source, the omni models pad with 1 if there are no grids
         padding = 1 if without_grids else family.padding
         for b, row in enumerate(rows):
@@ -194,12 +195,12 @@ def from_tokens(
                 # audio tokens have positions like text
                 kinds[kinds == AUDIO] = TEXT
             if mask is None or mask[b].all():
-                place(kinds, family, grids, positions[:, b])
+                write_sequence(kinds, family, grids, positions[:, b])
                 largest = positions[:, b].max(initial=0)
             else:
                 kinds = kinds[mask[b]]
                 unmasked = np.empty((3, len(kinds)), dtype)
-                place(kinds, family, grids, unmasked)
+                write_sequence(kinds, family, grids, unmasked)
                 positions[:, b] = padding
                 positions[:, b, mask[b]] = unmasked
                 largest = max(unmasked.max(initial=0), padding if without_grids else 0)
@@ -226,17 +227,17 @@ def _may_have_vision(ids: Array, family: Family) -> bool:
 
 def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return the positions of text without images, (3, batch, tokens)."""
-    if shape[0] == 1 and shape[1] <= _KEPT and dtype == _INT64:
-        return _counted()[:, :, : shape[1]].copy()
+    if shape[0] == 1 and shape[1] <= _MOST_CACHED and dtype == _INT64:
+        return _positions_of_longest_text()[:, :, : shape[1]].copy()
     positions = np.empty((3, *shape), dtype)
     positions[:] = np.arange(shape[1])
     return positions
 
 
 @functools.lru_cache(maxsize=1)
-def _counted() -> Array:
-    """Return the positions of one text of _KEPT tokens, (3, 1, tokens), as a read-only view."""
-    return np.broadcast_to(np.arange(_KEPT), (3, 1, _KEPT))
+def _positions_of_longest_text() -> Array:
+    """Return the positions of one text of _MOST_CACHED tokens, (3, 1, tokens), as a read-only view."""
+    return np.broadcast_to(np.arange(_MOST_CACHED), (3, 1, _MOST_CACHED))
 
 
 # comparing with a 0-d array takes half the time of comparing with an int
@@ -263,10 +264,10 @@ def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
 # ---- runs of tokens --------------------------------------------------------------------------------------------------
 
 
-def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
+def _write_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence, (3, tokens). kinds: kind of each token. Equal kinds in a row form a run."""
     runs, start = list(_runs(kinds)), 0
-    if _place_images(runs, grids, positions):
+    if _write_images(runs, grids, positions):
         return
     for begin, end, kind in runs:
         if kind == TEXT:
@@ -276,13 +277,13 @@ def _place(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, position
             start = grids.fill(kind, positions[:, begin:end], start, family.following)
 
 
-def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
+def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
     """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
     runs: (begin, end, kind) of each run. One addition moves all runs to their starts. Moving each run by itself takes a
     third longer.
     """
-    images = grids.waiting(IMAGE, len(runs))
+    images = grids.next_grids(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
     # start: position of the next token. offsets: the number to add to the positions of each run.
     start, offsets, used = 0, [], 0
@@ -294,7 +295,7 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
         if kind != IMAGE or used == len(images):
             return False
         times, _, rows, columns = images[used]
-        if times is not None or rows * columns != end - begin or end - begin > _KEPT:
+        if times is not None or rows * columns != end - begin or end - begin > _MOST_CACHED:
             return False
         positions[:, begin:end] = _one_frame(rows, columns)
         offsets.append(start)
@@ -306,7 +307,7 @@ def _place_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
     return True
 
 
-def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
+def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
     """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
 
     A video whose tokens are mixed with the tokens of its sound has two marks before them and two marks after them. The
@@ -319,9 +320,9 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
     for i, (begin, end, inside) in enumerate(runs):
         block = positions[:, begin:end]
         if inside:
-            part = kinds[begin:end]
-            start = _place_content(part, family, grids, block, start)
-            closing = _marks(part)
+            content = kinds[begin:end]
+            start = _write_content(content, family, grids, block, start)
+            closing = _marks(content)
             if i in (0, len(runs) - 1):
                 raise ValueError(
                     "tokens begin or end with the content of an image, video or audio. Put the begin token before "
@@ -342,9 +343,9 @@ def _place_marked(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, p
         start = _write_marks(block[:, :closing], start, family)
         if closing:
             # as in the source, text after marks continues from their largest position
-            start = _after(block[:, :closing])
+            start = _position_after(block[:, :closing])
         block[:, closing : closing + text] = np.arange(text) + start
-        start = _write_marks(block[:, closing + text :], _sum(start, text), family)
+        start = _write_marks(block[:, closing + text :], _advanced(start, text), family)
 
 
 def _write_marks(block: Array, start: Any, family: Family) -> Any:
@@ -354,37 +355,37 @@ def _write_marks(block: Array, start: Any, family: Family) -> Any:
         block[:] = start
         return start + 1
     block[:] = np.arange(marks) + start
-    return _sum(start, marks)
+    return _advanced(start, marks)
 
 
-def _place_content(part: npt.NDArray[np.uint8], family: Family, grids: _Grids, block: Array, start: Any) -> Any:
+def _write_content(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, block: Array, start: Any) -> Any:
     """Write the positions of an image, video, audio or video with audio, and return the next position."""
-    audio = part == AUDIO
-    sounds = np.count_nonzero(audio)
-    if sounds == 0:
-        if (part != part[0]).any():
+    is_audio = kinds == AUDIO
+    audio_tokens = np.count_nonzero(is_audio)
+    if audio_tokens == 0:
+        if (kinds != kinds[0]).any():
             raise ValueError(
                 "tokens have an image directly next to a video; put the end token of the first and the begin token of "
                 "the second between them"
             )
-        return grids.fill(int(part[0]), block, start, family.following)
-    if sounds < len(part):
-        if (part == IMAGE).any():
+        return grids.fill(int(kinds[0]), block, start, family.following)
+    if audio_tokens < len(kinds):
+        if (kinds == IMAGE).any():
             raise ValueError(
                 "tokens have an image directly next to audio; put the end token of the first and the begin token of "
                 "the second between them"
             )
-        frames = np.empty((3, len(part) - sounds), block.dtype)
+        frames = np.empty((3, len(kinds) - audio_tokens), block.dtype)
         grids.fill(VIDEO, frames, start, family.following)
-        block[:, ~audio] = frames
-    block[:, audio] = np.arange(sounds) + start
+        block[:, ~is_audio] = frames
+    block[:, is_audio] = np.arange(audio_tokens) + start
     # as in the source, continue from the last token, whatever its kind
-    return _after(block)
+    return _position_after(block)
 
 
-def _marks(part: npt.NDArray[np.uint8]) -> int:
-    """Return the number of marks before (and after) an image, video or audio."""
-    return 2 if part.min() == VIDEO and part.max() == AUDIO else 1
+def _marks(kinds: npt.NDArray[np.uint8]) -> int:
+    """Return the number of marks before (and after) an image, video or audio. A video with audio has two."""
+    return 2 if kinds.min() == VIDEO and kinds.max() == AUDIO else 1
 
 
 def _runs(values: Array) -> Iterator[tuple[int, int, int]]:
@@ -396,12 +397,12 @@ def _runs(values: Array) -> Iterator[tuple[int, int, int]]:
     return zip(begins, [*begins[1:], len(values)], values[edges].tolist(), strict=True)
 
 
-def _after(block: Array) -> Any:
+def _position_after(block: Array) -> Any:
     """Return the position after the last token of a block, (3, tokens)."""
-    return _sum(block[:, -1].max(), 1)
+    return _advanced(block[:, -1].max(), 1)
 
 
-def _sum(start: Any, count: int) -> Any:
+def _advanced(start: Any, count: int) -> Any:
     """Return the position ``count`` tokens after start, in the type of start."""
     return np.float32(start + count) if isinstance(start, np.floating) else int(start) + count
 
@@ -421,10 +422,10 @@ class _Grid(NamedTuple):
     columns: int
 
 
-def _write(grid: _Grid, start: Any, block: Array) -> None:
+def _write_grid(grid: _Grid, start: Any, block: Array) -> None:
     """Write the positions of a grid's tokens, (3, tokens), with the same start on each axis."""
     times, frames, rows, columns = grid
-    if times is None and rows * columns <= _KEPT:
+    if times is None and rows * columns <= _MOST_CACHED:
         np.add(_one_frame(rows, columns), start, out=block, casting="same_kind")
         return
     axes = block.reshape(3, frames, rows, columns)
@@ -447,7 +448,7 @@ class _Grids:
         self._grids = {IMAGE: _images(images, family), VIDEO: list(_videos(videos, family, seconds, fps))}
         self._used = {IMAGE: 0, VIDEO: 0}
 
-    def waiting(self, kind: int, count: int) -> list[_Grid]:
+    def next_grids(self, kind: int, count: int) -> list[_Grid]:
         """Return up to ``count`` of the next grids of images or videos."""
         used = self._used[kind]
         return self._grids[kind][used : used + count]
@@ -460,7 +461,7 @@ class _Grids:
         """Write the positions of a run of tokens, (3, tokens), and return the next position."""
         (name, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
-            grids = self.waiting(kind, 1)
+            grids = self.next_grids(kind, 1)
             if not grids:
                 raise ValueError(f"tokens have more {noun} than {name} has grids")
             self.use(kind, 1)
@@ -472,15 +473,15 @@ class _Grids:
                     f"tokens, but only {tokens - begin} tokens are left"
                 )
             block = positions if size == tokens else positions[:, begin : begin + size]
-            _write(grid, start, block)
-            start = start + max(rows, columns) if following == "side" else _after(block)
+            _write_grid(grid, start, block)
+            start = start + max(rows, columns) if following == "side" else _position_after(block)
             begin += size
         return start
 
     def check_used(self) -> None:
         """Raise a ValueError if a grid is unused because the sequence has no tokens for it."""
         for kind, (name, noun) in _NAMES.items():
-            if self.waiting(kind, 1):
+            if self.next_grids(kind, 1):
                 raise ValueError(f"{name} has more grids than there are {noun} in the tokens")
 
 
@@ -512,12 +513,12 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
 
 
 def _images(values: Any, family: Family) -> list[_Grid]:
-    return [
-        _Grid(
-            None if frames == 1 else np.arange(frames) * (_rate(family) if family.marked else 1), frames, rows, columns
-        )
-        for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge)
-    ]
+    grids = []
+    for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge):
+        # the omni models count time in seconds, and the frames of an image are one second apart
+        apart = _rate(family) if family.marked and frames > 1 else 1
+        grids.append(_Grid(np.arange(frames) * apart if frames > 1 else None, frames, rows, columns))
+    return grids
 
 
 def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Grid]:
@@ -577,4 +578,5 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     if not (array > 0 if name == "fps" else array >= 0).all():
         raise ValueError(f"{name} must be positive, not {array!r}")
     # two frames of the video are one frame of the grid
-    return np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()  # type: ignore[no-any-return]
+    steps: list[float] = np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()
+    return steps

@@ -55,7 +55,7 @@ class Facts(NamedTuple):
     odd : str
         Result for an odd width.
     differs : str
-        Differences from the paper. For a Rotary: from RoFormer.
+        Differences from `original`, other than the number of axes.
     also : str
         Other sources of the same function.
     axes : str
@@ -77,6 +77,17 @@ class Facts(NamedTuple):
     axes: str
     by_width: bool
     rotary: bool = False
+
+    @property
+    def original(self) -> str:
+        """The publication whose encoding `differs` compares with."""
+        return "RoFormer" if self.rotary else "the paper"
+
+    @property
+    def axes_in_words(self) -> str:
+        """Number of axes as words of a sentence: "two axes", "any number of axes"."""
+        words = {"1": "one", "2": "two", "3": "three", "4": "four", "any number": "any number of"}
+        return f"{words.get(self.axes, self.axes)} {'axis' if self.axes == '1' else 'axes'}"
 
 
 # largest number of suggested names in an error
@@ -152,7 +163,7 @@ def rotary_preset(
     source: str,
     frequency: str,
     pairs: str,
-    differs: str,
+    differs: str = "",
     positions: str = "the token's index from 0",
     also: str = "",
     example: str = "",
@@ -187,23 +198,23 @@ def _takes_a_width(build: Any) -> bool:
     """Return whether a preset's first parameter is a number of columns, and all others have defaults."""
     parameters = names_of_parameters(build)
     defaults = len(build.__defaults__ or ()) + len(build.__kwdefaults__ or ())
-    return parameters[:1] != () and parameters[0] in WIDTHS and defaults >= len(parameters) - 1
+    return bool(parameters) and parameters[0] in WIDTHS and defaults >= len(parameters) - 1
 
 
 def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callable[P, Value]:
     REGISTERED[build.__name__] = known
-    kind, columns, paper = ("Rotary", "pairs", "RoFormer") if known.rotary else ("Encoding", "columns", "the paper")
+    kind, columns = ("Rotary", "pairs") if known.rotary else ("Encoding", "columns")
     notes = [
         f"frequency i, in radians per unit of position: {known.frequency}",
         f"{columns}: {known.layout}",
         f"positions: {known.positions}",
         f"odd widths: {known.odd}",
-        f"differs from {paper}: {known.differs}",
     ]
+    if known.differs:
+        notes.append(f"differs from {known.original}: {known.differs}")
     if known.also:
         notes.append(f"the same function in: {known.also}")
-    axes = {"1": "one axis", "any number": "any number of axes"}.get(known.axes, f"{known.axes} axes")
-    returns = f"{kind}\n    Over {axes}."
+    returns = f"{kind}\n    Over {known.axes_in_words}."
     return documented(PARAMETERS, returns=returns, example=example, notes=notes, references=known.source)(build)
 
 
@@ -240,23 +251,23 @@ def advice(name: str) -> str:
 
     from .._models.config.table import types
 
-    plain = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
-    if plain in ELSEWHERE:
-        return ELSEWHERE[plain]
-    if plain in LEARNED:
+    normalized = re.sub("[^a-z0-9]+", "_", name.lower()).strip("_")
+    if normalized in ELSEWHERE:
+        return ELSEWHERE[normalized]
+    if normalized in LEARNED:
         return "the positions of that model are learned, and have no formula"
-    if plain in OTHER_NAMES:
-        return f"use {', '.join(OTHER_NAMES[plain])}"
+    if normalized in OTHER_NAMES:
+        return f"use {', '.join(OTHER_NAMES[normalized])}"
     mentioned = [
         other for other, facts in FACTS.items() if len(name) > 2 and name.lower() in (facts.source + facts.also).lower()
     ]
-    if not mentioned and plain.replace("_", "") in {re.sub("[^a-z0-9]", "", model) for model in types()}:
+    if not mentioned and normalized.replace("_", "") in {re.sub("[^a-z0-9]", "", model) for model in types()}:
         return "posenc_fast.Rotary.from_config reads the config.json of that model"
     suggested = list(dict.fromkeys(mentioned + difflib.get_close_matches(name, FACTS, n=3, cutoff=0.5)))
     if not suggested:
         return ""
-    more = f", or another result of search({name!r})" if len(suggested) > _MOST_SUGGESTED else ""
-    return f"perhaps {', '.join(suggested[:_MOST_SUGGESTED])}{more}"
+    search_hint = f", or another result of search({name!r})" if len(suggested) > _MOST_SUGGESTED else ""
+    return f"perhaps {', '.join(suggested[:_MOST_SUGGESTED])}{search_hint}"
 
 
 def get(name: str) -> Callable[..., Any]:

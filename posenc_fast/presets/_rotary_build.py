@@ -32,6 +32,7 @@ __all__ = [
     "with_theta",
 ]
 
+# scaling that several models share
 YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
 
 
@@ -116,9 +117,11 @@ def alternating_axes(count: int, axes: int) -> list[int]:
     return list(range(axes)) * count
 
 
-def columns_first(head_dim: int) -> list[int]:
-    """Return the axis of each pair: 1 (columns) for the first half, 0 (rows) for the rest."""
-    return [1] * (head_dim // 4) + [0] * (head_dim // 4)
+def columns_first(head_dim: int, theta: float, frequencies: Precision) -> Rotary:
+    """Return a Rotary of adjacent pairs. The first half of the pairs uses axis 1 (columns), the rest axis 0 (rows)."""
+    d = whole_pairs(head_dim, "head_dim", 2)
+    spectra = per_axis_spectra([d // 2] * 2, theta, frequencies)
+    return with_spectra(d, spectra, axes=[1] * (d // 4) + [0] * (d // 4), layout="interleaved")
 
 
 def axis_by_axis(

@@ -64,7 +64,6 @@ __all__ = [
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
-    differs="positions have three axes",
     axes="3",
     also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its own positions of text)",
     example="pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape -> (10, 64)",
@@ -80,7 +79,6 @@ def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> R
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row, column and the token's index",
     positions="(index of the image, row, column, 0) for images, (0, 0, 0, index) for text: `positions.flux2(rows,"
     " columns, text)`",
-    differs="positions have four axes",
     axes="4",
     also="Flux 3 (theta 10000)",
     example="pf.presets.flux2().tables(pf.presets.positions.flux2(2, 3, text=4))[0].shape -> (10, 64)",
@@ -95,7 +93,6 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="the positions of `flux`",
-    differs="positions have three axes",
     axes="3",
 )
 def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
@@ -109,7 +106,6 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(1 + number of text tokens, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
     " `positions.z_image(rows, columns, text)`",
-    differs="positions have three axes",
     axes="3",
     also="Bria Fibo 2",
     example="pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape -> (64, 64)",
@@ -125,7 +121,6 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
     pairs="adjacent values; consecutive blocks of pairs for the token's index, row and column",
     positions="(number of text tokens, row, column) for the image, (index, 0, 0) for text: `positions.lumina2(rows,"
     " columns, text)`",
-    differs="positions have three axes",
     axes="3",
     example="pf.presets.lumina2().tables(pf.presets.positions.lumina2(2, 3, text=4))[0].shape -> (10, 48)",
 )
@@ -140,7 +135,6 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="the positions of `flux`",
-    differs="positions have three axes",
     axes="3",
 )
 def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -153,7 +147,6 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for row and column",
     positions="(row, column): `positions.grid(rows, columns)` for the image, (0, 0) for text",
-    differs="positions have two axes",
     axes="2",
 )
 def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -167,7 +160,6 @@ def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column), rows and columns relative to the centre: `positions.qwen_image(rows, columns,"
     " text)`",
-    differs="positions have three axes",
     axes="3",
     also="NucleusMoE-Image",
     example="pf.presets.qwen_image().tables(pf.presets.positions.qwen_image(2, 3, text=4))[0].shape -> (10, 64)",
@@ -184,7 +176,6 @@ def qwen_image(
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text does not rotate",
-    differs="positions have three axes",
     axes="3",
     also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
 )
@@ -200,7 +191,6 @@ def hunyuan_video(
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
     pairs="adjacent values; consecutive blocks of pairs for row and column",
     positions="(row, column): `positions.grid(rows, columns)`; text does not rotate",
-    differs="positions have two axes",
     axes="2",
 )
 def hunyuan_image(
@@ -215,7 +205,6 @@ def hunyuan_image(
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
-    differs="positions have three axes",
     axes="3",
     also="SkyReels-V2, ChronoEdit (two frames are at 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
 )
@@ -229,7 +218,7 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
     frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128",
     pairs="values half a head apart; consecutive blocks of pairs for frame, row and column",
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
-    differs="pairs are not adjacent values; positions have three axes; each axis has its own base",
+    differs="pairs are not adjacent values; each axis has its own base",
     axes="3",
     example="pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape -> (24, 64)",
 )
@@ -253,7 +242,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
     " use t",
     positions="(t, h, w): `positions.mrope`, with the times of frames computed from fps",
-    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate over the frequencies",
     axes="3",
     example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
 )
@@ -267,7 +256,7 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart; the first 60 pairs alternate between t, h and w, the rest use t",
     positions="(t, h, w); images begin at 65536",
-    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate over the frequencies",
     axes="3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
@@ -286,7 +275,7 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     " other pairs alternate between frame, row and column",
     positions="(t, row, column): seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .. 1:"
     " `positions.ltx(frames, rows, columns)`",
-    differs="positions have three axes; frequencies ascend; each head has its own frequencies",
+    differs="frequencies ascend; each head has its own frequencies",
     axes="3",
     example="pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape -> (24, 1024)",
 )
@@ -346,8 +335,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     pairs="adjacent values of vectors that are not yet split into heads; each pair uses all axes",
     positions="(frame, row, column), rows and columns relative to the centre, scaled to an area of 192 * 192:"
     " `positions.mochi(frames, rows, columns)`",
-    differs="positions have three axes; each angle depends on all axes; frequencies are learned; each head has its"
-    " own frequencies",
+    differs="each angle depends on all axes; frequencies are learned; each head has its own frequencies",
     axes="3",
     example="rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])\n"
     "rotary.tables(pf.presets.positions.mochi(1, 2, 2))[0].shape"
@@ -368,7 +356,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column) of a grid that is scaled to fit into 30 by 45: `positions.cogvideox(frames, rows,"
     " columns)`; CogVideoX 1.5 uses `positions.grid`; text does not rotate",
-    differs="positions have three axes, and are real numbers",
+    differs="positions are real numbers",
     also="ConsisID, EasyAnimate (also scaled to fit into 30 by 45)",
     axes="3",
     example="pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape -> (2700, 32)",
@@ -387,17 +375,14 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) of a grid that is scaled to fit into 32 by 32: `positions.cropped(rows, columns,"
     " base_rows=32, base_columns=32)`",
-    differs="positions have two axes, and are real numbers",
+    differs="positions are real numbers",
     axes="2",
     example="pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, "
     "base_columns=32))[0].shape -> (24, 44)",
 )
 def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Hunyuan-DiT."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, 1e4, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, 1e4, frequencies)
 
 
 @rotary_preset(
@@ -405,7 +390,7 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text does not rotate",
-    differs="pairs are not adjacent values; positions have two axes",
+    differs="pairs are not adjacent values",
     also="GLM-Image (`positions.grid`)",
     axes="2",
     example="pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape -> (24, 64)",
@@ -421,7 +406,7 @@ def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precis
     frequency="(10000 * ntk_factor)^(-4i/head_dim) / linear_factor for each axis",
     pairs="adjacent values; pairs alternate between row and column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="positions have two axes; early diffusion steps use linear_factor, later steps ntk_factor",
+    differs="early diffusion steps use linear_factor, later steps ntk_factor",
     axes="2",
     example="pf.presets.lumina_next(8).frequencies -> array([1.  , 1.  , 0.01, 0.01])",
 )
@@ -439,7 +424,7 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row / scale, column / scale), with scale 2 if both sides have 480 to 854 pixels, else 3.16:"
     " `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has positions of one axis, as in `roformer`",
-    differs="positions have three axes, and are real numbers",
+    differs="positions are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
 )
@@ -456,7 +441,7 @@ def kandinsky5(
     pairs="values D/2 apart, among the first D = 6 * rope_freq_dim values of a head; consecutive blocks of pairs for"
     " t, row and column",
     positions="(t, row, column)",
-    differs="pairs are not adjacent values; positions have three axes; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_h3(

@@ -68,7 +68,7 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart; the first 16 pairs use t, the next 24 use h, the last 24 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="pairs are not adjacent values; positions have three axes; each axis uses a part of the frequencies",
+    differs="pairs are not adjacent values; each axis uses a part of the frequencies",
     also="Qwen2.5-VL, Qwen2.5-Omni, PaddleOCR-VL (theta 500000)",
     axes="3",
     example="positions = pf.presets.positions.mrope([3, (1, 2, 2), 2])\n"
@@ -87,7 +87,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
     " use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate over the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
 )
@@ -102,8 +102,8 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="pairs are not adjacent values; positions have three axes, which alternate over the frequencies; the rest"
-    " of a head does not rotate",
+    differs="pairs are not adjacent values; the axes alternate over the frequencies; the rest of a head does"
+    " not rotate",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
@@ -118,7 +118,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     pairs="adjacent values, among the first D values of a head; the first 8 pairs use t, the next 12 use h, the last"
     " 12 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="positions have three axes; each axis uses a part of the frequencies; the rest of a head does not rotate",
+    differs="each axis uses a part of the frequencies; the rest of a head does not rotate",
     also="GLM-OCR",
     axes="3",
 )
@@ -136,7 +136,7 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     frequency="theta^(-2i/head_dim)",
     pairs="adjacent values; the first 44 pairs alternate between h and w, the last 20 use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="positions have three axes; t has the slowest frequencies",
+    differs="t has the slowest frequencies",
     axes="3",
 )
 def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: Sequence[int] = (22, 22, 20)) -> Rotary:

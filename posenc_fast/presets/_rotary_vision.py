@@ -33,7 +33,7 @@ __all__ = [
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column); patches that are merged into one token follow each other:"
     " `positions.qwen2_vl_vision(rows, columns)`",
-    differs="pairs are not adjacent values; positions have two axes",
+    differs="pairs are not adjacent values",
     also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its own head_dim;"
     " LFM3-VL (theta 1000000)",
     axes="2",
@@ -51,8 +51,7 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     pairs='values half a head apart (adjacent values in mistral-inference: pass layout="interleaved"); the first half'
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="pairs are not adjacent values; positions have two axes; rows use frequencies 0, 2, .. of one list,"
-    " columns use 1, 3, ..",
+    differs="pairs are not adjacent values; rows use frequencies 0, 2, .. of one list, columns use 1, 3, ..",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -70,7 +69,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
     "patches do not rotate",
-    differs="pairs are not adjacent values; positions have two axes, and are fractions of the image's sides",
+    differs="pairs are not adjacent values; positions are fractions of the image's sides",
     also="Sapiens 2, EoMT",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
@@ -88,16 +87,12 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 1, and (0, 0) for the class token, which is last: `positions.llama4_vision(rows,"
     " columns)`",
-    differs="positions have two axes",
     axes="2",
     example="pf.presets.llama4_vision().tables(pf.presets.positions.llama4_vision(2, 3))[0].shape -> (7, 44)",
 )
 def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Llama 4's vision tower."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -106,16 +101,12 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 0: `positions.grid(rows, columns)`; every frame of the memory has the same"
     " positions; the object tokens, at the end of the memory, do not rotate",
-    differs="positions have two axes",
     also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
 )
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of SAM 2's memory attention."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -123,7 +114,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="values half a head apart (adjacent values in the checkpoint); pairs alternate between column and row",
     positions="(row, column), in the order of `qwen2_vl_vision`",
-    differs="pairs are not adjacent values; positions have two axes",
+    differs="pairs are not adjacent values",
     axes="2",
 )
 def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -137,16 +128,12 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Prec
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`; class and padding tokens are at (0, 0)",
-    differs="positions have two axes",
     axes="2",
     example="pf.presets.inkling_vision() == pf.presets.sam2(64) -> True",
 )
 def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
     """Rotary embedding of Inkling 2's vision tower."""
-    d = whole_pairs(head_dim, "head_dim", 2)
-    return with_spectra(
-        d, per_axis_spectra([d // 2] * 2, theta, frequencies), axes=columns_first(d), layout="interleaved"
-    )
+    return columns_first(head_dim, theta, frequencies)
 
 
 @rotary_preset(
@@ -154,7 +141,7 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
     pairs="values 3 S/2 apart, among the first 3 S values of a head; consecutive blocks of pairs for t, row and column",
     positions="(t, row, column); patches that are merged into one token follow each other",
-    differs="pairs are not adjacent values; positions have three axes; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; the rest of a head does not rotate",
     axes="3",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -168,7 +155,7 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
     frequency="theta^(-4i/hidden_size) for each axis",
     pairs="adjacent values of vectors that are not yet split into heads; pairs alternate between row and column",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
-    differs="positions have two axes; each head has its own frequencies",
+    differs="each head has its own frequencies",
     axes="2",
 )
 def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -184,7 +171,7 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
     frequency="weights, from posenc.projector of the checkpoint",
     pairs="adjacent values; each pair uses both axes",
     positions="(x, y) of a keypoint, normalised by the size of the image",
-    differs="positions have two axes; each angle depends on both axes; frequencies are learned",
+    differs="each angle depends on both axes; frequencies are learned",
     also="RoPE-Mixed of rope-vit, with the frequencies of one layer and head, (axes, pairs), transposed",
     axes="2",
     example="pf.presets.lightglue([[1.0, 0.5], [0.25, -2.0]]).ndim -> 2",

@@ -155,7 +155,7 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     lengths = [period] * len(turns) if np.ndim(period) == 0 else [*cast(Sequence[float], period)]
     if len(lengths) != len(turns):
         raise ValueError(f"period has {len(lengths)} numbers, but must have one for each of {len(turns)} axes")
-    # index[i, axis]: index into periods for basis function i, or -1 if it does not depend on the axis
+    # (basis functions, axes): index into periods, or -1 if the function does not depend on the axis
     periods: list[Fraction] = []
     index = np.full(turns.T.shape, -1)
     for axis, row in enumerate(turns):

@@ -226,7 +226,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
     odd="always even: 8 * embed_dim columns",
-    differs="frequencies ascend; positions have four axes",
+    differs="frequencies ascend",
     axes="4",
     example="pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape -> (64,)",
 )

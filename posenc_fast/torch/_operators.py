@@ -536,13 +536,12 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 # keys: seq_axis. Values: the same axis of the tokens, counted from 0, in (batch, heads, length, head_dim) or
 # (batch, length, heads, head_dim)
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
-# function that rotates. Its arguments are shape, address and strides of x, address and strides of the result, axis of
-# the tokens, code of the dtype, and layout.
-_Rotation = Callable[[torch.Size, int, Any, int, Any, int, int, int], None]
+# shape, address and strides of each tensor
+_Memory = list[tuple[torch.Size, int, tuple[int, ...]]]
 
 
 def rotate_few(
-    parts: tuple[Any, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
+    parts: tuple[torch.Tensor, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
     """Return queries and keys rotated for consecutive positions, or None if the shortcut does not support the call.
 
@@ -550,82 +549,67 @@ def rotate_few(
     """
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
-    axis, rotator, head_dim = _TOKENS[seq_axis], rotator_of(rotary), rotary.head_dim
-    rotations: dict[tuple[int, int], _Rotation] = {}
-
-    def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
-        length = shape[axis]
-        if shape[3] != head_dim or length * rotary.rotary_dim > ANGLES:
+    plain = _memory_of(parts, rotary.layout, inplace)
+    if plain is None:
+        return None
+    kind, memory = plain
+    axis, head_dim, length = _TOKENS[seq_axis], rotary.head_dim, memory[0][0][_TOKENS[seq_axis]]
+    for shape, _, _ in memory:
+        if shape[axis] != length or shape[3] != head_dim:
             return None
-        rotation = rotations.get((length, kind))
-        if rotation is None:
-            # compute cosines and sines only here, in an eager call, because a compiler must not trace this
-            calls = rotator.calls()
-            if calls is not None and calls.takes(length, kind):
-                rotation = functools.partial(calls.rotate_memory, start)
-            else:
-                rotation = _rotation_by(rotator.rows(length, start, False, False, angles_type(kind))[np.newaxis])
-            rotations[length, kind] = rotation
-        return rotation
+    if length * rotary.rotary_dim > ANGLES:
+        return None
+    results, arrays = _with_results(parts, memory, inplace)
+    # compute cosines and sines only here, in an eager call, because a compiler must not trace this
+    rotator, layout = rotator_of(rotary), LAYOUTS.index(rotary.layout)
+    calls = rotator.calls()
+    if calls is None or not calls.rotate_memory(start, arrays, axis, kind, layout):
+        angles = rotator.rows(length, start, False, False, angles_type(kind))[np.newaxis]
+        engine = backend.current()
+        engine.module.rotate_memory(engine.level, angles, arrays, axis, kind, layout)
+    return results
 
-    return rotate_few_by(parts, rotation_of, axis, rotary.layout, inplace)
 
+def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> tuple[int, _Memory] | None:
+    """Return the code of the dtype of all tensors, and their memory.
 
-def rotate_few_by(
-    parts: Sequence[Any],
-    rotation_of: Callable[[torch.Size, int], _Rotation | None],
-    seq_axis: int,
-    layout: RotaryLayout,
-    inplace: bool = False,
-) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated, or None if the shortcut does not support the call.
-
-    Nothing is written if the result is None.
-
-    rotation_of: function that returns the compiled rotation for a shape and the code of a dtype, or None.
-    seq_axis: 1 or 2.
+    Return None if the shortcuts do not support the call.
     """
     if not tensors.is_direct() or layout == "interleaved_to_half":
         return None
     if backend.current().backend != "cython":
         return None
-    calls = []
+    kind, memory = None, []
     for x in parts:
         address = tensors.plain_address(x)
         if address is None:
             return None
         value_format = tensors.DTYPES.get(x.dtype)
-        if value_format is None:
+        if value_format is None or kind not in (None, value_format.kind):
             return None
         # read each attribute once: one read takes as long as a hundred additions
         shape, strides, count = x.shape, x.stride(), x.numel()
         if len(shape) != 4 or strides[3] != 1 or not 0 < count < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
         kind, itemsize = value_format.kind, value_format.stored.itemsize
-        # the shortcut does not support results on huge pages and unaligned memory
+        # the shortcuts do not support results on huge pages and unaligned memory
         if count * itemsize >= tensors.HUGE_PAGES_FROM or address % itemsize:
             return None
-        rotation = rotation_of(shape, kind)
-        if rotation is None:
-            return None
-        calls.append((x, rotation, shape, address, strides, kind))
-    results, layout_code = [], LAYOUTS.index(layout)
-    for x, rotation, shape, address, strides, kind in calls:
-        if inplace:
-            rotation(shape, address, strides, address, strides, seq_axis, kind, layout_code)
+        memory.append((shape, address, strides))
+    assert kind is not None
+    return kind, memory
+
+
+def _with_results(
+    parts: tuple[torch.Tensor, ...], memory: _Memory, inplace: bool
+) -> tuple[tuple[torch.Tensor, ...], list[Any]]:
+    """Return the results, which are new tensors or parts, and the arrays for the kernel's `rotate_memory`."""
+    if inplace:
+        for x in parts:
             torch.autograd.graph.increment_version(x)
-            results.append(x)
-        else:
-            out = tensors.new_like(x)
-            rotation(shape, address, strides, out.data_ptr(), out.stride(), seq_axis, kind, layout_code)
-            results.append(out)
-    return tuple(results)
-
-
-def _rotation_by(angles: npt.NDArray[Any]) -> _Rotation:
-    """Return the compiled rotation by angles (batch or 1, length, 2 * pairs)."""
-    engine = backend.current()
-    return functools.partial(engine.module.rotate_memory, engine.level, angles)
+        return parts, [(shape, address, strides, address, strides) for shape, address, strides in memory]
+    results = tuple([tensors.new_like(x) for x in parts])
+    return results, [(*each, out.data_ptr(), out.stride()) for each, out in zip(memory, results, strict=True)]
 
 
 def rotate_few_by_tables(
@@ -647,18 +631,20 @@ def rotate_few_by_tables(
         return None
     if not cos.is_contiguous() or not sin.is_contiguous():
         return None
-    rotations: dict[Any, _Rotation | None] = {}
-
-    def rotation_of(shape: torch.Size, kind: int) -> _Rotation | None:
+    plain = _memory_of(parts, layout, False)
+    if plain is None:
+        return None
+    kind, memory = plain
+    for shape, _, _ in memory:
         if shape[seq_axis] != length or shape[3] < columns or batch not in (1, shape[0]):
             return None
-        dtype = angles_type(kind)
-        if dtype not in rotations:
-            angles = angles_of_tables(cos, sin, dtype)
-            rotations[dtype] = None if angles is None else _rotation_by(angles)
-        return rotations[dtype]
-
-    return rotate_few_by(parts, rotation_of, seq_axis, layout)
+    angles = angles_of_tables(cos, sin, angles_type(kind))
+    if angles is None:
+        return None
+    results, arrays = _with_results(parts, memory, False)
+    engine = backend.current()
+    engine.module.rotate_memory(engine.level, angles, arrays, seq_axis, kind, LAYOUTS.index(layout))
+    return results
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from . import _running as running
 # positions at which every model is checked: bfloat16 cannot represent odd integers above 256, float16 above 2048
 POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
 # matches names of frequency buffers in rotary modules; the group "label" is the kind of layers, such as
-# "sliding_attention"
+# "sliding_attention", and never "original"
 _FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
 COMPUTED, ON_META = "computed rotary tables", "on the device meta: no values"
 _TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -120,10 +120,10 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
 
     configs: config of each module by name.
     """
+    # keys: ids of configs. Values: a config, and the tensors of all modules with this config by name.
     by_config: dict[int, tuple[Any, dict[str, torch.Tensor]]] = {}
     for owner, module in model.named_modules():
-        tensors = (*module.named_buffers(recurse=False), *module.named_parameters(recurse=False))
-        for key, tensor in tensors:
+        for key, tensor in (*module.named_buffers(recurse=False), *module.named_parameters(recurse=False)):
             name = f"{owner}.{key}" if owner else key
             if name in seen:
                 continue
@@ -131,15 +131,15 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
                 if kind_of(name, tuple(tensor.shape)) is not None:
                     yield Finding(name, "a tensor", "unknown", None, ON_META)
                 continue
-            if key == "weights" and "sinus" in type(module).__name__.lower():
+            if key == "weights" and running.has_sinusoidal_name(module):
                 yield judge_table(name, tensor)
                 continue
-            by_config.setdefault(id(configs[owner]), (configs[owner], {}))[1][name] = tensor
+            _, tensors_of_config = by_config.setdefault(id(configs[owner]), (configs[owner], {}))
+            tensors_of_config[name] = tensor
     for config, tensors_of_config in by_config.values():
+        report = check_arrays(tensors_of_config, config=config)
         # skip findings about the config, because the config class has filled in missing keys
-        yield from (
-            finding for finding in check_arrays(tensors_of_config, config=config).findings if finding.is_ != "config"
-        )
+        yield from (finding for finding in report.findings if finding.is_ != "config")
 
 
 # ---- rotary modules -------------------------------------------------------------------------------------------------
@@ -147,27 +147,36 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
 
 def _of_rotary(name: str, module: torch.nn.Module, config: Any, dtype: torch.dtype) -> Iterator[Finding]:
     """Yield findings for the frequencies and the computed tables of a rotary module, for each kind of layers."""
+    # keys: kinds of layers, or None. Values: names and values of the frequency buffers.
     buffers: dict[str | None, list[tuple[str, torch.Tensor]]] = {}
     for key, buffer in module.named_buffers(recurse=False):
         match = _FREQUENCIES.fullmatch(key)
         if match:
             buffers.setdefault(match["label"], []).append((key, buffer))
-    for label, frequencies in (buffers or {None: []}).items():
+    for label, label_buffers in (buffers or {None: []}).items():
         title = name if label is None else f"{name} ({label})"
         if _device_of(module).type == "meta":
-            for key, _ in frequencies:
+            for key, _ in label_buffers:
                 yield Finding(f"{name}.{key}", "rotary frequencies", "unknown", None, ON_META)
             yield _unknown(title, ON_META)
             continue
-        yield from _of_layers(name, title, module, config, dtype, label, frequencies)
+        named_buffers = [(f"{name}.{key}", buffer) for key, buffer in label_buffers]
+        yield from _of_layers(title, module, config, dtype, label, named_buffers)
 
 
 def _unknown(name: str, reason: str) -> Finding:
     return Finding(name, COMPUTED, "unknown", None, reason)
 
 
+class _Run(NamedTuple):
+    """A call of a rotary module. rotary: the encoding that its tables should equal. title: title of the finding."""
+
+    title: str
+    positions: torch.Tensor
+    rotary: Rotary
+
+
 def _of_layers(
-    name: str,
     title: str,
     module: torch.nn.Module,
     config: Any,
@@ -177,8 +186,8 @@ def _of_layers(
 ) -> Iterator[Finding]:
     """Yield findings for the frequencies and the computed tables of one kind of layers of a module.
 
-    name: name of the module. title: name of the findings. label: kind of layers, or None if the module serves only one.
-    buffers: names and values of the frequency buffers.
+    title: title of the findings about tables. label: kind of layers, or None if the module serves only one. buffers:
+    names and values of the frequency buffers.
     """
     longest = _last_position(config)
     positions = sorted({*POSITIONS, longest})
@@ -186,59 +195,66 @@ def _of_layers(
         rotaries = [_rotary(config, label, position + 1) for position in positions]
         cached = _rotary(config, label, int(getattr(module, "max_seq_len_cached", 1)))
     except (TypeError, ValueError) as error:
-        for key, buffer in buffers:
-            finding = judge_frequencies(f"{name}.{key}", buffer, length=longest)
+        for name, buffer in buffers:
+            finding = judge_frequencies(name, buffer, length=longest)
             yield finding if config is None else finding.undecided(title)
         yield _unknown(title, str(error))
         return
-    shortest_rotary, longest_rotary = rotaries[0], rotaries[-1]
-    of_buffers = [
-        judge_frequencies(f"{name}.{key}", buffer, [shortest_rotary, longest_rotary, cached], length=longest)
-        for key, buffer in buffers
-    ]
-    cause = next((finding for finding in of_buffers if finding.verdict == "wrong"), None)
-    # runs: for each call of the module, the title of the finding, the positions and the expected encoding
-    runs = [(title, positions, shortest_rotary)]
-    if not _alike(shortest_rotary, longest_rotary):
-        # frequencies depend on the length of the sequence. The first run has only positions that use the frequencies of
-        # the shortest length, the second run has all positions. After a longer sequence, a module restores its first
-        # frequencies only for sequences shorter than the training length.
-        trained = getattr(module, "original_max_seq_len", unscaled_length(as_mapping(config)) or math.inf)
-        short = [
-            position
-            for position, rotary in zip(positions, rotaries, strict=True)
-            if _alike(rotary, shortest_rotary) and position + 1 < trained
-        ]
-        runs = [
-            (f"{title} up to {short[-1]}", short, shortest_rotary),
-            (f"{title} up to {positions[-1]}", positions, longest_rotary),
-        ]
+    expected = [rotaries[0], rotaries[-1], cached]
+    buffer_findings = [judge_frequencies(name, buffer, expected, length=longest) for name, buffer in buffers]
+    cause = next((finding for finding in buffer_findings if finding.verdict == "wrong"), None)
+    runs = _runs(title, module, config, positions, rotaries)
     labels = () if label is None else (label,)
     x = torch.zeros(1, dtype=dtype, device=_device_of(module))
-    computed = []
-    for run_title, positions_of_run, rotary in runs:
-        tables = running.tables_of(module, rotary, _of_axes(positions_of_run, rotary.ndim), x, *labels)
+    table_findings = []
+    for run in runs:
+        tables = running.tables_of(module, run.rotary, run.positions, x, *labels)
         if tables is None:
-            computed.append(
-                _unknown(run_title, "returned no cosines and sines of pairs for any of the tried arguments")
+            table_findings.append(
+                _unknown(run.title, "returned no cosines and sines of pairs for any of the tried arguments")
             )
             continue
-        finding = judge_rotary_tables(run_title, tables.cos, tables.sin, tables.positions, [rotary])
+        finding = judge_rotary_tables(run.title, tables.cos, tables.sin, tables.positions, [run.rotary])
         if finding.fault in ("values", "frequencies") and cause is not None:
             # the buffers show the cause more clearly than tables of a few positions
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
-        computed.append(replace(finding, is_=COMPUTED))
-    if cause is not None and all(finding.verdict == "right" for finding in computed):
+        table_findings.append(replace(finding, is_=COMPUTED))
+    if cause is not None and all(finding.verdict == "right" for finding in table_findings):
         # wrong buffers may not show in the tables, because the module computes frequencies in each call, or because the
         # dtype of the tables hides the fault
-        wrong = [buffer for (_, buffer), finding in zip(buffers, of_buffers, strict=True) if finding.verdict == "wrong"]
+        wrong = {finding.name for finding in buffer_findings if finding.verdict == "wrong"}
+        wrong_buffers = [buffer for name, buffer in buffers if name in wrong]
         if not any(
-            running.reads(module, wrong, rotary, _of_axes(positions_of_run, rotary.ndim), x, *labels)
-            for _, positions_of_run, rotary in runs
+            running.tables_depend_on(module, wrong_buffers, run.rotary, run.positions, x, *labels) for run in runs
         ):
-            of_buffers = [_unused(finding) if finding.verdict == "wrong" else finding for finding in of_buffers]
-    yield from of_buffers
-    yield from computed
+            buffer_findings = [
+                _unused(finding) if finding.verdict == "wrong" else finding for finding in buffer_findings
+            ]
+    yield from buffer_findings
+    yield from table_findings
+
+
+def _runs(title: str, module: torch.nn.Module, config: Any, positions: list[int], rotaries: list[Rotary]) -> list[_Run]:
+    """Return the calls that check the tables of one kind of layers.
+
+    rotaries: for each position, the encoding of the shortest sequence with this position.
+    """
+    shortest, longest = rotaries[0], rotaries[-1]
+    if _alike(shortest, longest):
+        return [_Run(title, _of_axes(positions, shortest.ndim), shortest)]
+    # Frequencies depend on the length of the sequence. The first run has only positions that use the frequencies of the
+    # shortest length, the second run has all positions. After a longer sequence, a module restores its first
+    # frequencies only for sequences shorter than the training length.
+    trained_length = getattr(module, "original_max_seq_len", unscaled_length(as_mapping(config)) or math.inf)
+    short = [
+        position
+        for position, rotary in zip(positions, rotaries, strict=True)
+        if _alike(rotary, shortest) and position + 1 < trained_length
+    ]
+    return [
+        _Run(f"{title} up to {short[-1]}", _of_axes(short, shortest.ndim), shortest),
+        _Run(f"{title} up to {positions[-1]}", _of_axes(positions, longest.ndim), longest),
+    ]
 
 
 def _unused(finding: Finding) -> Finding:
@@ -247,6 +263,7 @@ def _unused(finding: Finding) -> Finding:
 
 
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
+    """Return the encoding of a kind of layers by the config, or raise an error if it has none."""
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
         raise ValueError("according to the config, the layers of this module have no RoPE")
@@ -254,6 +271,7 @@ def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
 
 
 def _alike(a: Rotary, b: Rotary) -> bool:
+    """Return whether two encodings of the same config at different lengths are equal."""
     return np.array_equal(a.frequencies, b.frequencies) and a.attention_factor == b.attention_factor
 
 

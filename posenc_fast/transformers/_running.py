@@ -52,13 +52,18 @@ def parameters(module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def is_rotary(module: torch.nn.Module) -> bool:
-    """Whether a module computes cosines and sines of RoPE, by the name of its class and the arguments of forward."""
+    """Return whether a module computes cosines and sines of RoPE, by the name of its class and the arguments of forward."""
     return _ROTARY.search(type(module).__name__) is not None and parameters(module) in _CALLS
 
 
+def has_sinusoidal_name(module: torch.nn.Module) -> bool:
+    """Return whether the class of a module is named after sinusoids."""
+    return "sinus" in type(module).__name__.lower()
+
+
 def is_sinusoidal(module: torch.nn.Module) -> bool:
-    """Whether a module computes sinusoids in each call, by the name of its class and the arguments of forward."""
-    return "sinus" in type(module).__name__.lower() and parameters(module) in _SINUSOIDS
+    """Return whether a module computes sinusoids in each call, by the name of its class and the arguments of forward."""
+    return has_sinusoidal_name(module) and parameters(module) in _SINUSOIDS
 
 
 @contextlib.contextmanager
@@ -120,20 +125,20 @@ def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *lab
 
 def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
     """Yield the call of a module that counts the tokens of hidden states, or the patches of an image."""
-    count = min(int(positions.max()) + 1, MOST_TOKENS)
     if positions.dim() == 2:
         # the module counts rows and columns of patches from 1, and puts the class token at (0, 0) after the patches
         sides = torch.arange(module.config.image_size // module.config.patch_size) + 1
         cells = torch.cat((torch.cartesian_prod(sides, sides), torch.zeros(1, 2, dtype=sides.dtype)))
         yield _Call(cells, lambda: module(x))
     else:
+        count = min(int(positions.max()) + 1, MOST_TOKENS)
         yield _Call(torch.arange(count), lambda: module(x.new_zeros(1, count, 1)))
 
 
 def _by_given_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
     """Yield the call of a module with the number of positions as an argument."""
-    count = min(int(positions.max()) + 1, MOST_TOKENS)
     if positions.dim() == 1:
+        count = min(int(positions.max()) + 1, MOST_TOKENS)
         yield _Call(torch.arange(count), lambda: module(x, seq_len=count))
 
 
@@ -141,9 +146,9 @@ def _by_pixels(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterato
     """Yield the call of a module whose positions are the centres of an image's patches, between -1 and 1."""
     size, patch = module.config.image_size, module.config.patch_size
     if positions.dim() == 2 and isinstance(size, int) and isinstance(patch, int):
-        count = size // patch
-        centres = 2 * (torch.arange(count, dtype=torch.float64) + 0.5) / count - 1
-        side = count * patch
+        patches = size // patch
+        centres = 2 * (torch.arange(patches, dtype=torch.float64) + 0.5) / patches - 1
+        side = patches * patch
         yield _Call(torch.cartesian_prod(centres, centres), lambda: module(x.new_zeros(1, 3, side, side)))
 
 
@@ -173,7 +178,7 @@ def tables_of(
     x: a tensor with the dtype and device of the model. labels: one kind of layers if the module serves several kinds,
     else nothing.
     """
-    best, least = None, math.inf
+    best, least_error = None, math.inf
     with _restored(module), torch.autocast(x.device.type, enabled=False):
         for call in _calls(module, x, positions, *labels):
             tables = None
@@ -187,12 +192,12 @@ def tables_of(
             for signed in (sin, -sin) if _BACKWARDS.search(type(module).__name__) else (sin,):
                 error = float((cos.double() - exact_cos).abs().mean() + (signed.double() - exact_sin).abs().mean())
                 # keep tables with NaN only until a call returns tables without NaN
-                if best is None or error < least:
-                    best, least = Tables(cos, signed, call.positions), math.inf if math.isnan(error) else error
+                if best is None or error < least_error:
+                    best, least_error = Tables(cos, signed, call.positions), math.inf if math.isnan(error) else error
     return best
 
 
-def reads(
+def tables_depend_on(
     module: torch.nn.Module,
     buffers: list[torch.Tensor],
     rotary: Rotary,
@@ -200,7 +205,7 @@ def reads(
     x: torch.Tensor,
     *labels: str,
 ) -> bool:
-    """Whether the tables of a module depend on these buffers: whether they change if the buffers are set to zero."""
+    """Return whether the tables of a module change if these buffers are set to zero."""
     before = tables_of(module, rotary, positions, x, *labels)
     with _restored(module):
         for buffer in buffers:

@@ -9,7 +9,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast import presets
-from posenc_fast._models.check.config import expected_of
+from posenc_fast._models.check.config import parts_of
 from posenc_fast._models.check.frequencies import judge_frequencies
 from posenc_fast._models.check.rotary_tables import judge_rotary_tables
 from posenc_fast._models.check.tables import judge_table
@@ -53,7 +53,7 @@ def float32_frequencies(rotary):
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 def test_frequencies_of_a_config(name, dtype):
-    expected = expected_of(CONFIGS[name])
+    expected = parts_of(CONFIGS[name])
     assert expected.rotaries
     for rotary in expected.rotaries:
         tensor = rotary.frequencies.astype(dtype)
@@ -77,7 +77,7 @@ def test_layers_of_several_kinds_each_fit():
     config = CONFIGS["gemma3"]
     arrays = {
         f"model.rotary_emb{kind}.inv_freq": rotary.frequencies.astype(np.float32)
-        for kind, rotary in zip(("", "_local"), expected_of(config).rotaries, strict=True)
+        for kind, rotary in zip(("", "_local"), parts_of(config).rotaries, strict=True)
     }
     assert [finding.verdict for finding in pf.check(arrays, config=config).findings] == ["right", "right"]
 
@@ -117,7 +117,7 @@ def test_every_class_of_transformers():
     for model in classes.models():
         config, said = classes.default(configs, model, **classes.NEEDED.get(model, {}))
         arrays = {}
-        for rotary in expected_of(said).rotaries:
+        for rotary in parts_of(said).rotaries:
             if rotary.frequencies.ndim == 1:
                 arrays[f"own{len(arrays)}.inv_freq"] = np.abs(rotary.frequencies).astype(np.float32)
         _, cls = classes.rotary_class(model, config)

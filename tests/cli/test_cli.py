@@ -70,6 +70,7 @@ tabel 4 4 -o o.npy | not 'tabel'; did you mean 'table'\? \(see posenc-fast --hel
 table 4 4 -o o.npy --wokers 2 | --wokers; did you mean '--workers'\? \(see posenc-fast table --help\)
 table 4 4 -o o.npy --wokers=2 | no option --wokers; did you mean '--workers'
 table --wokers 2 | no option --wokers; did you mean '--workers'
+encode sin --d-model 2 | ^sin: No such file or directory
 table 5 4 --lenght 3 | no option --lenght; did you mean 'LENGTH'\? Pass its value without an option name \(see
 table 5 --d-model 3 | no option --d-model; did you mean 'D_MODEL'
 plot heatmap 8 --lenght 3 -o o.png | no option --lenght; did you mean '--length'

@@ -351,7 +351,7 @@ def test_bad_csv(text, options, words, capsys):
 )
 def test_rows_without_end(text, monkeypatch, capsys):
     """The command reads an endless row only up to a limit."""
-    monkeypatch.setattr(_csv, "ROW", 20)
+    monkeypatch.setattr(_csv, "MOST_CHARACTERS", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
     assert re.search(r"p.csv, line \d+: a row of CSV must have at most 20 characters", capsys.readouterr().err)

@@ -143,9 +143,13 @@ def test_isa_variable(isa, name):
         ({"POSENC_FAST_BACKEND": "rust"}, "POSENC_FAST_BACKEND.*'auto', 'cython', 'python', not 'rust'"),
         ({"POSENC_FAST_BACKEND": "PYTHON"}, "POSENC_FAST_BACKEND.*'PYTHON'"),
         ({"POSENC_FAST_ISA": "sse9"}, "POSENC_FAST_ISA.*('sse9'|unavailable)"),
-        ({"POSENC_FAST_BACKEND": "python", "POSENC_FAST_ISA": "avx2"}, "POSENC_FAST_ISA.*'avx2'"),
+        (
+            {"POSENC_FAST_BACKEND": "python", "POSENC_FAST_ISA": "avx2"},
+            "POSENC_FAST_ISA: .*unset POSENC_FAST_ISA.*'avx2'",
+        ),
+        ({"POSENC_FAST_BACKEND": "rust", "POSENC_FAST_ISA": "avx2"}, "POSENC_FAST_BACKEND: the backend must be one of"),
     ],
-    ids=["unknown", "capitals", "unknown-level", "level-of-python"],
+    ids=["unknown", "capitals", "unknown-level", "level-of-python", "unknown-with-level"],
 )
 def test_unavailable_choices_of_variables(environment, because):
     result = python(SHOW, **environment)

@@ -161,6 +161,8 @@ CASES = {
     "start-huge-fraction": (table(start=Fraction(HUGE, 3)), ValueError, "start", ""),
     "end-beyond-uint64": (table(start=2**64 - 2), ValueError, "start", str(2**64 - 2)),
     "end-beyond-float64": (table(start=1e308, step=1e308), ValueError, "step", "1e+308"),
+    "start-beyond-float64": (table(start=10**400), ValueError, "start", "outside the range of float64"),
+    "start-decimal": (table(start=Decimal(1)), TypeError, "start", "(int, float or Fraction), not Decimal('1')"),
     "step-nan": (table(step=NAN), ValueError, "step", "nan"),
     "step-beyond-int64": (table(step=2**63), ValueError, "step", str(2**63)),
     "dtype-integer": (table(dtype=np.int32), TypeError, "dtype", "int32"),
@@ -174,7 +176,10 @@ CASES = {
     "workers-bool": (table(workers=True), TypeError, "workers", "True"),
     "workers-below": (table(workers=-(10**6)), ValueError, "workers", "-1000000"),
     "precision-array": (table(precision=np.zeros(0)), ValueError, "precision", "array([]"),
-    "table-of-two-axes": (lambda: TWO.table(3), ValueError, "table", "2"),
+    "table-of-two-axes": (lambda: TWO.table(3), ValueError, "table", "2 axes; use encode or grid"),
+    "add-to-of-two-axes": (lambda: TWO.add_to(np.ones((2, 8))), ValueError, "add_to", "2 axes; pass positions"),
+    "base-beyond-float64": (lambda: pf.sinusoidal(4, base=10**400), ValueError, "base", "outside the range of float64"),
+    "freq-shift-half": (lambda: pf.sinusoidal(5, freq_shift=2.5), ValueError, "freq_shift", "choose another freq_shift"),
     # errors of encode
     "positions-bool": (encode([True]), TypeError, "positions", "bool"),
     "positions-complex": (encode([1j]), TypeError, "positions", "complex128"),
@@ -190,7 +195,7 @@ CASES = {
     "positions-time-beside-numbers": (encode([np.timedelta64(1, "ms"), 5]), TypeError, "positions", "mixture"),
     "positions-times-and-spans": (encode([datetime(2026, 1, 1), timedelta(1)]), TypeError, "positions", "mixture"),
     "positions-bool-beside-none": (encode([True, None]), TypeError, "positions", "True"),
-    "positions-years-beyond": (encode(np.array([2**60], "M8[Y]")), ValueError, "positions", "64 bits of seconds"),
+    "positions-years-beyond": (encode(np.array([2**60], "M8[Y]")), ValueError, "positions", "do not fit in 64 bits"),
     "positions-bool-beside-reals": (encode([[2.5], [np.False_]]), TypeError, "positions", "bool"),
     "positions-bools-in-an-array": (encode([np.array([True]), np.array([2])]), TypeError, "positions", "bool"),
     "positions-bytearray": (encode(bytearray(b"ab")), TypeError, "positions", "b'ab'"),
@@ -254,6 +259,7 @@ CASES = {
     "high-text": (lambda: E.locate(rows(), high="9"), TypeError, "high", "'9'"),
     "interval-too-long": (lambda: E.locate(rows(), low=0, high=1e30), ValueError, "high", "1e+30"),
     "interval-overflows": (lambda: E.locate(rows(), low=-1.7e308, high=1.7e308), ValueError, "low", "1.7e+308"),
+    "high-below-default": (lambda: E.locate(rows(), high=-1e9), ValueError, "high", "-1000000000.0"),
     "locate-two-axes": (lambda: TWO.locate(np.ones(8)), ValueError, "axis", "2"),
     "locate-constant": (lambda: pf.Encoding([0.0]).locate([0.0]), ValueError, "frequency", ""),
 }
@@ -543,7 +549,7 @@ def test_schedules_suggest_an_encoding():
     for schedule in (pf.periodic(["1D"]), pf.geometric(4), pf.linear(2, 1, 2)):
         for name in ("encode", "table"):
             with pytest.raises(
-                AttributeError, match=f"no attribute {name!r}; pass it to fourier_features or sinusoidal"
+                AttributeError, match=f"no attribute {name!r}; pass the schedule to fourier_features or sinusoidal"
             ):
                 getattr(schedule, name)
         with pytest.raises(AttributeError, match=r"has no attribute 'shape'$"):

@@ -432,7 +432,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
 def test_lazy_positions_are_not_computed_as_a_whole():
     """Functions with positions reject lazy arrays and lazy columns."""
     encoding, x, frame = pf.sinusoidal(8), np.zeros((3, 8)), columns()
-    fix = r"use posenc_fast\.dask\.encode for lazy rows, or pass positions\.compute\(\)"
+    fix = r"pass positions\.compute\(\), or use posenc_fast\.dask\.encode instead of Encoding\.encode"
     for lazy in (da.arange(3, chunks=2), frame["real"], frame[["real"]], frame.index):
         with pytest.raises(TypeError, match=rf"positions is a lazy Dask {type(lazy).__name__}, .*; {fix}"):
             encoding.encode(lazy)

@@ -555,8 +555,8 @@ def test_presets_and_axes(drawing):
     plot.sinusoids(LINE, columns=[12]) | ValueError | columns; 12; 11
     plot.sinusoids(LINE, columns=[-1]) | ValueError | columns; -1
     plot.similarity(LINE, float("nan")) | ValueError | position; nan
-    plot.sinusoids(LINE, start="x") | TypeError | start must be a real number, not 'x'
-    plot.sinusoids(LINE, start=None) | TypeError | start must be a real number, not None
+    plot.sinusoids(LINE, start="x") | TypeError | start must be a real number (int, float or Fraction), not 'x'
+    plot.sinusoids(LINE, start=None) | TypeError | start must be a real number (int, float or Fraction), not None
     plot.sinusoids(LINE, start=np.datetime64("2026-01-01")) | TypeError | start must be; 2026-01-01
     plot.heatmap(LINE, positions=[]) | ValueError | positions; (0,); at least one
     plot.heatmap(LINE, positions=[[1, 2]]) | ValueError | positions; (1, 2)

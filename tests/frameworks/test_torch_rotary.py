@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -75,6 +76,18 @@ def test_module_rotates_like_the_core(layout, dtype, rng):
         expected = applied(rotary, q, positions=positions.numpy())
         assert torch.equal(module(q, positions=positions), expected)
         assert torch.equal(tokens_first(q.transpose(1, 2), positions=positions).transpose(1, 2), expected)
+
+
+@pytest.mark.parametrize("lengths", [(1, 1), (1, 3), (9, 9), (2, 40)])
+def test_queries_and_keys_may_differ_in_length_and_dtype(lengths, rng):
+    rotary = pf.Rotary(16)
+    module = pt.RotaryEncoding(rotary)
+    for types in itertools.product((torch.float64, torch.float32, torch.float16), repeat=2):
+        q, k = (random(rng, 2, 4, length, 16, dtype=each) for length, each in zip(lengths, types, strict=True))
+        # the second call uses the compiled shortcut
+        for _ in range(2):
+            for rotated, x in zip(module(q, k, start=7), (q, k), strict=True):
+                assert torch.equal(rotated, applied(rotary, x, start=7)), types
 
 
 @pytest.mark.parametrize("name", ROTARIES)

@@ -375,8 +375,8 @@ def test_tables_of_no_encoding():
         (np.zeros((50, 8)), ValueError, "table has 50 rows, 0 of them not zero"),
         (np.full((20, 8), np.nan), ValueError, "table has values that are not finite"),
         (np.pad(np.ones((2000, 2)), ((0, 1), (0, 0)), constant_values=np.inf), ValueError, "not finite"),
-        (np.ones((20, 8), int), TypeError, "table must be one of float64, .*, not dtype"),
-        (np.ones((20, 8), complex), TypeError, "table must be one of float64"),
+        (np.ones((20, 8), int), TypeError, "the dtype of table must be one of float64, .*, not dtype"),
+        (np.ones((20, 8), complex), TypeError, "the dtype of table must be one of float64"),
     ],
     ids=str,
 )

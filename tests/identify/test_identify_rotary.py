@@ -239,7 +239,7 @@ def test_tensors(ml_dtypes, monkeypatch):
     assert pf.identify_rotary(cos=cos, sin=sin).rotary == rotary
     turns = torch.polar(torch.ones(32, 32), torch.outer(torch.arange(32.0), torch.tensor(rotary.frequencies).float()))
     assert pf.identify_rotary(cos=turns.requires_grad_()).base == 10000.0
-    with pytest.raises(TypeError, match="cos must be one of float64"):
+    with pytest.raises(TypeError, match="the dtype of cos must be one of float64"):
         pf.identify_rotary(cos=torch.ones(4, 4, dtype=torch.int64), sin=sin)
 
 
@@ -272,7 +272,7 @@ def test_text():
         ({"cos": COS, "sin": SIN, "positions": np.ones(16)}, ValueError, "positions must be .* not all the same"),
         ({"x": COS[:1], "turned": COS[:1]}, ValueError, "at least two tokens"),
         ({"cos": np.full((2, 2), np.nan), "sin": SIN}, ValueError, "cos has values that are not finite"),
-        ({"cos": COS.astype(int), "sin": SIN}, TypeError, "cos must be one of float64"),
+        ({"cos": COS.astype(int), "sin": SIN}, TypeError, "the dtype of cos must be one of float64"),
         (
             {"frequencies": np.ones((2, 2, 2))},
             ValueError,

@@ -89,6 +89,11 @@ def test_right_arguments_pass(engine):
     pf.grid([3, 4], pf.join([fresh(200)] * 2), out=np.ones((3, 9, 400), np.float32)[:, 2:6])
 
 
+def nothing(tokens, head_dim):
+    """Return an item for `rotate_memory` whose addresses are 0."""
+    return (1, 1, tokens, head_dim), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1)
+
+
 def calls(engine):
     """Return calls with one wrong argument each, and the name that the error must contain."""
     plan = fresh()._plans.plan(engine, "real")[0]
@@ -101,7 +106,7 @@ def calls(engine):
     runs, kernel = np.array([0, 6], np.int32), engine.module
     turns = fresh()
     turns.table(1), turns.table(1, dtype=np.float64)
-    compiled, at_nothing = turns._plans.calls(), (0, (0, 0, 0, 1), 0, (0, 0, 0, 1))
+    compiled = turns._plans.calls()
     return {
         "encode level": (lambda: plan.encode(9, at, rows, 1), "level"),
         "encode negative level": (lambda: plan.encode(-1, at, rows, 1), "level"),
@@ -129,11 +134,13 @@ def calls(engine):
         "rotate angles": (lambda: kernel.rotate(0, angles[:, :2].copy(), x, x, 1, 0), "x"),
         "rotate out": (lambda: kernel.rotate(0, angles, x, x[..., :5], 1, 0), "out"),
         "rotate type of angles": (lambda: kernel.rotate(0, angles.astype("f4"), x, x, 1, 0), "angles"),
-        "rotate_memory rows": (lambda: kernel.rotate_memory(0, angles, (1, 1, 4, 6), *at_nothing, 2, 1, 0), "angles"),
+        "rotate_memory rows": (lambda: kernel.rotate_memory(0, angles, [nothing(4, 6)], 2, 1, 0), "angles"),
         "rotate_rows level": (lambda: kernel.rotate_rows(9, angles, x[0], 2, None, KINDS, np.empty, 6, 0), "level"),
-        "calls tokens": (lambda: compiled.rotate_memory(0, (1, 1, 99, 6), *at_nothing, 2, 1, 0), "shape"),
-        "calls axis": (lambda: compiled.rotate_memory(0, (1, 1, 1, 6), *at_nothing, 3, 1, 0), "axis"),
-        "calls width": (lambda: compiled.rotate_memory(0, (1, 1, 1, 4), *at_nothing, 2, 1, 0), "shape"),
+        "calls number": (lambda: compiled.rotate_memory(0, [nothing(1, 6)] * 3, 2, 1, 0), "arrays"),
+        "calls tokens": (lambda: compiled.rotate_memory(0, [nothing(1, 6), nothing(2, 6)], 2, 1, 0), "shape"),
+        "calls heads": (lambda: compiled.rotate_memory(0, [nothing(1, 6), nothing(1, 8)], 2, 1, 0), "shape"),
+        "calls axis": (lambda: compiled.rotate_memory(0, [nothing(1, 6)], 3, 1, 0), "axis"),
+        "calls width": (lambda: compiled.rotate_memory(0, [nothing(1, 4)], 2, 1, 0), "shape"),
         "rotate width": (lambda: kernel.rotate(0, np.zeros((1, 3, 8)), x, x, 1, 0), "x"),
         "plan source": (lambda: kernel.Plan(frequencies, np.ones(1), six + 1, np.ones(6), runs, True), "source"),
         "plan largest": (lambda: kernel.Plan(frequencies, np.ones(2), six, np.ones(6), runs, True), "largest"),

@@ -100,7 +100,7 @@ def test_not_joined_with_exact_frequencies(encoding):
 @pytest.mark.parametrize(
     ("values", "error", "says"),
     [
-        ([1.0, 1e39], ValueError, r"finite in float32, not .*1e\+39"),
+        ([1.0, 1e39], ValueError, r"range of float32, but contains 1e\+39"),
         ([np.nan], ValueError, "finite"),
         (1.0, ValueError, r"shape \(\), but must have shape \(k,\)"),
         ([], ValueError, r"shape \(0,\)"),

@@ -262,7 +262,7 @@ def test_nothing_is_written_before_an_error():
     out = np.full((3, 12), -1)
     with pytest.raises(ValueError, match="do not fit a run of"):
         positions.mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]], out=out)
-    with pytest.raises(ValueError, match=re.escape("out has shape (3, 12), but must have (3, 1, 12)")):
+    with pytest.raises(ValueError, match=re.escape("out has shape (3, 12), but must have shape (3, 1, 12)")):
         positions.mrope(PHOTO[None], "qwen2_vl", image_grid_thw=[[1, 4, 6]], out=out)
     assert (out == -1).all()
 

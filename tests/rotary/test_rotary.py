@@ -500,6 +500,9 @@ def test_value(rotary):
     ({"head_dim": 8, "frequencies": "slow"}, TypeError, ["frequencies must be real numbers"]),
     ({"head_dim": 8, "frequencies": np.ones(4), "base": 5.0}, ValueError, ["pass frequencies, or base=5.0"]),
     ({"head_dim": 8, "frequencies": np.ones(4), "scaling": {"rope_type": "linear", "factor": 2.0}}, ValueError, ["pass frequencies", "'linear'"]),
+    ({"head_dim": 8, "frequencies": [pf.geometric(2)] * 2, "scaling": {"rope_type": "xpos"}}, ValueError, ["pass frequencies", "'xpos'"]),
+    ({"head_dim": 8, "frequencies": np.ones(4), "scaling": {"rope_type": "axial"}}, ValueError, ["pass frequencies", "'axial'"]),
+    ({"head_dim": 8, "sections": [1.5, 2.5]}, TypeError, ["each number in sections must be an integer, not 1.5"]),
     ({"head_dim": 8, "attention_factor": 2.0}, ValueError, ["attention_factor=2.0 needs frequencies"]),
     ({"head_dim": 8, "frequencies": np.ones(4), "attention_factor": -1}, ValueError, ["attention_factor", "-1"]),
 ], ids=lambda value: str(value) if isinstance(value, dict) else None)  # fmt: skip

@@ -167,12 +167,12 @@ def test_an_attention_factor_is_in_the_keys_once(rng):
 
 @pytest.mark.parametrize(("call", "message"), [
     (lambda x: pf.Rotary(16, scaling={"rope_type": "xpos"}).shift(x, 3), "with rope_type='xpos', the norms of rotated keys"),
-    (lambda x: pf.Rotary(16).shift(x, [1, 2]), r"shape \(2,\), but must be one number, or have the shape \(10,\)"),
+    (lambda x: pf.Rotary(16).shift(x, [1, 2]), r"shape \(2,\), but must be one number, or .* shape \(10,\)"),
     (lambda x: pf.Rotary(16).shift(x, [[1], [2], [3]]), r"offset .* shape \(3, 1\), .* \(2, 10\) .* \(2, 1\)"),
     (lambda x: pf.Rotary(16).shift(x, "far"), "offset"),
-    (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"x has shape .*, but must have shape \(.., length, 16\)"),
+    (lambda x: pf.Rotary(16).shift(x[..., :8], 3), r"keys has shape .*, but must have shape \(.., length, 16\)"),
     (lambda x: pf.Rotary(16).shift(x, 3, out=x[:, :1]), "out has shape"),
-    (lambda x: pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]), "out and x overlap"),
+    (lambda x: pf.Rotary(16).shift(x[:, :, 1:], 3, out=x[:, :, :-1]), "out and keys overlap"),
     (lambda x: pf.presets.qwen2_vl(16, mrope_section=(2, 3, 3)).shift(x, [1, 2]), "offset has shape"),
 ])  # fmt: skip
 def test_invalid_arguments_raise_errors(call, message, rng):

@@ -189,8 +189,8 @@ def test_empty():
 
 
 @pytest.mark.parametrize(("axes", "options", "error", "words"), [
-    (3, {}, ValueError, ["axes", "2 axes", "3"]),
-    ([3], {}, ValueError, ["axes", "2 axes", "[3]"]),
+    (3, {}, ValueError, ["axes", "2 items", "3"]),
+    ([3], {}, ValueError, ["axes", "2 items", "[3]"]),
     ("ab", {}, ValueError, ["axes", "'ab'"]),
     ([3, -1], {}, ValueError, ["axes[1]", "-1"]),
     ([3, True], {}, TypeError, ["axes[1]", "True"]),

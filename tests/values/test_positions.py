@@ -144,7 +144,9 @@ def test_columns_of_lists_are_refused_with_a_fix(values):
         (pa.array([values], pa.list_(arrow.type.value_type, len(values))), pa.Array.to_pylist),
         (pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type)), pd.Series.tolist),
     ):
-        with pytest.raises(TypeError, match=f"positions is a column of lists; .*{lists.__name__}"):
+        with pytest.raises(
+            TypeError, match=f"positions contains lists or arrays instead of numbers; .*{lists.__name__}"
+        ):
             E.encode(column)
         np.testing.assert_array_equal(E.encode(lists(column)).reshape(-1, 8), rows(*values))
 
@@ -298,7 +300,7 @@ def seconds(axis):
 
 
 def test_error_of_a_grid_with_an_axis_too_few():
-    with pytest.raises(ValueError, match=r"1 axes.*\[3, 3\].*join"):
+    with pytest.raises(ValueError, match=r"must have 1 item, .*\[3, 3\].*join"):
         pf.grid([3, 3], pf.sinusoidal(8))
 
 
@@ -485,7 +487,7 @@ def test_tensors_of_other_devices_are_refused():
         if call is not pf.identify:
             with pytest.raises(ValueError, match=r"requires gradients.*detach"):
                 call(torch.ones(16, 8, requires_grad=True))
-        with pytest.raises(ValueError, match=r"meta.*\.cpu\(\)"):
+        with pytest.raises(ValueError, match=r"meta.*a tensor with values"):
             call(torch.ones(16, 8, device="meta"))
 
 
@@ -501,7 +503,7 @@ def test_errors_for_tensors_name_the_torch_function():
         (lambda: rotary.apply(x), r"posenc_fast\.torch\.rotate"),
         (lambda: rotary.apply(x.numpy(), out=x), r"posenc_fast\.torch\.rotate"),
         (lambda: rotary.apply_tables(x, *rotary.tables(3)), r"posenc_fast\.torch\.apply_rotary_pos_emb"),
-        (lambda: E.shift(x, 1), r"encoded\.numpy\(\)"),
+        (lambda: E.shift(x, 1), r"encoded\.numpy\(force=True\)"),
         (lambda: pf.grid([3], E, out=x), r"out\.numpy\(\)"),
     ):
         with pytest.raises(TypeError, match=name):
@@ -561,5 +563,5 @@ def test_columns_of_out_must_be_adjacent(out):
 @pytest.mark.parametrize("unit", ["Y", "M"])
 def test_years_beyond_64_bits_of_seconds(unit):
     times = np.array([0, 10**15]).astype(f"M8[{unit}]")
-    with pytest.raises(ValueError, match="does not fit in 64 bits of seconds"):
+    with pytest.raises(ValueError, match="seconds since 1970 do not fit in 64 bits"):
         pf.sinusoidal(4).encode(times)

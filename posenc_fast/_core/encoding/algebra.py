@@ -24,9 +24,9 @@ from .sinusoids import Partners
 # grid that `locate` searches.
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
-# maximum squared distance between a row and its encoding that rounding the row to float16 can cause
+# A position counts as found if the squared distance between its encoding and the row is at most this number.
 _NEAR = 1e-7
-# number of bytes to test for; OpenBLAS allocates half of them as its buffer
+# number of bytes that must be free before a matrix product; OpenBLAS allocates half of them as its buffer
 _WORK_SPACE = 1 << 26
 
 
@@ -56,7 +56,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     encoded = base_array(encoded, "encoded")
     dtype = float_type(encoded.dtype, "encoded")
     if encoded.ndim == 0 or encoded.shape[-1] != plans.width:
-        raise ValueError(f"encoded has shape {encoded.shape}, but must have (..., {plans.width})")
+        raise ValueError(f"encoded has shape {encoded.shape}, but must have shape (..., {plans.width})")
     partner, ahead = partners
     cosine, sine = _cosines_and_sines(plans, _offset(plans, offset))
     result = new(encoded.shape, dtype) if out is None else check_out(out, encoded.shape, dtype)
@@ -114,7 +114,7 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
         raise TypeError(f"encoded must be real numbers, not an array of {rows.dtype}")
     rows = rows.astype(np.float64)
     if rows.ndim == 0 or rows.shape[-1] != plans.width:
-        raise ValueError(f"encoded has shape {rows.shape}, but must have (..., {plans.width})")
+        raise ValueError(f"encoded has shape {rows.shape}, but must have shape (..., {plans.width})")
     frequencies = np.abs(sinusoids.radians()[sinusoids.index[:, 0]][sinusoids.amplitudes != 0])
     if not frequencies.any():
         raise ValueError("locate needs a column whose frequency and amplitude are not zero")
@@ -122,7 +122,10 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
     begin = float(number(low, "low")) if low is not None else -longest / 2
     end = float(number(high, "high")) if high is not None else longest / 2
     if begin > end:
-        raise ValueError(f"low={low!r} is above high={high!r}; pass a low that is at most high")
+        raise ValueError(
+            f"low={begin} is above high={end}; pass low and high with low at most high (default: half the longest "
+            "wavelength on either side of 0)"
+        )
     steps = (end - begin) / shortest * _STEPS_PER_WAVE
     count = int(min(steps, _GRID_VALUES)) + 2
     if count * plans.width > _GRID_VALUES:

@@ -49,7 +49,7 @@ _FEATURE_DEFAULTS = {"functions": ("sin", "cos"), "layout": "concatenated", "sca
 def _functions(functions: Any) -> tuple[Function, ...]:
     if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
         raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
-    return tuple(one_of(f, "functions", FUNCTIONS) for f in functions)
+    return tuple(one_of(f, "each name in functions", FUNCTIONS) for f in functions)
 
 
 def _schedule_of(frequencies: Any, name: str) -> Schedule:
@@ -285,7 +285,7 @@ def _build(
     if isinstance(frequencies, Mapping):
         if set(frequencies) != set(names) or len(set(names)) != 2:
             raise ValueError(
-                f"frequencies has the keys {sorted(frequencies)}, but must have one key for each name in "
+                f"frequencies has the keys {sorted(frequencies, key=str)}, but must have one key for each name in "
                 f"functions={names!r}, and these two names must differ"
             )
         schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
@@ -294,9 +294,10 @@ def _build(
         schedules, lengths = [], []
     else:
         schedules, lengths = [_schedule_of(frequencies, "frequencies")], counts[:1]
-    for schedule, count in zip(schedules, lengths, strict=True):
+    labels = [f"frequencies[{name!r}]" for name in names] if len(schedules) == 2 else ["frequencies"]
+    for label, schedule, count in zip(labels, schedules, lengths, strict=False):
         if len(schedule) != count:
-            raise ValueError(f"frequencies has {len(schedule)} values, but d_model={d} with odd={odd!r} needs {count}")
+            raise ValueError(f"{label} has {len(schedule)} values, but d_model={d} with odd={odd!r} needs {count}")
     if schedules and not formula:
         formula = {"frequencies": dict(zip(names, schedules, strict=True)) if len(lengths) == 2 else schedules[0]}
     # an encoding of width 1 has no column for the second function
@@ -425,7 +426,8 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         raise TypeError(f"axes must be a sequence with the axis of each encoding, not {axes!r}")
     else:
         axes_of_parts = [
-            [count_of(a, "axes", 0) for a in (item if isinstance(item, Sequence) else [item])] for item in axes
+            [count_of(a, "each axis in axes", 0) for a in (item if isinstance(item, Sequence) else [item])]
+            for item in axes
         ]
     if len(axes_of_parts) != len(parts) or any(
         len(part_axes) != part.ndim for part_axes, part in zip(axes_of_parts, parts, strict=False)
@@ -446,7 +448,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         index = np.full((part.d_model, count), -1)
         # the index has one frequency for each axis, so it cannot express two frequencies of one axis
         if len(set(part_axes)) != len(part_axes):
-            raise ValueError(f"axes={axes!r} lists the same axis twice for one encoding; list each axis once")
+            raise ValueError(f"axes={axes!r} lists an axis more than once for one encoding; list each axis once")
         sinusoids = part._sinusoids
         index[:, part_axes] = np.where(sinusoids.index < 0, -1, sinusoids.index + offset)
         indices.append(index)

@@ -32,7 +32,7 @@ def encoding_capsule(plans: Plans) -> Any:
     engine = plans.engine()
     if engine.backend != "cython":
         # C programs cannot call the NumPy engine. The compiled engine computes the same bits.
-        engine = backend.select("cython", origin="__posenc_encoding__")
+        engine = backend.select("cython", caller="the C interface")
     sinusoids = plans.sinusoids
     if sinusoids.periods():
         raise ValueError(

@@ -76,7 +76,7 @@ def reorder_columns(
     True
     """
     if not hasattr(array, "__array__"):
-        raise TypeError(f"array must be a numpy array, not {type(array).__name__}")
+        raise TypeError(f"array must be a numpy array, not {type(array).__name__}; give numpy.asarray(array)")
     if not isinstance(array, np.ndarray):
         array = as_array(array, "array", keep_type=True)
     for name, value in (("source", source), ("target", target)):

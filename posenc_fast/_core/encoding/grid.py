@@ -163,7 +163,7 @@ def filled(
     invalid = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
-    # columns that depend on several axes are written afterwards, so the block should still be in the cache
+    # 0 means through the cache: columns that depend on several axes are later written to the same memory
     stores = Target(result, warm=in_cache).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:
@@ -241,8 +241,8 @@ def coordinates_of(axes: Any, count: int) -> list[range | Converted]:
     if items is None or len(items) != count:
         needs_join = count == 1 and items is not None and len(items) > 1
         raise ValueError(
-            f"axes must have a length or an array of coordinates for each axis of the encoding (here {count} "
-            f"axes), not {axes!r}"
+            f"axes must have {count} item{'' if count == 1 else 's'}, one for each axis of the encoding (a length or an array "
+            f"of coordinates), not {axes!r}"
             + ("; join([...]) builds an encoding of several axes from one encoding for each axis" if needs_join else "")
         )
     result: list[range | Converted] = []

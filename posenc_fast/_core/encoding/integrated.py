@@ -73,7 +73,8 @@ class Variance:
         diagonal = np.diagonal(values, axis1=-2, axis2=-1) if self.form == "matrix" else values
         if (diagonal < 0).any() or (np.abs(values) > _LARGEST).any():
             wrong = diagonal[diagonal < 0] if (diagonal < 0).any() else values[np.abs(values) > _LARGEST]
-            raise ValueError(f"variance must be from 0 to 2**300, not {wrong[0].item()!r}")
+            signed = " (covariances from -2**300 to 2**300)" if self.form == "matrix" else ""
+            raise ValueError(f"variance must be from 0 to 2**300{signed}, not {wrong[0].item()!r}")
         if self.form == "matrix":
             _check_covariances(values)
         self.values = values if self.form == "one" else values.reshape(-1, *values.shape[len(positions.shape) :])
@@ -133,7 +134,9 @@ def integrate(
     waves = sinusoids.waves()
     turns = sinusoids.pairs()[:, waves.frequency]
     if (np.abs(turns) > _LARGEST).any():
-        raise ValueError("variance needs frequencies of at most 2**300 turns, but this encoding has higher frequencies")
+        raise ValueError(
+            "variance needs frequencies of at most 2**300 turns per unit of position, but this encoding has higher ones"
+        )
     shape = (*positions.shape, plans.width)
     result = new(shape, dtype) if out is None else check_out(out, shape, dtype, "encode")
     if out is not None:
@@ -150,8 +153,8 @@ def integrate(
         for begin in range(part.start, part.stop, step):
             chunk = slice(begin, min(begin + step, part.stop))
             values = encode(plans, positions.rows(chunk), FLOAT64.stored, single=single)
-            # The product may underflow in float64. The weight must not, so the power of two in the weight is
-            # multiplied last.
+            # A weight can be too small for float64, although its product with the value is not. So a weight is a factor
+            # near 1 and a power of two, and the value is multiplied by the power last.
             weights, powers = (array[:, waves.wave] for array in exp2_parts(*spread.exponents(turns, chunk)))
             with np.errstate(over="ignore", under="ignore"):
                 values = np.ldexp(values * weights, powers)

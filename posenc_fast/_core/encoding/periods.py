@@ -1,7 +1,7 @@
 """Create schedules of exact periods (1/period turns per unit), and reduce positions exactly by the periods.
 
 With 1/86400 as a sum of two doubles, the sine of midnight would be about 2**-80 instead of 0. So whole turns and
-quarter turns are subtracted from the position, where this is exact. Only the rest is divided by the period.
+quarter turns are first subtracted from the position, without error. Only the rest is divided by the period.
 """
 
 from __future__ import annotations
@@ -119,8 +119,9 @@ def _exactly(period: Any) -> Fraction:
     if isinstance(period, str):
         if period in get_args(Cycle):
             raise ValueError(
-                f"periods has {period!r}, a calendar cycle without a fixed length. Use presets.positions.calendar to "
-                "compute the elapsed fraction of a cycle, or sklearn.PositionalEncoder, which accepts calendar cycles"
+                f"periods has {period!r}, a calendar cycle without a fixed length. Use "
+                "posenc_fast.presets.positions.calendar to compute the elapsed fraction of a cycle, or "
+                "posenc_fast.sklearn.PositionalEncoder, which accepts calendar cycles"
             )
         match = re.fullmatch(_TEXT, period.strip())
         if match is None or match[2] not in _UNITS:

@@ -20,18 +20,20 @@ from .periods import Turns
 from .sinusoids import Sinusoids
 
 _ONE = np.ones(1)
-# number of values in the offset rows of a lattice, so that they stay in the second-level cache
+# maximum number of values in the offset rows of a lattice, so that they stay in the second-level cache
 _OFFSET_VALUES = 1 << 16
-# If two frequencies differ by this factor or more, products with the smaller frequency may underflow, and the engine
-# does not notice it.
+# If two frequencies differ by this factor or more, products with the smaller frequency may underflow. The engine checks
+# only the largest frequency, and does not notice it.
 _FAR_APART = 2.0**70
 
 
 class _Columns(NamedTuple):
     """Indices and factors that the engines use to compute columns from a row of waves.
 
-    source and amplitude are for the values, quadrature_source and quadrature_amplitude for the derivatives by angle.
-    cosine and sine are the indices of the cosine and the sine of each column's wave.
+    In a row of waves, the sines come before the cosines if planar is true. Otherwise the sine and cosine of each wave are
+    adjacent. source and amplitude are for the values, quadrature_source and quadrature_amplitude for the derivatives by
+    angle. cosine and sine are the indices of the cosine and the sine of each column's wave. runs has the first column of
+    each run of columns whose sources are consecutive.
     """
 
     planar: bool
@@ -74,7 +76,7 @@ class Plans:
         self._cache: dict[tuple[Any, ...], Any] = {}
         self._derived: dict[str, Plans] = {}
         self._turns: dict[Fraction, Turns] = {}
-        # by unit; the unit 1 is an int, because hashing a Fraction takes most of a microsecond
+        # The keys are units. The unit 1 is an int, because hashing a Fraction takes most of a microsecond.
         self._least: dict[Fraction | int, Floats | None] = {}
         self._columns_cache: _Columns | None = None
         self._lattice_impossible: bool | None = None
@@ -142,8 +144,7 @@ class Plans:
             # `frequencies` has the shape (2, components, waves)
             frequencies = np.ascontiguousarray(np.stack(factors, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
-            # Larger frequencies cannot be split into two halves. With inf, the engine leaves all rows to exact
-            # arithmetic.
+            # `two_product` overflows for larger frequencies. With inf, the engine leaves all rows to exact arithmetic.
             largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
@@ -178,10 +179,10 @@ class Plans:
         return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
-        """Return the smallest nonzero frequency of each axis in turns, if the engine does not notice underflow.
+        """Return the smallest nonzero frequency of each axis in turns, or None if it need not be checked.
 
-        A frequency is 0 if it is too small for a sum of two doubles. Return None if the engine notices every underflow
-        by checking only the largest frequency.
+        The engine checks underflow only of products with the largest frequency. Return None if no product with another
+        frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two doubles.
         """
         key = 1 if unit == 1 else unit
         if key not in self._least:
@@ -228,7 +229,7 @@ class Plans:
         if turns is None:
             turns = self._turns[positions.unit] = Turns(periods, positions.unit)
         angles = turns.of(positions, part)
-        # rows with a tiny angle get a value above the limit, so that the engine leaves them to exact arithmetic
+        # rows with a tiny angle get a value above SPLIT_LIMIT, so that the engine leaves them to exact arithmetic
         high = angles[:, : len(periods)]
         high[rows_left_out(high.reshape(-1, 1), _ONE).reshape(high.shape)] = 2 * SPLIT_LIMIT
         result = np.concatenate(

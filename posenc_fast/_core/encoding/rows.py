@@ -64,7 +64,8 @@ def add(
     if view_x is None or (x.strides[-1] != x.itemsize and plans.width > 1):
         view_x = collapse(np.ascontiguousarray(x), dims)
     assert view_x is not None
-    # In a progression of fractions, rows at integer positions are written twice. So x must not change in between.
+    # In a progression of fractions, rows at integer positions are written twice (see `fill_progression`). If the first
+    # writing changed x, the second would add to the changed x. So the rows are written to a copy.
     written_twice = isinstance(rows, tuple) and not (isinstance(rows[0], int) and isinstance(rows[1], int))
     copied = view is None or (written_twice and same_memory(x, result))
     if view is None or copied:
@@ -139,7 +140,7 @@ def fill(plans: Plans, target: Target, positions: Positions, single: bool, threa
     form, unit = positions.form, positions.unit
     single = single or plans.sinusoids.single_products
     if single:
-        # Frameworks compute with positions in the base unit. The engine rounds the float64 positions to float32.
+        # Frameworks compute with numbers, so times become seconds. The engine rounds the float64 positions to float32.
         positions, form, unit = as_float64(positions), "real", Fraction(1)
     plan, phase = plans.plan(engine, form, unit, single)
     stores = target.stores(each=True)
@@ -199,7 +200,7 @@ def _lattice_points(
     begin: int, step: int, rows: int, span_bits: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return (spans, offsets): the 64-bit integers begin + i * step divided by 2**span_bits, and the remainders."""
-    # numbers of spans fit in int64 for all positions, even for uint64 positions that do not fit
+    # the numbers of spans fit in int64, even if positions in uint64 do not
     i = np.arange(rows, dtype=np.uint64)
     span, offset = divmod(begin, 1 << span_bits)
     step_span, step_offset = divmod(step, 1 << span_bits)

@@ -71,7 +71,10 @@ class Sinusoids:
         check_width(len(index))
         largest = float(np.abs(amplitudes).max())
         if largest > MOST_AMPLITUDE:
-            raise ValueError(f"amplitudes (scale) must be at most {MOST_AMPLITUDE:.3g}, not {largest!r}")
+            raise ValueError(
+                f"amplitudes must have magnitudes of at most {MOST_AMPLITUDE:.3g}, not {largest!r}; choose other amplitudes, or another scale "
+                "or attention_factor"
+            )
         # merge equal schedules, so that equal frequencies share their waves
         distinct = tuple(dict.fromkeys(schedules))
         if len(distinct) < len(schedules):
@@ -82,7 +85,7 @@ class Sinusoids:
         kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:
             raise ValueError(
-                "frequencies from float32_frequencies cannot be mixed with exact frequencies in one encoding; pass "
+                "frequencies from float32_frequencies cannot be mixed with other frequencies in one encoding; pass "
                 "all frequencies through float32_frequencies, or none, or use two encodings"
             )
         # if true, products with positions are rounded to float32 for every precision
@@ -252,8 +255,8 @@ class Sinusoids:
     def _partners(self) -> Partners | int:
         waves = self.waves()
         constant = (self.radians()[self.index] == 0).all(axis=1) | (self.amplitudes == 0)
-        # columns without a partner so far: (wave, magnitude of the amplitude) -> (sines, cosines)
         signs = np.where(waves.quadrant >= 2, -1.0, 1.0) * np.sign(self.amplitudes)
+        # columns without a partner so far: (wave, magnitude of the amplitude) -> (sines, cosines)
         unpaired: dict[tuple[int, float], tuple[list[int], list[int]]] = {}
         partner = np.arange(self.width)
         ahead = np.zeros(self.width)

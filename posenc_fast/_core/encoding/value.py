@@ -15,7 +15,6 @@ from ..numbers.arguments import (
     check_size,
     check_workers,
     count_of,
-    is_exact,
     progression,
     real,
     real_array,
@@ -131,7 +130,7 @@ class Encoding:
     # ---- the value ----------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"an Encoding is frozen: {name} cannot be set")
+        raise AttributeError(f"an Encoding is frozen: {name} cannot be set; create a new Encoding")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"an Encoding is frozen: {name} cannot be deleted")
@@ -309,13 +308,12 @@ class Encoding:
         array([[0.        , 1.        , 0.        , 1.        ],
                [0.84147096, 0.5403023 , 0.09983341, 0.9950042 ]], dtype=float32)
         """
-        length = count_of(length, "length", 0)
-        alone = workers is None or one_thread(workers, length * self._plans.width)
-        if alone and type(step) is int and step == 1 and is_exact(precision):
+        if workers is None or (type(length) is int and one_thread(workers, length * self._plans.width)):
             calls = self._plans.calls()
-            rows = None if calls is None else calls.table(length, start, dtype, out)
+            rows = None if calls is None else calls.table(length, start, step, dtype, precision, out)
             if rows is not None:
                 return rows  # type: ignore[no-any-return]
+        length = count_of(length, "length", 0)
         shape = length, self._plans.width
         check_size("length", length, shape, 2)
         self._one_axis("table")
@@ -405,9 +403,9 @@ class Encoding:
         >>> pf.fourier_features([1.0, 4.0]).encode(0.0, variance=0.5).round(4)
         array([0.    , 0.    , 0.7788, 0.0183], dtype=float32)
         """
-        if variance is None and (workers is None or one_thread(workers, 0)) and is_exact(precision):
+        if variance is None and (workers is None or one_thread(workers, 0)):
             calls = self._plans.calls()
-            rows = None if calls is None else calls.encode(positions, dtype, out)
+            rows = None if calls is None else calls.encode(positions, dtype, precision, out)
             if rows is not None:
                 return rows  # type: ignore[no-any-return]
         result_type = wanted_type(dtype, out, "encode")
@@ -467,10 +465,9 @@ class Encoding:
         >>> x[2, 0]
         array([1., 2., 1., 2.], dtype=float32)
         """
-        alone = workers is None or one_thread(workers, 0)
-        if alone and type(step) is int and step == 1 and positions is None and is_exact(precision):
+        if positions is None and (workers is None or one_thread(workers, 0)):
             calls = self._plans.calls()
-            total = None if calls is None else calls.add(x, start, x_scale, out)
+            total = None if calls is None else calls.add(x, start, step, x_scale, precision, out)
             if total is not None:
                 return total  # type: ignore[no-any-return]
         values = base_array(x, "x", "add_to")
@@ -503,9 +500,10 @@ class Encoding:
             raise ValueError(f"pass positions, or start={start!r} and step={step!r}, not both")
         converted = convert(positions, self._plans.axes)
         if converted.shape not in (shape[-2:-1], shape[:-1]):
+            own = f", or {shape[:-1]} if each sequence has its own positions" if len(shape) > 2 else ""
             raise ValueError(
-                f"positions has rows of shape {converted.shape}, but x needs rows of shape {shape[-2:-1]} if all "
-                f"sequences have the same positions, or {shape[:-1]} if each sequence has its own positions"
+                f"positions are given for rows of shape {converted.shape}, but x needs positions for rows of shape "
+                f"{shape[-2:-1]}{own}"
             )
         return converted
 
@@ -691,9 +689,8 @@ class Encoding:
 
     def _one_axis(self, call: str) -> None:
         if self._plans.axes != 1:
-            raise ValueError(
-                f"{call} needs an encoding of one axis, but this encoding has {self.ndim} axes; use encode or grid"
-            )
+            fix = "use encode or grid" if call == "table" else "pass positions"
+            raise ValueError(f"{call} needs an encoding of one axis, but this encoding has {self.ndim} axes; {fix}")
 
 
 def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:

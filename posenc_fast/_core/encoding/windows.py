@@ -11,8 +11,8 @@ from ..numbers import exact
 from ..numbers.arrays import Floats
 from .sinusoids import Sinusoids
 
-# Maximum ratio of two frequencies of one band. It is more than 1, because computed lengths of equally long vectors can
-# differ in their last bits.
+# Maximum ratio of two frequencies of one band. It is more than 1, because the computed lengths of two frequency vectors
+# of equal length can differ in their last bits.
 _ALIKE = 1 + 1e-9
 
 

@@ -63,14 +63,21 @@ def isa_levels() -> tuple[Isa, ...]:
     return tuple(kernel.LEVELS) if kernel is not None else ()
 
 
-def select(name: str, isa: str | None = None, *, origin: str = "use_backend") -> Engine:
-    """Return the engine with this name. Raise an error with the reason if it is unavailable."""
-    one_of(name, f"{origin}: the backend", BACKENDS if origin == "use_backend" else ("auto", *BACKENDS))
+def select(name: str, isa: str | None = None, *, caller: str = "use_backend") -> Engine:
+    """Return the engine with this name. Raise an error with the reason if it is unavailable.
+
+    Errors begin with the caller. The caller "" means that name and isa come from the environment variables.
+    """
+    one_of(name, f"{caller or VARIABLE}: the backend", BACKENDS if caller else ("auto", *BACKENDS))
     if isa is not None:
-        one_of(isa, f"{origin}: isa", ISAS)
+        one_of(isa, f"{caller or ISA_VARIABLE}: isa", ISAS)
+    if name == "auto":
+        name = "cython"
+    origin = caller or (VARIABLE if isa is None else ISA_VARIABLE)
     if name == "python":
         if isa is not None:
-            raise ValueError(f"{origin}: the python backend has no instruction-set levels; omit isa={isa!r}")
+            fix = f"omit isa={isa!r}" if caller else f"unset {ISA_VARIABLE} (now {isa!r}), or set {VARIABLE}=cython"
+            raise ValueError(f"{origin}: the python backend has no instruction-set levels; {fix}")
         from . import python
 
         return Engine(python, "python", 0, None)
@@ -107,8 +114,7 @@ def _from_environment() -> Engine:
             RuntimeWarning,
             stacklevel=2,
         )
-    origin = VARIABLE if isa is None else ISA_VARIABLE
-    return select("cython" if name == "auto" else name, isa, origin=origin)
+    return select(name, isa, caller="")
 
 
 def current() -> Engine:
@@ -128,7 +134,7 @@ def backend() -> Backend:
     Returns
     -------
     str
-        "cython" for the compiled kernel, "python" for the reference.
+        "cython" for the compiled kernel, "python" for pure Python (NumPy).
 
     Examples
     --------

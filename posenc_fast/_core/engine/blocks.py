@@ -72,7 +72,7 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return the number of the way in which the kernel writes rows, or sums of rows and x (see src/tuning.h).
+        """Return the index in POSENC_STORES (src/tuning.h), which decides whether the kernel writes through the cache.
 
         If `each` is true, rows are computed one by one.
         """
@@ -96,7 +96,7 @@ class Target:
             return
         workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
-        # round large blocks down to a multiple of 4096, so that they have whole spans of a lattice
+        # round large blocks down to a multiple of 4096 rows, the longest span of a lattice
         rows = rows // 4096 * 4096 or rows
 
         def aligned(part: slice) -> None:

@@ -1,9 +1,10 @@
 """The NumPy engine. It has the classes `Plan` and `Lattice` and the accuracy of the compiled kernel.
 
-A *wave* is one frequency with one residual phase, in turns. Its sine and cosine serve all columns whose phases differ
-by quarter turns. Where one double is too imprecise, a number is double-double, the sum of a pair of doubles (high,
-low). So position * turns is known to 106 bits. The argument reduction subtracts whole turns, without error at any
-position.
+A *wave* is one frequency with one residual phase, which is the phase minus the nearest quarter turn. Its sine and
+cosine serve all columns whose phases differ by quarter turns. Where one double is too imprecise, a number is
+double-double, the sum of a pair of doubles (high, low). So the angle of a position is known to 106 bits. The argument
+reduction subtracts whole turns, without error at any position. A *quadrature* is the value of a column a quarter turn
+ahead.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhe
 # Adding ROUNDER to a number rounds the sum to an integer, and adding QUARTERS rounds it to a multiple of 1/4. The low
 # bits of the sum then count these integers or quarters.
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
-# maximum product in turns for which one reduction by quarter turns suffices, because the low part is so small
+# Up to this angle in turns, the low part is so small that only the high part must be reduced by quarter turns.
 MOST_DIRECT = 2.0**40
 # bound of the relative difference between `sincos` with FMA and without FMA; the difference is at most 2^-50.8
 REACH = 2.0**-49
@@ -356,7 +357,8 @@ class Lattice:
     ) -> None:
         """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
 
-        With x, write scale * x + encoding to `out`, of shape (batch, rows, width).
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width). The argument stores is unused here. In
+        the compiled kernel, it decides whether rows are written through the cache.
         """
         offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
@@ -410,7 +412,8 @@ class Lattice:
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
-        # a position is the nearest multiple of 2**32 and a remainder, which is small for small positions of either sign
+        # A position is split into the nearest multiple of 2**32 and a remainder. So the multiple of a small negative
+        # position is 0, as for a positive one.
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]
@@ -494,7 +497,7 @@ def _products(
 def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
     """Return the bits of the nearest bfloat16.
 
-    Ties round away from zero. x itself was rounded, so neither neighbour is nearer to the exact value.
+    Ties round away from zero, because x itself was rounded, and so no rule for ties is more accurate.
     """
     return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 

@@ -42,11 +42,11 @@ def real(value: Any, name: str, *, positive: bool = False) -> float:
     if isinstance(value, (bool, np.bool_, str, bytes, complex)) or not isinstance(
         value, (int, float, np.integer, np.floating, Fraction)
     ):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
+        raise TypeError(f"{name} must be a real number (int, float or Fraction), not {value!r}")
     try:
         number = float(value)
     except OverflowError:
-        number = math.inf
+        raise ValueError(f"{name}={shown(value)} is outside the range of float64") from None
     if not math.isfinite(number) or (positive and number <= 0):
         raise ValueError(f"{name} must be a finite{' positive' if positive else ''} number, not {shown(value)}")
     return number
@@ -58,9 +58,13 @@ def real_array(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
     except (TypeError, ValueError, RuntimeError) as error:
         raise type(error)(f"{name} must be an array of numbers, not {shown(value)} ({error})") from None
     if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
-        raise TypeError(f"{name} must be real numbers of at most 64 bits, not {array.dtype}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite, not {array!r}")
+        raise TypeError(
+            f"{name} must be real numbers of an integer dtype, float16, float32 or float64, not of dtype {array.dtype}; "
+            "convert them to float64"
+        )
+    finite = np.isfinite(array)
+    if not finite.all():
+        raise ValueError(f"{name} must be finite, not {array[~finite][0]}")
     return array.astype(np.float64)
 
 
@@ -131,13 +135,14 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
 def check_width(width: int, name: str = "d_model") -> None:
     """Raise a ValueError if there are more columns than the engines can count in 32 bits."""
     if width > MOST_COLUMNS:
-        raise ValueError(f"{name}={shown(width)} is too large, the maximum is {MOST_COLUMNS}; use several encodings")
+        fix = "; use several encodings" if name == "d_model" else ""
+        raise ValueError(f"{name}={shown(width)} is too large; the maximum is {MOST_COLUMNS}{fix}")
 
 
 def exact_number(value: Any, name: str) -> Fraction | int:
     """Return an integer or finite real number as an int or Fraction, without rounding."""
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name} must be a real number, not {value!r}")
+        raise TypeError(f"{name} must be a real number (int, float or Fraction), not {value!r}")
     if isinstance(value, (int, np.integer)):
         return int(value)
     if isinstance(value, Fraction):
@@ -163,16 +168,18 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
         # the step is unused, because there is at most one row
         exact_step = 1
     last: Fraction | int = first + exact_step * steps
-    if first.denominator == exact_step.denominator == 1:
-        if min(first, last) >= LEAST_POSITION and max(first, last) <= MOST_POSITION:
-            return first.numerator, exact_step.numerator
-        if isinstance(first, int) and isinstance(exact_step, int):
-            raise ValueError(
-                f"start={shown(start)} and step={shown(step)} lead from position {shown(first)} to {shown(last)}, "
-                "outside the range of int64 and uint64; pass start or step as a float to compute positions in float64"
-            )
+    whole = first.denominator == exact_step.denominator == 1
+    if whole and min(first, last) >= LEAST_POSITION and max(first, last) <= MOST_POSITION:
+        return first.numerator, exact_step.numerator
+    # some callers have no argument step, and pass 1
+    arguments = f"start={shown(start)}" if step == 1 else f"start={shown(start)} and step={shown(step)}"
     if max(abs(Fraction(first)), abs(Fraction(last))) > sys.float_info.max:
-        raise ValueError(f"start={shown(start)} and step={shown(step)} lead to a position outside the range of float64")
+        raise ValueError(f"{arguments} would lead to a position outside the range of float64")
+    if isinstance(first, int) and isinstance(exact_step, int):
+        raise ValueError(  # noqa: TRY004
+            f"{arguments} would lead from position {shown(first)} to {shown(last)}, outside the range of int64 and "
+            "uint64; pass start as a float, which is rounded to float64"
+        )
     return Fraction(first), Fraction(exact_step)
 
 
@@ -184,5 +191,5 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
         repeated = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"the key {repeated!r} occurs twice in one JSON object; remove one of the two")
+        raise ValueError(f"the key {repeated!r} occurs more than once in one JSON object; keep only one")
     return result

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import annotations as npt
-from .arguments import check_size
+from .arguments import shown
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -50,16 +50,26 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False
 
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return a new array, or raise a ValueError if it would exceed the address space."""
-    check_size("shape", shape[0] if shape else 1, shape, dtype.itemsize)
+    """Return a new array for the rows of positions, or raise a ValueError if it would exceed the address space."""
+    size = math.prod(shape) * dtype.itemsize
+    if size > sys.maxsize:
+        raise ValueError(
+            f"there are too many positions: a result of shape {shown(shape)} would take {shown(size)} bytes, more than "
+            "can be addressed"
+        )
     return empty(shape, dtype)
 
 
 def _fix(array: Any, name: str, twin: str) -> str:
     if is_tensor(array):
-        return f"; posenc_fast.torch.{twin} takes tensors" if twin else f"; give {name}.numpy()"
+        if twin:
+            return f"; posenc_fast.torch.{twin} takes tensors"
+        if name.startswith("out"):
+            return f"; give {name}.numpy()"
+        # NumPy has no bfloat16, so such a tensor must become float32 first
+        return f"; give {name}{'.float()' if str(array.dtype) == 'torch.bfloat16' else ''}.numpy(force=True)"
     # for `out`, numpy.asarray could make a copy, and the caller would not get the result
-    return "" if name == "out" or array is None else f"; give numpy.asarray({name})"
+    return "" if name.startswith("out") or array is None else f"; give numpy.asarray({name})"
 
 
 def base_array(array: Any, name: str, twin: str = "") -> Array:
@@ -73,18 +83,19 @@ def base_array(array: Any, name: str, twin: str = "") -> Array:
     return np.ndarray.view(array, np.ndarray)
 
 
-def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "") -> Array:
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], twin: str = "", name: str = "out") -> Array:
     """Return the caller's output array as a plain ndarray. Raise an error if the array is unsuitable."""
-    array = base_array(out, "out", twin)
+    array = base_array(out, name, twin)
     if array.dtype != dtype:
-        raise ValueError(f"out has type {array.dtype}, but must have {dtype} in native byte order")
+        raise ValueError(f"{name} has dtype {array.dtype}, but must have dtype {dtype} in native byte order")
     if array.shape != shape:
-        raise ValueError(f"out has shape {array.shape}, but must have {shape}")
+        raise ValueError(f"{name} has shape {array.shape}, but must have shape {shape}")
     if not array.flags.writeable:
-        raise ValueError("out is read-only; give a writable array")
+        raise ValueError(f"{name} is read-only; give a writable array")
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
         raise ValueError(
-            f"out has strides {array.strides}, but the values of a row must be next to each other (a last stride of "
-            f"{array.itemsize}); pass numpy.empty({shape}, {dtype.name!r}) as out, then copy from it"
+            f"{name} has strides {array.strides}, but the values of a row must be next to each other (a last stride of "
+            f"{array.itemsize}); pass numpy.empty({shape}, {dtype.name!r}) as {name}, then copy it into your "
+            "array"
         )
     return array

@@ -24,7 +24,10 @@ def two_sum(a: Any, b: Any) -> Pair:
 
 
 def two_product(a: Any, b: Any) -> Pair:
-    """Return (a * b rounded, rounding error). Products of halves of 26 bits are exact (Dekker 1971)."""
+    """Return (a * b rounded, rounding error).
+
+    Each factor is split into two parts of at most 26 bits. The products of these parts are exact (Dekker 1971).
+    """
     p = a * b
     t, u = 134217729.0 * a, 134217729.0 * b
     a_high, b_high = t - (t - a), u - (u - b)
@@ -35,12 +38,13 @@ def two_product(a: Any, b: Any) -> Pair:
 def fma(a: Any, b: Any, c: Any) -> Floats:
     """Return a * b + c, rounded once.
 
-    The sum has four parts. The smaller parts are first rounded to odd (Boldo, Melquiond 2008).
+    a * b + c is computed as the sum of a large double and a small rest. The rest is rounded to odd, so that adding it
+    rounds correctly (Boldo, Melquiond 2008).
     """
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)
     v, v_low = two_sum(p, t)
-    # v is the largest part. The sum of the other parts is small + error. error must decide ties.
+    # The rest is small + error. Where v + small lies in the middle between two doubles, error decides the rounding.
     small, error = two_sum(t_low, v_low)
     bits = small.view(np.int64)
     toward_error = np.where((error > 0) == (small > 0), 1, -1)

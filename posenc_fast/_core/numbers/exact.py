@@ -19,9 +19,11 @@ from . import annotations as npt
 
 Real = tuple[int, int]
 
+# Numbers above about 2**_FAR count as infinite, and numbers below about 2**-_FAR as zero. Both are far outside the range
+# of float64.
 _FAR = 20000
-# Number of bits of a number that is then rounded once to a double. These bits and the 30 additional digits of
-# `_context` suffice, because no exponential, power or logarithm of doubles lies closer to the middle of two doubles.
+# Number of bits of a number that is then rounded once to a double. `_context` adds 30 digits. This is enough to round
+# correctly: the hardest known cases, exponentials and logarithms near the middle between two doubles, need about 120 bits.
 _DOUBLE_BITS = 64
 # number of bits of a number that is then rounded to a sum of two doubles
 PAIR_BITS = 160

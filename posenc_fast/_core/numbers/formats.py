@@ -66,15 +66,17 @@ def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
     return dtype.name == "bfloat16" and dtype.itemsize == 2
 
 
-def wanted_type(dtype: Any, out: Any = None, twin: str = "") -> np.dtype[Any]:
+def wanted_type(dtype: Any, out: Any = None, twin: str = "", name: str = "out") -> np.dtype[Any]:
     """Return the dtype of a result: the argument `dtype`, else the dtype of `out`, else float32."""
     if dtype is not None:
         return float_type(dtype)
     if out is None:
         return FLOAT32.stored
-    out_type = base_array(out, "out", twin).dtype
+    out_type = base_array(out, name, twin).dtype
     if kind_of(out_type) is None:
-        raise ValueError(f"out has type {out_type}, but must have one of {', '.join(TYPES)} in native byte order")
+        raise ValueError(
+            f"{name} has dtype {out_type}, but must have one of the dtypes {', '.join(TYPES)} in native byte order"
+        )
     return out_type
 
 
@@ -86,21 +88,27 @@ def types_here() -> list[str]:
 
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
-    """Return the dtype of one of the four formats, in native byte order. Raise an error for other dtypes."""
+    """Return the dtype of one of the four formats, in native byte order. Raise an error for other dtypes.
+
+    name is "dtype", or the name of the array that has the dtype.
+    """
     if isinstance(dtype, np.dtype) and format_of(dtype) is not None:
         return dtype
     if isinstance(dtype, type) and dtype in _DTYPES:
         return _DTYPES[dtype]
+    label = name if name == "dtype" else f"the dtype of {name}"
     if isinstance(dtype, str) and dtype == "bfloat16":
         try:
             import ml_dtypes
         except ImportError:
-            raise ImportError(f"{name}='bfloat16' needs the package ml_dtypes: pip install ml_dtypes") from None
+            raise ImportError(
+                f"{label} is bfloat16, which needs the package ml_dtypes: pip install ml_dtypes"
+            ) from None
         dtype = ml_dtypes.bfloat16
     try:
         result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
-        raise TypeError(f"{name} must be one of {', '.join(TYPES)}, not {dtype!r}{meant(dtype, TYPES)}") from None
+        raise TypeError(f"{label} must be one of {', '.join(TYPES)}, not {dtype!r}{meant(dtype, TYPES)}") from None
     if kind_of(result) is None:
-        raise TypeError(f"{name} must be one of {', '.join(TYPES)} in native byte order, not {dtype!r}")
+        raise TypeError(f"{label} must be one of {', '.join(TYPES)} in native byte order, not {dtype!r}")
     return result

@@ -74,6 +74,6 @@ def _hint(arguments: Iterable[str], known: Iterable[str]) -> str:
                 if parameter in parameters:
                     return f"; did you mean {parameter!r}?"
                 if parameter == "length":
-                    return "; pass the length to Encoding.table or Rotary.tables, which have no maximum"
+                    return "; pass the length to Encoding.table or Rotary.tables, which have no maximum length"
         return meant(name, parameters)
     return ""

@@ -1,4 +1,4 @@
-"""Round sums of two doubles once, to the dtype of the output, and find the rows that need more than doubles."""
+"""Round sums of two doubles once, to the dtype of the output, and find the rows that need exact arithmetic."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .arrays import Floats
 from .doubles import two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-# Both limits are in turns. Above EXACT_LIMIT, a product cannot be rounded to quarter turns. Below TINY, the error of a
-# product may be subnormal.
+# Both are limits of position * frequency, in turns. Above EXACT_LIMIT, doubles cannot round the product to quarter
+# turns. Below TINY, the rounding error of the product may be subnormal.
 EXACT_LIMIT, TINY = 2.0**49, 1e-270
-# maximum number that can be split into two halves; exact products without FMA need this
+# maximum number that `two_product` can split into two parts without overflow
 SPLIT_LIMIT = 2.0**990
 
 
@@ -32,7 +32,7 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
     if kind == FLOAT16.kind:
         return value.astype(np.float16).view(np.uint16)
     # Adding 1.5 * 2^45 times the value's power of two rounds to the last place of a bfloat16. Subnormals have the same
-    # last place as the least normal power. Rounding to float32 first would round twice, and subnormals of float32 have
+    # last place as 2^-126, the smallest normal number. Rounding to float32 first would round twice, and subnormals of float32 have
     # lost bits that decide the rounding.
     power = (value.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64)
     large = 1.5 * 2.0**45 * np.clip(power, 2.0**-126, 2.0**200)
@@ -69,8 +69,8 @@ def round_into(
     values = values_of(kind, x)
     product, product_error = two_product(values, scale)
     total, error = two_sum(product, high)
-    # The last term is 0, or NaN for enormous values. The error is NaN if factors cannot be split, or the sum is
-    # infinite or enormous. Then the error is left out.
+    # `values * .. * 0.0` is 0, or NaN if values are enormous. The error is also NaN if two_product overflows, or if the
+    # sum is infinite. A NaN error is left out.
     error += (product_error + low) + values * (2.0**34 * max(1.0, abs(scale))) * 0.0
     out[...] = round_once(kind, total + np.where(np.isnan(error), 0.0, error))
 

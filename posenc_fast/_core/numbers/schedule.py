@@ -1,4 +1,4 @@
-"""Schedules of frequencies. Frequencies are exact real numbers, and sums of two doubles in turns."""
+"""Schedules of frequencies. A schedule represents exact real numbers. Engines use them as sums of two doubles."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .arguments import MOST_COLUMNS, count_of, real, real_array, shown
 from .exact import Real
 from .names import hinted
 
-# Number of bits of a frequency. Two doubles need 106, and whole turns that are omitted need 32. The other bits absorb
-# the errors of a few thousand products.
+# Number of bits to which a frequency is computed. Two doubles need 106. If a frequency is multiplied by 2**32 and whole
+# turns are subtracted, 32 more bits are lost. The other bits absorb the errors of a few thousand products.
 _FREQUENCY_BITS = 256
-# Maximum binary logarithm of the ratio of first to last frequency for which fixed point is used. Fixed-point numbers
-# get as many additional bits.
+# `Geometric._times` uses fixed-point numbers if the binary logarithm of the ratio of first to last frequency is at most
+# this number. A fixed-point number needs as many additional bits as this logarithm.
 _FIXED = 1024
 
 # attributes of an Encoding for which the error of a Schedule has a hint
@@ -62,7 +62,11 @@ class Schedule:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, with a hint if an Encoding has the attribute."""
-            hint = "; pass it to fourier_features or sinusoidal to get an Encoding" if name in _OF_ENCODINGS else ""
+            hint = (
+                "; pass the schedule to fourier_features or sinusoidal to get an Encoding"
+                if name in _OF_ENCODINGS
+                else ""
+            )
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}", name=name, obj=self)
 
     def __eq__(self, other: object) -> bool:
@@ -87,8 +91,8 @@ class Geometric(Schedule):
         if denominator == 0:
             if count > 1:
                 raise ValueError(
-                    f"freq_shift makes the denominator of the exponents zero for {count} frequencies; choose a "
-                    f"freq_shift other than {count}"
+                    f"freq_shift makes the denominator of the exponents zero for {count} frequencies; choose "
+                    "another freq_shift"
                 )
             denominator = Fraction(1)
         self._key = (count, base, denominator, first)
@@ -324,7 +328,7 @@ def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
 def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int = 1) -> npt.NDArray[np.float64]:
     """Return the frequencies in turns per unit, an array (2, count) of high and low parts.
 
-    A multiple other than 1 multiplies the frequencies. Then whole turns are omitted.
+    If ``multiple`` is not 1, the frequencies are multiplied by it, and then whole turns are subtracted.
     """
     values = turns(schedule, unit)
     if multiple != 1:
@@ -459,19 +463,19 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     if rounded.ndim != 1 or rounded.size == 0:
         raise ValueError(f"values has shape {rounded.shape}, but must have shape (k,), with at least one number")
     if not np.isfinite(rounded).all():
-        raise ValueError(f"values must be finite in float32, not {numbers[~np.isfinite(rounded)][0]!r}")
+        raise ValueError(f"values must be in the range of float32, but contains {numbers[~np.isfinite(rounded)][0]}")
     return Single(rounded)
 
 
 def checked(schedule: Geometric) -> Geometric:
     """Return the schedule. Raise an error if a frequency exceeds the range of float64."""
     if not schedule._is_finite():
-        raise ValueError(f"a frequency of {schedule!r} is too large for float64")
+        raise ValueError(f"a frequency of {schedule!r} is too large for float64; choose another base or first")
     return schedule
 
 
 def _count(count: int) -> int:
     n = count_of(count, "count", 1)
     if n > MOST_COLUMNS:
-        raise ValueError(f"count={shown(n)} is too large, the maximum is {MOST_COLUMNS}")
+        raise ValueError(f"count={shown(n)} is too large; the maximum is {MOST_COLUMNS}")
     return n

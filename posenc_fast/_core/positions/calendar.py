@@ -131,7 +131,7 @@ class Calendar:
         self.ticks, self.frequency = np.zeros(len(self), np.int64), 1
         invalid = converted.invalid_rows()
         if invalid is not None and invalid.all() and converted.letter != "m":
-            # if all times are missing, the type of the column does not matter
+            # a column in which all times are missing may have any type except durations
             self.missing = invalid
         elif len(self):
             _check_times(converted, self.cycles, name)
@@ -362,7 +362,7 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
     pieces = [changes_in(zone, block) for block in blocks]
     changes = np.array([begin for begins, _ in pieces for begin in begins], np.int64)
     offsets = np.array([offset for _, offsets in pieces for offset in offsets], np.int64)
-    # the first entry is the beginning of the first block
+    # the first entry of changes is the beginning of the first block, which is not a change
     return changes[1:], offsets
 
 

@@ -24,7 +24,7 @@ from .frames import column_values
 from .positions import EXACT_IN_FLOAT64, Converted, form_of
 from .times import Time, common_unit, counts_of, time_of
 
-# maximum number of dimensions of an array in NumPy
+# maximum number of dimensions of an array in NumPy 2
 _MOST_DIMENSIONS = 64
 
 
@@ -79,7 +79,7 @@ def of_range(numbers: range) -> Converted:
 
 
 def number(value: Any, name: str) -> Fraction:
-    """Return one position in the base unit. Raise an error if the position is missing or infinite."""
+    """Return one position, in seconds for times. Raise an error if the position is missing or infinite."""
     converted = convert(value, 1, name)
     if converted.shape != ():
         raise TypeError(f"{name} must be one number or time, not {value!r}")
@@ -154,7 +154,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     letter = "O" if values is None else values.dtype.kind
     if values is not None and values.size == 0 and letter == "f":
         return _Values(values)
-    # numpy.asarray rounds integers of 2**53 or more if it returns float64. Other dtypes are exact.
+    # If numpy.asarray returns float64, it may have rounded integers above 2**53. Other dtypes are exact.
     if values is not None and letter in "iufc":
         wide = letter == "f" and values.dtype.itemsize >= 8
         if not (wide and (np.abs(values) >= EXACT_IN_FLOAT64).any()):
@@ -162,7 +162,7 @@ def _of_list(positions: Any, name: str) -> _Values:
     try:
         objects = np.array(_opened(positions, name) if arrays else positions, dtype=object)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array, not {positions!r} ({error})") from None
+        raise ValueError(f"{name} must be an array, or lists of equal lengths, not {positions!r} ({error})") from None
     return _of_objects(objects, name)
 
 
@@ -179,7 +179,10 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 
 
 def _opened(value: Any, name: str) -> Any:
-    """Return nested lists with arrays of objects. Otherwise NumPy would convert times in nanoseconds to integers."""
+    """Return nested lists, in which arrays and columns have become arrays of objects.
+
+    From other arrays in a list, NumPy would convert times in nanoseconds to integers.
+    """
     if isinstance(value, (list, tuple)):
         return [_opened(item, name) for item in value]
     if isinstance(value, np.generic) or not hasattr(value, "__array__"):
@@ -267,7 +270,10 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, (list, tuple)):
-        raise ValueError(f"{name} must be an array, not a mixture of numbers and {value!r}")  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            f"{name} must be an array, or lists of equal lengths; {value!r} stands beside a number, or beside a list "
+            "of another length"
+        )
     if isinstance(value, (str, bytes, bytearray)):
         raise _is_text(value, name)
     if isinstance(value, (np.datetime64, np.timedelta64)) and np.isnat(value):
@@ -281,10 +287,10 @@ def _leaf(value: Any, name: str) -> int | float | Fraction | Time | None:
         return _leaf(as_array(value, name)[()], name)
     if getattr(value, "shape", ()):
         raise TypeError(
-            f"{name} is a column of lists; give an array, or nested lists from .to_list() of polars, .to_pylist() of "
-            "pyarrow or .tolist() of pandas"
+            f"{name} contains lists or arrays instead of numbers; give one array, or nested lists from .to_list() of "
+            "polars, .to_pylist() of pyarrow or .tolist() of pandas"
         )
-    raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, real numbers or times")
+    raise TypeError(f"{name} has {value!r} of type {kind.__name__}, but must be integers, floats, fractions or times")
 
 
 def checked_integer(value: int, name: str) -> int:

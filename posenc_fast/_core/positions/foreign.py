@@ -33,7 +33,8 @@ def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[A
     if value.requires_grad:
         raise ValueError(f"{name} requires gradients, which NumPy cannot compute; give {name}.detach()")
     if not value.is_cpu:
-        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {name}.cpu()")
+        fix = "a tensor with values" if value.is_meta else f"{name}.cpu()"
+        raise ValueError(f"{name} is on {value.device}, but must be on the CPU: give {fix}")
     is_bfloat16 = str(value.dtype) == "torch.bfloat16"
     kept = float_type("bfloat16", name) if is_bfloat16 and keep_type else None
     try:
@@ -70,8 +71,10 @@ def check_eager(value: Any, name: str) -> None:
     """Raise a TypeError for lazy values, which are values of Dask, and lazy frames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
-        fix = "use posenc_fast.dask.encode for lazy rows, or pass" if name == "positions" else "pass"
-        raise TypeError(f"{name} is a lazy Dask {kind}, which would be computed as a whole; {fix} {name}.compute()")
+        lazily = ", or use posenc_fast.dask.encode instead of Encoding.encode" if name == "positions" else ""
+        raise TypeError(
+            f"{name} is a lazy Dask {kind}, which would be computed as a whole; pass {name}.compute(){lazily}"
+        )
     if package == "polars" and kind == "LazyFrame":
         raise TypeError(f"{name} is a lazy polars LazyFrame; pass {name}.collect()")
     if package == "polars" and kind == "Expr":

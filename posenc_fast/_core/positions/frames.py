@@ -11,7 +11,7 @@ from ..numbers import annotations as npt
 from ..numbers.arrays import Array
 from .foreign import check_eager
 
-# (values, mask of missing values); the mask is None if missing values are NaN or NaT
+# (values, mask of missing values); the mask is None if no values are missing, or if missing values are NaN or NaT
 Column = tuple[Array, npt.NDArray[np.bool_] | None]
 
 
@@ -105,7 +105,8 @@ _READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "
 def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
     """Return the values of a column with exact integers.
 
-    In dictionaries, runs and lists, missing values can turn integers into floats. Then the values come from a list.
+    NumPy returns integers of dictionary, run-length and list columns as floats if values are missing. Then the values are
+    read from a list.
     """
     while hasattr(dtype, inner):
         dtype = getattr(dtype, inner)

@@ -13,8 +13,9 @@ def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDA
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
         raise TypeError(f"{name} must have dtype bool, or contain the integers 0 and 1, but has dtype {array.dtype}")
-    if not ((array == 0) | (array == 1)).all():
-        raise ValueError(f"integers in {name} must be 0 or 1, not {array!r}")
+    invalid = (array != 0) & (array != 1)
+    if invalid.any():
+        raise ValueError(f"integers in {name} must be 0 or 1, not {array[invalid][0]}")
     if array.ndim < least:
         raise ValueError(f"{name} has shape {array.shape}, but must have at least {least} dimension(s)")
     return array.astype(np.bool_)

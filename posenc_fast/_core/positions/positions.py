@@ -162,7 +162,7 @@ def _pairs(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArr
             return high, (values - high).astype(np.float64)
     low = np.zeros_like(high)
     for i, value in enumerate(values.flat):
-        # long doubles among the objects may be NaN, which has no exact value
+        # a long double among the objects may be NaN or infinite, and then has no exact value
         if not isinstance(value, float) and math.isfinite(high.flat[i]):
             low.flat[i] = float(_exact(value) - Fraction(high.flat[i]))
     return high, low
@@ -187,7 +187,8 @@ class Progression:
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
         i = np.arange(part.start, part.stop, dtype=np.float64)[:, np.newaxis]
-        # Enormous numbers cannot be split into halves. So step and first are scaled down, and the sum is scaled up.
+        # `product` splits each factor into two parts of 26 bits, which overflows for enormous numbers. Then scale is
+        # 2**64: step and first are divided by it, and the sum is multiplied by it.
         down = 1 / Fraction(self.scale)
         sums = total(*product(i, 0.0, *pair(self.step * down)), *pair(self.first * down))
         if self.scale > 1:
@@ -213,7 +214,7 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return (multiples of 2**32, remainders). Both have the sign of the value, so that -p mirrors p."""
+    """Return (multiples of 2**32, remainders). Both have the sign of the value, so that rows of -p mirror rows of p."""
     sign = np.where(values < 0, -1.0, 1.0)
     if values.dtype.kind == "O":
         values = np.abs(values)

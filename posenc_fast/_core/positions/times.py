@@ -61,7 +61,9 @@ def counts_of(
     if letters in "YM":
         seconds = values.astype("M8[s]")
         if not ((seconds.astype(values.dtype) == values) | missing).all():
-            raise ValueError(f"{name} has type {values.dtype}, with a time that does not fit in 64 bits of seconds")
+            raise ValueError(
+                f"{name} has type {values.dtype}, with a time whose seconds since 1970 do not fit in 64 bits"
+            )
         values, letters, number = seconds, "s", 1
     counts = values.astype(values.dtype.newbyteorder("="), copy=False).view(np.int64)
     if not missing.any():

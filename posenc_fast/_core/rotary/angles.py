@@ -71,12 +71,13 @@ class Angles:
             shape = positions.shape
         outs: Any = (None, None) if out is None else out
         if not isinstance(outs, (tuple, list)) or len(outs) != 2:
-            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {type(out).__name__}")
-        result_type = wanted_type(dtype, outs[0])
+            given = f"{len(outs)} items" if isinstance(outs, (tuple, list)) else type(out).__name__
+            raise TypeError(f"out must be a pair of arrays for cosines and sines, not {given}")
+        result_type = wanted_type(dtype, outs[0], name="out[0]")
         single, threads = check_precision(precision), check_workers(workers)
         if out is not None:
             shape = (*shape, self.settings.rotary_dim // 2)
-            outs = check_out(outs[0], shape, result_type), check_out(outs[1], shape, result_type)
+            outs = tuple(check_out(outs[i], shape, result_type, name=f"out[{i}]") for i in range(2))
             if np.may_share_memory(*outs):
                 raise ValueError("the two arrays of out share memory; give cosines and sines separate memory")
             if isinstance(positions, Converted):
@@ -113,15 +114,15 @@ class Angles:
         threads: int = 1,
         inverse: bool = False,
     ) -> Array:
-        xpos = self.settings.rope_type == "xpos"
+        amplitudes_vary = self.settings.amplitudes_vary
         if not isinstance(positions, Converted):
-            if encoding.ndim == 1 and not xpos:
+            if encoding.ndim == 1 and not amplitudes_vary:
                 precision: Precision = "float32" if single else "exact"
                 return encoding.table(
                     positions, start=start, dtype=dtype, out=out, precision=precision, workers=threads
                 )
             positions = counted(start, positions, encoding.ndim)
-        if not xpos:
+        if not amplitudes_vary:
             return encode(encoding._plans, positions, dtype, out, single=single, threads=threads)
         rows: Floats = encode(encoding._plans, positions, FLOAT64.stored, single=single, threads=threads)
         pairs = self.settings.rotary_dim // 2

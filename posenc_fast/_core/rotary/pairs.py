@@ -14,7 +14,7 @@ from ..numbers.schedule import Explicit, Schedule, geometric
 # The engines number the layouts in this order. With interleaved_to_half, the values of a pair are adjacent in x and
 # rotary_dim/2 apart in the result.
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
-# maximum head_dim; it exceeds that of any model, and the frequencies still fit into memory
+# maximum head_dim in the config or file of a model; real models have far less, and the frequencies still fit into memory
 MOST_VALUES = 2**20
 
 
@@ -41,6 +41,11 @@ class Settings(NamedTuple):
     axes: tuple[int, ...] | None
     frequencies: tuple[Schedule, ...] | None
     attention_factor: float
+
+    @property
+    def amplitudes_vary(self) -> bool:
+        """Whether cosines and sines have amplitudes that depend on the position."""
+        return self.rope_type == "xpos"
 
 
 def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
@@ -85,20 +90,24 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
         sections = [len(schedule) for schedule in frequencies]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
-    numbers = [count_of(number, "sections", 0) for number in sections]
-    # sections has the number of pairs of each axis; otherwise it has the axis of each pair, which can be 0
+    numbers = [count_of(number, "each number in sections", 0) for number in sections]
+    # Positive numbers whose sum is the number of pairs are the number of pairs of each axis. Other numbers are the axis of
+    # each pair.
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
         return tuple(numbers)
     raise ValueError(
         f"sections={tuple(numbers)} must be numbers of pairs that add up to {pairs}, or the axis of each of the "
-        f"{pairs} pairs (counted from 0)"
+        f"{pairs} pairs (counted from 0, without gaps)"
     )
 
 
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair. Axes alternate until their counts are used up. Other pairs read the first axis."""
+    """Return the axis of each pair. Pairs take the axes in turn: 0, 1, 2, 0, 1, 2 and so on.
+
+    When an axis has its count of pairs, the first axis gets its further turns.
+    """
     axes = [0] * pairs
     for a in range(1, len(counts)):
         for i in range(a, min(counts[a] * len(counts), pairs), len(counts)):

@@ -21,10 +21,10 @@ from ..positions.foreign import as_array
 from .angles import Angles
 from .pairs import LAYOUTS, Settings, source_and_target
 
-# Maximum number of cosines and sines of tokens that count as few. The rows of few tokens are computed at once, and
-# cached on the first request.
+# Maximum number of cosines and sines that are computed in one piece, and cached on the first request. More of them are
+# computed in blocks, and cached on the second request.
 ANGLES = 1 << 15
-# maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB for each of a few dtypes
+# maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB in each of at most 4 entries of the cache
 MOST_CACHED = 1 << 19
 # number of cosines and sines in a block of tokens; they are still in the CPU cache when they are used
 # (measured by python bench/targets.py --only rotary-multiply)
@@ -48,7 +48,7 @@ def angles_type(kind: int) -> np.dtype[Any]:
 def with_plain_nans(rows: Array) -> Array:
     """Replace NaNs in float32 rows by NumPy's NaN, in place, and return the rows.
 
-    NaNs from the caller may have a payload, which the kernel would round to bfloat16.
+    NaNs from the caller may have other bits, which the kernel could round to a number when it rounds to bfloat16.
     """
     if rows.dtype == FLOAT32.stored:
         np.copyto(rows, np.nan, where=np.isnan(rows))
@@ -67,7 +67,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
 
 
 class Rotator:
-    """Rotates arrays by the angles of a Rotary, and caches the rows of a few consecutive positions."""
+    """Rotates arrays by the angles of a Rotary, and caches cosines and sines of consecutive positions."""
 
     __slots__ = ("_angles", "_cache", "_encoding", "_for_results", "_last_request", "_layout", "_settings")
 
@@ -165,7 +165,7 @@ class Rotator:
         """Return the compiled calls for cosines and sines, or None (see `Plans.calls`)."""
         encoding = self._encoding
         if encoding is None:
-            if self._settings.rope_type == "xpos":
+            if self._settings.amplitudes_vary:
                 return None
             encoding = self._encoding = self._angles.of("cos", "sin")
         return encoding._plans.calls()
@@ -181,7 +181,8 @@ class Rotator:
         rotated = calls.rotate(x, start, seq_axis, out, self._settings.head_dim, self._layout)
         if rotated is not None or type(x) is not np.ndarray:
             return rotated  # type: ignore[no-any-return]
-        # There are too many tokens for calls.rotate. Their rows are cached, because the next layer needs them again.
+        # calls.rotate returns None for too many tokens, for example. Their rows are cached here, because the next layer
+        # needs them again.
         shape, kind = x.shape, kind_of(x.dtype)
         if len(shape) != 4 or shape[3] != self._settings.head_dim or x.size >= WORTH_A_THREAD or kind is None:
             return None
@@ -264,7 +265,7 @@ class Rotator:
     def by_offset(self, keys: Any, offset: Any, seq_axis: Any, out: Any, workers: Any) -> Array:
         """Check the arguments of `Rotary.shift` and return its result."""
         threads = check_workers(workers)
-        x, kind, axis = self._checked(keys, seq_axis, "rotate")
+        x, kind, axis = self._checked(keys, seq_axis, "", "keys")
         rotator = self._for_rotated()
         axes = rotator._angles.of("cos").ndim
         if axes > 1 and np.ndim(offset) == 0:
@@ -275,14 +276,18 @@ class Rotator:
         # True if each token has its own offset, False if each sequence or block has one
         per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if per_token and offsets.shape != (*others[:groups], length):
+            by_sequence = (
+                f", {(others[0], length)} (one for each token of each sequence) or {(others[0], 1)} (one for each sequence)"
+                if others
+                else ""
+            )
             raise ValueError(
-                f"offset is given for tokens of shape {offsets.shape}, but must be one number, or have the shape "
-                f"{(length,)} (one offset for each token), {(*others[:1], length)} (one for each token of each "
-                f"sequence) or {(*others[:1], 1)} (one for each sequence)"
+                f"offset is given for tokens of shape {offsets.shape}, but must be one number, or be given for tokens of "
+                f"shape {(length,)} (one offset for each token){by_sequence}"
             )
         if isinstance(out, np.ndarray):
             offsets.keep_from(out)
-        result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
+        result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype)
         target = result
         if not per_token:
             # pass all tokens to the engine as heads of one token, so that cosines and sines are computed once
@@ -294,7 +299,7 @@ class Rotator:
             rows = rotator._angles.rows(selected, 0, False, False, angles_type(kind))
             return with_plain_nans(rows if offsets.shape else rows[np.newaxis])
 
-        rotator._rotated(x, axis, groups, at_offsets, target, threads)
+        rotator._rotated(x, axis, groups, at_offsets, target, threads, name="keys")
         return result if out is None else out
 
     def _for_rotated(self) -> Rotator:
@@ -303,7 +308,7 @@ class Rotator:
         The new Rotator has attention factor 1, and reads pairs in the layout of this Rotator's results.
         """
         settings, angles = self._settings, self._angles
-        if settings.rope_type == "xpos":
+        if settings.amplitudes_vary:
             raise ValueError(
                 "with rope_type='xpos', the norms of rotated keys depend on their positions, so shift cannot move the "
                 "keys. Undo the rotation with apply(keys, inverse=True, positions=..), and rotate the result with "
@@ -330,8 +335,8 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or the same two axes "
-                    "after leading axes of x"
+                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or these two lengths after the "
+                    f"lengths of the first axes of x, which has shape {x.shape}. cos and sin must have the same shape"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # the table needs a copy, because writing to `out` would overwrite table rows that are still needed
@@ -342,34 +347,48 @@ class Rotator:
 
         return self._rotated(x, axis, groups, of_tables, out, threads)
 
-    def _checked(self, x: Any, seq_axis: Any, twin: str) -> tuple[Array, int, int]:
-        """Return (x as a plain array, kind of the dtype of x, axis of the tokens counted from the first axis)."""
-        x = base_array(x, "x", twin)
-        form = format_of(x.dtype) or format_of(float_type(x.dtype, "x"))
+    def _checked(self, x: Any, seq_axis: Any, twin: str, name: str = "x") -> tuple[Array, int, int]:
+        """Return (x as a plain array, kind of the dtype of x, axis of the tokens counted from the first axis).
+
+        name is the name of the argument in errors. twin is as in `base_array`.
+        """
+        x = base_array(x, name, twin)
+        form = format_of(x.dtype) or format_of(float_type(x.dtype, name))
         assert form is not None
         dims = x.ndim
         if dims < 2 or x.shape[-1] != self._settings.head_dim:
             raise ValueError(
-                f"x has shape {x.shape}, but must have shape (.., length, {self._settings.head_dim}), where "
+                f"{name} has shape {x.shape}, but must have shape (.., length, {self._settings.head_dim}), where "
                 f"{self._settings.head_dim} is the head_dim"
             )
         axis = seq_axis if type(seq_axis) is int else count_of(seq_axis, "seq_axis", -dims)
         if not -dims <= axis < dims - 1 or axis == -1:
-            raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
+            raise ValueError(
+                f"seq_axis={axis} must be an axis of {name} other than the last; {name} has shape {x.shape}"
+            )
         return x, form.kind, axis % dims
 
     def _rotated(
-        self, x: Array, axis: int, groups: int, rows_of: _RowsOf, out: Array | None, threads: int, inverse: bool = False
+        self,
+        x: Array,
+        axis: int,
+        groups: int,
+        rows_of: _RowsOf,
+        out: Array | None,
+        threads: int,
+        inverse: bool = False,
+        name: str = "x",
     ) -> Array:
         """Return x rotated by the rows that `rows_of` returns.
 
-        Rows differ along the first `groups` axes of x and along the token axis.
+        Rows differ along the first `groups` axes of x and along the token axis. name is the name of x in errors.
         """
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
         shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
             raise ValueError(
-                "out and x overlap without being the same array; pass out=x, or an out that shares no memory with x"
+                f"out and {name} overlap without being the same array; pass out={name}, or an out that shares no memory "
+                f"with {name}"
             )
         if x.size:
             # the engines need aligned values, contiguous along the last axis

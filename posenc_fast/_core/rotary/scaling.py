@@ -233,8 +233,8 @@ def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_facto
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
 
 
-# The formulas are from transformers' modeling_rope_utils. ntk, ntk_fixed and ntk_mixed are from vLLM. yarn_log and
-# theta_scale are from sglang's models/grok.py.
+# Sources of the formulas: vLLM for ntk, ntk_fixed and ntk_mixed; sglang's models/grok.py for yarn_log and theta_scale;
+# transformers' modeling_rope_utils for the others, except axial and xpos, which are described below.
 SCALINGS = {
     "default": Scaling({}, _default),
     "linear": Scaling({"factor": REQUIRED}, _linear),
@@ -362,8 +362,8 @@ def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Map
         finite = False
     if not finite:
         raise ValueError(
-            f"rope_type {rope_type!r} gives no finite frequencies for base={base} and {parameters}; pass other "
-            "parameters"
+            f"rope_type {rope_type!r} gives a frequency or attention factor that is not finite for base={base} and "
+            f"{parameters}; pass other parameters or another base"
         )
     return Frequencies(schedule, factor)
 
@@ -391,7 +391,7 @@ def count_pairs(rotary_dim: Any, head_dim: int) -> int:
     """Return rotary_dim. Raise an error unless it is an even number from 2 to head_dim."""
     dim = count_of(rotary_dim, "rotary_dim", 2)
     if dim % 2:
-        raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; give {dim - 1}")
+        raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; pass rotary_dim={dim - 1}")
     if dim > head_dim:
         raise ValueError(f"rotary_dim={dim} must be at most head_dim={head_dim}")
     return dim

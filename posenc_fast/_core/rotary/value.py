@@ -140,6 +140,8 @@ class Rotary:
         base = real(base, "base", positive=True)
         one_of(layout, "layout", LAYOUTS)
         rope_type, parameters = _rope.checked_scaling(scaling, dim // 2)
+        if frequencies is not None and (base, scaling) != (10000.0, None):
+            raise ValueError(f"pass frequencies, or base={base} and scaling={scaling!r}, not both")
         axes = _pairs.checked_axes(sections, frequencies, dim // 2)
         if rope_type == "axial" and axes is None:
             raise ValueError("scaling has rope_type='axial', which needs sections (the number of pairs of each axis)")
@@ -153,8 +155,8 @@ class Rotary:
         if frequencies is None:
             if factor != 1:
                 raise ValueError(
-                    f"attention_factor={factor} needs frequencies; with a scaling, put attention_factor into the "
-                    "scaling"
+                    f"attention_factor={factor} needs frequencies; without frequencies, only a scaling with rope_type yarn "
+                    "or longrope accepts an attention_factor, as a key of scaling"
                 )
             scaled = _rope.frequencies_of(dim, base, rope_type, parameters)
             schedules: tuple[Schedule, ...] = (scaled.values,)
@@ -163,8 +165,6 @@ class Rotary:
                 assert axes is not None
                 schedules = _pairs.axial(base, axes)
         else:
-            if (base, scaling) != (10000.0, None):
-                raise ValueError(f"pass frequencies, or base={base} and scaling={scaling!r}, not both")
             explicit = _pairs.checked_frequencies(frequencies, dim // 2, axes)
             schedules, scaled_factor = explicit, factor
         settings = Settings(head, base, dim, layout, rope_type, tuple(parameters.items()), axes, explicit, factor)
@@ -318,7 +318,7 @@ class Rotary:
     # ---- the value --------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Rotary is frozen: {name} cannot be set")
+        raise AttributeError(f"a Rotary is frozen: {name} cannot be set; create a new Rotary")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a Rotary is frozen: {name} cannot be deleted")
@@ -381,8 +381,10 @@ class Rotary:
         from ..encoding.capsule import rotary_capsule
 
         settings = self._settings
-        if settings.rope_type == "xpos":
-            raise ValueError("a Rotary with rope_type='xpos' has no C interface: its amplitudes are computed in Python")
+        if settings.amplitudes_vary:
+            raise ValueError(
+                "a Rotary with rope_type='xpos' has no C interface, because its amplitudes are computed in Python"
+            )
         return rotary_capsule(self._angles_of("cos", "sin")._plans, settings.head_dim, LAYOUTS.index(settings.layout))
 
     @property
@@ -706,7 +708,7 @@ class Rotary:
         distance, instead of shifting keys many times.
 
         The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the
-        attention factor, and after ``layout="interleaved_to_half"`` their pairs are half a head apart.
+        attention factor, and after ``layout="interleaved_to_half"`` the values of their pairs are rotary_dim/2 apart.
 
         Examples
         --------
@@ -776,5 +778,6 @@ def rotator_of(rotary: Rotary) -> Rotator:
     return rotary._rotator
 
 
-# Users call eval(recipe, vars(posenc_fast)). It does not import names on first use, so the name must be there.
+# Users call eval(recipe, vars(posenc_fast)). eval does not call the __getattr__ of the module, which imports Rotary on
+# first use. So vars(posenc_fast) must contain Rotary.
 vars(sys.modules[__name__.partition(".")[0]])["Rotary"] = Rotary

@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..._core.numbers.arrays import Array
 from ..._core.numbers.formats import float_type, types_here
 
 # errors that NumPy, zipfile, json and the parser of headers raise for damaged files
-_BROKEN = (
+_DAMAGE_ERRORS = (
     AttributeError,
     EOFError,
     KeyError,
@@ -57,7 +57,7 @@ _BITS = {
     "F4": 4,
 }
 # largest number of bytes that are read at a time
-_PART = 1 << 24
+_MOST_BYTES_AT_ONCE = 1 << 24
 # The format safetensors limits the bytes of a header to _MOST_HEADER, and each number in a header to _MOST_NUMBER.
 _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
@@ -153,25 +153,26 @@ def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
     return shape, fortran, dtype
 
 
-def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], there: int) -> None:
-    """Raise an error if an array needs more than the ``there`` bytes that the file contains."""
+def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], available: int) -> None:
+    """Raise an error if an array needs more than the ``available`` bytes that the file contains."""
     if min(shape, default=0) < 0:
         raise ValueError(f"the shape {shape} has a negative number")
     needed = math.prod(shape) * dtype.itemsize
-    if needed > there:
-        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, but the file has {there} bytes")
+    if needed > available:
+        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, but the file has {available} bytes")
 
 
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
     """Return the next ``count`` values of a file."""
     values = np.empty(count, dtype)
-    left = values.view(np.uint8).data
-    while left:
-        # zipfile decompresses all requested bytes into memory first, so request few bytes at a time
-        got = file.readinto(left[:_PART])  # type: ignore[attr-defined]
-        if not got:
+    unfilled = values.view(np.uint8).data
+    while unfilled:
+        # Zipfile decompresses all requested bytes into memory first, so request few bytes at a time. Files and members
+        # of zip archives have `readinto`, but `typing.IO` does not declare it.
+        count_read = file.readinto(unfilled[:_MOST_BYTES_AT_ONCE])  # type: ignore[attr-defined]
+        if not count_read:
             raise EOFError("the file ends too early, or was cut while it was read")
-        left = left[got:]
+        unfilled = unfilled[count_read:]
     return values
 
 
@@ -200,7 +201,7 @@ class Archive(NamedTuple):
 def open_archive(path: str) -> Iterator[Archive]:
     """Yield an `Archive` that reads the arrays of an .npz or .safetensors file. Use it inside of the ``with`` block."""
     with open(path, "rb") as file:
-        yield (_safetensors if path.lower().endswith(".safetensors") else _npz)(path, file)
+        yield _safetensors(path, file) if path.lower().endswith(".safetensors") else _npz(path, file)
 
 
 def _npz(path: str, file: IO[bytes]) -> Archive:
@@ -216,7 +217,7 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
                 members[name] = member
 
     @contextlib.contextmanager
-    def opened(name: str) -> Iterator[IO[bytes]]:
+    def open_member(name: str) -> Iterator[IO[bytes]]:
         with _reading(path, kind):
             if members[name].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError(f"{name!r} has a compression that NumPy does not write")
@@ -224,11 +225,11 @@ def _npz(path: str, file: IO[bytes]) -> Archive:
                 yield member
 
     def read(name: str) -> Array:
-        with opened(name) as member:
+        with open_member(name) as member:
             return as_bfloat16(_array(member, members[name].file_size))
 
     def header(name: str) -> Header:
-        with opened(name) as member:
+        with open_member(name) as member:
             shape, _, dtype = _header_of_any(member)
             if _is_foreign(dtype):
                 return Header(shape, 0, str(dtype))
@@ -272,39 +273,40 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     Raise an error if the header breaks a rule of the format. size: number of bytes of data after the header.
     """
 
-    def refused(number: str) -> Any:
+    def refuse(number: str) -> NoReturn:
         raise ValueError(f"the header has the number {number}, which is not an integer from 0 to 2^64 - 1")
 
-    def integer(digits: str) -> int:
-        return (
-            int(digits)
-            if len(digits) < 21 and 0 <= int(digits) <= _MOST_NUMBER and digits[0] != "-"
-            else refused(digits)
-        )
+    def parse_integer(digits: str) -> int:
+        # Python refuses to convert more than 4300 digits, so look at their number first
+        if len(digits) > 20 or digits[0] == "-" or int(digits) > _MOST_NUMBER:
+            refuse(digits)
+        return int(digits)
 
     decoded = text.decode("utf-8")
     if not decoded.startswith("{"):
         raise ValueError("the header does not begin with {")
-    entries = json.loads(
-        decoded, object_pairs_hook=unique, parse_int=integer, parse_float=refused, parse_constant=refused
+    entries: dict[str, Any] = json.loads(
+        decoded, object_pairs_hook=unique, parse_int=parse_integer, parse_float=refuse, parse_constant=refuse
     )
-    metadata = entries.pop("__metadata__", None)
-    if metadata is not None and not (isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())):
+    metadata = entries.pop("__metadata__", {})
+    if metadata is None:
+        metadata = {}
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise ValueError("__metadata__ is not a mapping from strings to strings")
-    for words in (*entries, *(metadata or {}), *(metadata or {}).values()):
+    for text_in_header in (*entries, *metadata, *metadata.values()):
         # encode raises an error for unpaired surrogates
-        words.encode("utf-8")
+        text_in_header.encode("utf-8")
     for name, entry in entries.items():
         _check_entry(name, entry)
-    end = 0
+    previous_end = 0
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
-        first, last = entry["data_offsets"]
-        if first != end:
-            raise ValueError(f"{name!r} begins at byte {first}, but the previous tensor ends at byte {end}")
-        end = last
-    if end != size:
-        raise ValueError(f"the tensors need {end} bytes, but the file has {size} bytes")
-    return entries  # type: ignore[no-any-return]
+        begin, end = entry["data_offsets"]
+        if begin != previous_end:
+            raise ValueError(f"{name!r} begins at byte {begin}, but the previous tensor ends at byte {previous_end}")
+        previous_end = end
+    if previous_end != size:
+        raise ValueError(f"the tensors need {previous_end} bytes, but the file has {size} bytes")
+    return entries
 
 
 def _check_entry(name: str, entry: Any) -> None:
@@ -321,16 +323,14 @@ def _check_entry(name: str, entry: Any) -> None:
         raise ValueError(
             f"{name!r} has data_offsets={offsets!r}, which must be the first byte of the tensor, and the byte after the last one"
         )
-    count = _BITS[kind]
+    bits, size = _BITS[kind], offsets[1] - offsets[0]
     # multiply the largest sides first: otherwise a side of 0 would hide that a product is too large
     for side in sorted(shape, reverse=True):
-        if count * side > _MOST_NUMBER:
+        if bits * side > _MOST_NUMBER:
             raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
-        count *= side
-    if count != 8 * (offsets[1] - offsets[0]):
-        raise ValueError(
-            f"{name!r} has {offsets[1] - offsets[0]} bytes, but shape {shape!r} and type {kind} need {count / 8:g}"
-        )
+        bits *= side
+    if bits != 8 * size:
+        raise ValueError(f"{name!r} has {size} bytes, but shape {shape!r} and type {kind} need {bits / 8:g}")
 
 
 @contextlib.contextmanager
@@ -339,12 +339,12 @@ def _reading(path: str, kind: str) -> Iterator[None]:
     try:
         with named(path):
             yield
-    except _BROKEN as error:
+    except _DAMAGE_ERRORS as error:
         # EINVAL means that a damaged header caused a seek to before the beginning of the file
         if isinstance(error, OSError) and error.errno != errno.EINVAL:
             raise
-        words = str(error)
-        raise ValueError(f"{path} cannot be read as {kind}: {words[:400]}{'..' if words[400:] else ''}") from None
+        reason = str(error)
+        raise ValueError(f"{path} cannot be read as {kind}: {reason[:400]}{'..' if reason[400:] else ''}") from None
 
 
 def as_bfloat16(array: Array) -> Array:
@@ -354,5 +354,5 @@ def as_bfloat16(array: Array) -> Array:
     if "bfloat16" in types_here():
         return array.view(float_type("bfloat16"))
     # bfloat16 is the upper half of a float32
-    halves = array.view("<u2").astype(np.uint32)
-    return np.left_shift(halves, 16, out=halves).view(np.float32)
+    bits = array.view("<u2").astype(np.uint32)
+    return np.left_shift(bits, 16, out=bits).view(np.float32)

@@ -15,12 +15,12 @@ import numpy as np
 from ..._core.numbers.arrays import Array
 from ..._core.rotary.value import Rotary
 from .code import Call, as_expected, check_function
-from .config import Expected, expected_of
+from .config import ConfigParts, parts_of
 from .files import MOST_BYTES, Gap, Tensor, config_in, open_files, read_json
 from .frequencies import judge_frequencies
 from .modules import findings_of_runs, is_module, parts_of_transformers
 from .names import Kind, kind_of, partner_of, sines_first
-from .report import Finding, Report
+from .report import Finding, Report, listed, unknown_tensor
 from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
@@ -112,13 +112,13 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     if isinstance(source, (str, os.PathLike)):
         return _of_files(os.fspath(source), config)
     if isinstance(source, Mapping) and any(_is_array(value) for value in source.values()):
-        expected = expected_of(_config(config)) if config is not None else Expected()
-        tensors = (
-            Tensor(name, tuple(value.shape), 0, lambda value=value: value)  # type: ignore[misc]
+        parts = parts_of(_config(config)) if config is not None else ConfigParts()
+        tensors = [
+            Tensor.in_memory(name, value)
             for name, value in source.items()
             if isinstance(name, str) and _is_array(value)
-        )
-        return Report("arrays", _findings(tensors, expected))
+        ]
+        return Report("arrays", _findings(tensors, parts))
     if config is not None:
         raise TypeError(f"with config, source must be a path or a mapping of arrays, not {type(source).__name__}")
     if not _is_config(source):
@@ -126,28 +126,28 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
             "source must be a function, a torch module, a path, a mapping of arrays or a config, not "
             f"{type(source).__name__}"
         )
-    return Report("config", tuple(part.finding for part in expected_of(_config(source)).parts))
+    return Report("config", tuple(part.finding for part in parts_of(_config(source)).parts))
 
 
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
     """Return the report on a torch module. It has findings for buffers, and for values that the module computes."""
-    wanted, longest = as_expected(expected, config)
-    parts = parts_of_transformers(model)
-    if wanted is None and parts:
+    encoding, longest = as_expected(expected, config)
+    modules_with_config = parts_of_transformers(model)
+    if encoding is None and modules_with_config:
         # posenc_fast.transformers needs torch, and only these models need it. It is imported by name because modules of
         # `_models` must not depend on it.
         report: Report = importlib.import_module("posenc_fast.transformers").check(model)
-        runs = findings_of_runs(model, wanted, longest, report.findings, parts)
+        runs = findings_of_runs(model, encoding, longest, report.findings, modules_with_config)
         return replace(report, findings=(*report.findings, *runs))
-    tensors = (
-        Tensor(name, tuple(tensor.shape), 0, lambda tensor=tensor: tensor)  # type: ignore[misc]
+    tensors = [
+        Tensor.in_memory(name, tensor)
         for name, tensor in (*model.named_buffers(), *model.named_parameters())
         if not tensor.is_meta
-    )
-    of_model = expected if config is None and _is_config(expected) else config
-    known = expected_of(_config(of_model)) if of_model is not None else Expected()
-    buffers = tuple(finding for finding, _ in _judged(tensors, known, False))
-    return Report(type(model).__name__, (*buffers, *findings_of_runs(model, wanted, longest, buffers)))
+    ]
+    config_of_model = expected if config is None and _is_config(expected) else config
+    parts = parts_of(_config(config_of_model)) if config_of_model is not None else ConfigParts()
+    buffers = tuple(finding for finding, _ in _judge_tensors(tensors, parts, False))
+    return Report(type(model).__name__, (*buffers, *findings_of_runs(model, encoding, longest, buffers)))
 
 
 def _is_array(value: Any) -> bool:
@@ -168,13 +168,13 @@ def _of_files(path: str, config: Any) -> Report:
         raise ValueError(f"{path} is a config; pass the weights as source and this file as config")
     if config is None:
         config = path if is_config else config_in(path)
-    expected = expected_of(_config(config)) if config is not None else Expected()
+    parts = parts_of(_config(config)) if config is not None else ConfigParts()
     with open_files(path) as tensors:
-        return Report(path, _findings(tensors, expected, any_name=path.lower().endswith(".npy"), whole=True))
+        return Report(path, _findings(tensors, parts, any_name=path.lower().endswith(".npy"), whole=True))
 
 
 def _findings(
-    tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool = False, whole: bool = False
+    tensors: Iterable[Tensor | Gap], config_parts: ConfigParts, any_name: bool = False, whole: bool = False
 ) -> tuple[Finding, ...]:
     """Return the findings for tensors, and for some parts of the config.
 
@@ -182,14 +182,14 @@ def _findings(
     config, right parts have findings too. any_name: whether tensors of any name may be positional. whole: whether
     `tensors` are all tensors of a model.
     """
-    judged = list(_judged(tensors, expected, any_name))
+    judged = list(_judge_tensors(tensors, config_parts, any_name))
     findings = [finding for finding, _ in judged]
-    # right parts have findings only if no tensor was compared with the config
-    alone = not judged or (whole and not any(by_config != _NOTHING for _, by_config in judged))
-    missed = {open_part for _, (_, open_part) in judged}
-    for part in expected.parts:
-        needed = alone if part.verdict == "right" else part.name in missed
-        if part.verdict == "wrong" or needed or not judged:
+    any_compared = any(by_config != _NOTHING for _, by_config in judged)
+    open_parts = {open_part for _, (_, open_part) in judged}
+    for part in config_parts.parts:
+        # for each verdict on a part: whether the part has a finding
+        shown = {"right": whole and not any_compared, "wrong": True, "unknown": part.name in open_parts}
+        if not judged or shown[part.verdict]:
             findings.append(part.finding)
     return tuple(findings)
 
@@ -197,12 +197,14 @@ def _findings(
 # ---- tensors --------------------------------------------------------------------------------------------------------
 
 
-def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool) -> Iterator[tuple[Finding, _ByConfig]]:
+def _judge_tensors(
+    tensors: Iterable[Tensor | Gap], parts: ConfigParts, any_name: bool
+) -> Iterator[tuple[Finding, _ByConfig]]:
     """Yield (finding, encodings by the config) for each tensor that can be positional.
 
     A table of cosines and a table of sines with matching names share a finding.
     """
-    chosen: list[tuple[Tensor, Kind]] = []
+    positional: list[tuple[Tensor, Kind]] = []
     gaps = []
     for tensor in tensors:
         if isinstance(tensor, Gap):
@@ -212,56 +214,58 @@ def _judged(tensors: Iterable[Tensor | Gap], expected: Expected, any_name: bool)
         if kind is None and any_name:
             kind = "frequencies" if len(tensor.shape) == 1 else "table"
         if kind is not None:
-            chosen.append((tensor, kind))
-    names = Counter(tensor.name for tensor, _ in chosen)
-    partners = _partners(chosen)
+            positional.append((tensor, kind))
+    name_counts = Counter(tensor.name for tensor, _ in positional)
+    partners = _partners(positional)
     paired = {(sines.file, sines.name) for sines in partners.values()}
-    judgements: dict[Any, Finding] = {}
-    for tensor, kind in chosen:
+    finding_of_content: dict[Any, Finding] = {}
+    for tensor, kind in positional:
         name, key = tensor.name, (tensor.file, tensor.name)
         if kind == "sin" and key in paired:
             continue
-        by_config = rotaries, open_part = expected.of(name) if kind not in ("schedule", "table") else _NOTHING
-        parts = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
-        whole = name if len(parts) == 1 else f"{name}, {parts[1].name.rpartition('.')[2]}"
-        if names[name] > 1:
-            whole = f"{tensor.file}: {whole}"
-        unread = next((part.unread for part in parts if part.unread), "")
+        # a config describes only rotary encodings
+        by_config = _NOTHING if kind in ("schedule", "table") else parts.for_tensor(name)
+        rotaries, open_part = by_config
+        sources = [tensor, partners[key]] if kind == "cos" and key in partners else [tensor]
+        # a finding for cosines and sines names the table of sines as well
+        title = name if len(sources) == 1 else f"{name}, {sources[1].name.rpartition('.')[2]}"
+        if name_counts[name] > 1:
+            title = f"{tensor.file}: {title}"
+        unread = next((source.unread for source in sources if source.unread), "")
         if unread:
-            yield Finding(whole, "a tensor", "unknown", None, f"numbers of type {unread} are unsupported"), by_config
+            yield unknown_tensor(title, f"numbers of type {unread} are unsupported"), by_config
             continue
-        if any(part.size > MOST_BYTES for part in parts):
+        if any(source.size > MOST_BYTES for source in sources):
             reason = f"{tensor.size} bytes exceed the limit of {MOST_BYTES}"
-            yield Finding(whole, "a tensor", "unknown", None, reason), by_config
+            yield unknown_tensor(title, reason), by_config
             continue
-        values = [part.read() for part in parts]
+        values = [source.read() for source in sources]
         try:
-            arrays = [array_of(value, part.name) for value, part in zip(values, parts, strict=True)]
+            arrays = [array_of(value, source.name) for value, source in zip(values, sources, strict=True)]
         except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
             # an integer tensor with the name of a position table usually contains indices, so it gets no finding
             if kind != "table" or not isinstance(error, TypeError):
-                yield Finding(whole, "a tensor", "unknown", None, str(error)), by_config
+                yield unknown_tensor(title, str(error)), by_config
             continue
-        alike = (kind, by_config, sines_first(name), *(_content(array) for array in arrays))
-        if alike not in judgements:
-            finding = _finding(name, kind, arrays, rotaries, expected.length)
-            judgements[alike] = finding.undecided(open_part) if open_part else finding
-        yield replace(judgements[alike], name=whole), by_config
+        content = (kind, by_config, sines_first(name), *(_content(array) for array in arrays))
+        if content not in finding_of_content:
+            finding = _judge_arrays(name, kind, arrays, rotaries, parts.length)
+            finding_of_content[content] = finding.undecided(open_part) if open_part else finding
+        yield replace(finding_of_content[content], name=title), by_config
     for gap in gaps:
-        shown = ", ".join(gap.missing[:4]) + (", .." if gap.missing[4:] else "")
-        reason = f"lists tensors that are missing in their files: {shown}"
+        reason = f"lists tensors that are missing in their files: {listed(gap.missing, 4)}"
         yield Finding(gap.file, "index", "wrong", None, reason), _NOTHING
 
 
-def _partners(chosen: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
+def _partners(positional: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
     """Return the table of sines for each table of cosines. Keys are (file, name) of the cosines.
 
     Sines in the same file as the cosines are preferred.
     """
-    sines = {(tensor.file, tensor.name): tensor for tensor, kind in chosen if kind == "sin"}
+    sines = {(tensor.file, tensor.name): tensor for tensor, kind in positional if kind == "sin"}
     anywhere = {tensor.name: tensor for tensor in sines.values()}
     partners = {}
-    for tensor, kind in chosen:
+    for tensor, kind in positional:
         name = partner_of(tensor.name)
         if kind == "cos" and name in anywhere:
             partners[tensor.file, tensor.name] = sines.get((tensor.file, name), anywhere[name])
@@ -273,10 +277,12 @@ def _content(array: Array) -> tuple[Any, ...]:
     return array.dtype.name, array.shape, digest
 
 
-def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+def _judge_arrays(
+    name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary, ...], length: float | None
+) -> Finding:
     if kind in ("table", "cos", "sin", "both") and all(map(is_constant, arrays)):
         reason = f"all values are {arrays[0].flat[0]!s}; the tensor was never written, or is not positional"
-        return Finding(name, "a tensor", "unknown", None, reason)
+        return unknown_tensor(name, reason)
     if kind == "table":
         return judge_table(name, arrays[0])
     if kind in ("frequencies", "schedule"):
@@ -286,16 +292,16 @@ def _finding(name: str, kind: Kind, arrays: list[Array], rotaries: tuple[Rotary,
             return replace(finding, says=finding.says + more)
         return finding
     if kind == "divisors":
-        return _divisors(name, arrays[0], rotaries, length)
+        return _judge_divisors(name, arrays[0], rotaries, length)
     if kind == "sin":
-        return Finding(name, "a tensor", "unknown", None, "sines without cosines")
+        return unknown_tensor(name, "sines without cosines")
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
     if sin is None and sines_first(name) and cos.dtype.kind != "c":
         cos = cos[..., ::-1] if cos.shape[-1] == 2 else np.roll(cos, cos.shape[-1] // 2, axis=-1)
     return judge_rotary_tables(name, cos, sin, None, rotaries)
 
 
-def _divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
+def _judge_divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
     """Return the finding for numbers by which a program divides powers of the base, as GGUF stores them."""
     divisors = values.astype(np.float64).reshape(-1)
     for rotary in rotaries:

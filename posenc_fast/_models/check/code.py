@@ -7,9 +7,10 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,10 +20,12 @@ from ..._core.encoding.value import Encoding
 from ..._core.numbers.arrays import Array, Floats
 from ..._core.rotary.value import Rotary
 from ...presets._registry import facts
-from .config import expected_of
+from .config import parts_of
 from .files import config_in, read_json
 from .report import Finding, Report
 from .results import (
+    COMPUTED_ROWS,
+    COMPUTED_TABLES,
     Expected,
     Rotation,
     Unusable,
@@ -36,7 +39,7 @@ from .results import (
     shape_of,
     tables_in,
 )
-from .rotary_tables import orders_of
+from .rotary_tables import possible_tables
 
 Call = Literal["positions", "length"]
 # kind (`Finding.is_`) of the finding for a function that could not be called
@@ -48,20 +51,22 @@ POSITIONS = tuple(range(64)) + tuple(
     for first, end in ((127, 129), (255, 260), (511, 514), (999, 1002), (2047, 2052), (4095, 4097))
     for position in range(first, end)
 )
-# more integer positions, and real positions
-_FAR = (5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
-_REAL = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
+_LARGE_POSITIONS = (5000, 8191, 32767, 32768, 65535, 65536, 100_000, 1_000_000)
+_REAL_POSITIONS = (0.125, 0.25, 0.5, 1.5, 2.75, 63.5, 1000.25)
 # positions of the first calls, which find out how a function can be called
-_FEW = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
-# _SEED is the seed of random numbers. _RANDOM is the number of random positions.
-_SEED, _RANDOM = 20250101, 24
+_FIRST_POSITIONS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 60)
+_SEED = 20250101
+# number of random positions
+_RANDOM_COUNT = 24
 # largest position of a call that measures whether the time grows with the position
-_NEAR = 5000.0
-# _LENGTHS are the lengths of tables to request. _SECONDS is the time limit for all calls, in seconds.
-_LENGTHS, _SECONDS = (64, 300, 2100, 5001, 65_538, 100_001), 0.8
-# A requested table has at most _MOST_VALUES values. All rows within the first _ALL_VALUES values are judged, and some
-# of the later rows.
-_MOST_VALUES, _ALL_VALUES = 1 << 23, 1 << 20
+_TIMED_UP_TO = 5000.0
+# length of the table that the first calls request, and lengths of the tables that are judged
+_FIRST_LENGTH, _LENGTHS = 21, (64, 300, 2100, 5001, 65_538, 100_001)
+# time limit for all calls, in seconds
+_TIME_LIMIT = 0.8
+# A requested table has at most _LARGEST_TABLE values. All rows within its first _WHOLE_UP_TO values are judged, and
+# some of the later rows.
+_LARGEST_TABLE, _WHOLE_UP_TO = 1 << 23, 1 << 20
 # head widths to try if the width is unknown
 HEADS = (64, 128, 32, 16, 8, 80, 96, 256)
 
@@ -72,12 +77,13 @@ def first_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text[0][:200]}" if text else type(error).__name__
 
 
-def positions_up_to(longest: float | None, axes: int = 1, most: float = 1e6) -> Floats:
-    """Return the positions (n, axes) up to ``most`` at which the code is called. longest: length in the config."""
+def positions_up_to(longest: float | None, axes: int = 1, largest: float = 1e6) -> Floats:
+    """Return the positions (n, axes) up to ``largest`` at which the code is called. longest: length in the config."""
     rng = np.random.default_rng(_SEED)
-    some = {*POSITIONS, *_FAR, *rng.integers(0, 100_000, _RANDOM).tolist()}
-    some |= {int(longest) - 1} if longest and longest >= 1 else set()
-    column = np.array(sorted(one for one in some if one <= most), np.float64)
+    positions = {*POSITIONS, *_LARGE_POSITIONS, *rng.integers(0, 100_000, _RANDOM_COUNT).tolist()}
+    if longest and longest >= 1:
+        positions.add(int(longest) - 1)
+    column = np.array(sorted(position for position in positions if position <= largest), np.float64)
     if axes == 1:
         return column[:, np.newaxis]
     return np.stack([column, *(rng.permutation(column) for _ in range(axes - 1))], axis=1)
@@ -112,7 +118,8 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
             f"{name} must be an Encoding, a Rotary, the name of a preset or a config, not {type(value).__name__}"
         )
     if isinstance(value, (str, os.PathLike)):
-        value = read_json((config_in(os.fspath(value)) if os.path.isdir(value) else None) or value)  # type: ignore[arg-type]
+        path = os.fspath(value)
+        value = read_json((config_in(path) if os.path.isdir(path) else None) or path)
     try:
         rotary = Rotary.from_config(value)
     except ValueError as error:
@@ -123,22 +130,22 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
         raise ValueError(
             f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary as expected"
         )
-    return rotary, expected_of(value).length
+    return rotary, parts_of(value).length
 
 
 # ---- calls ----------------------------------------------------------------------------------------------------------
 
 
-class _Way(NamedTuple):
+class _CallForm(NamedTuple):
     """A form of call that works.
 
-    words: description of the call. run: function of positions (n, axes) that makes the call. counts: whether the
-    argument of the call is a length instead of positions.
+    words: description of the call. run: function of positions (n, axes) that makes the call. takes_length: whether
+    the argument of the call is a length instead of positions.
     """
 
     words: str
     run: Callable[[Floats], Any]
-    counts: bool = False
+    takes_length: bool = False
 
 
 def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
@@ -160,16 +167,17 @@ def _as_integers(positions: Floats) -> Array:
     return positions.astype(np.int64 if (positions == np.floor(positions)).all() else np.float64)
 
 
-def _forms(positions: Floats) -> Iterator[tuple[str, Any]]:
-    """Yield (description, positions) for each form of positions that the code may accept."""
-    whole = positions[:, 0] if positions.shape[1] == 1 else positions
-    for package, make in _packages():
-        yield f"positions of {package}", make(_as_integers(whole))
-        yield f"real positions of {package}", make(whole.astype(np.float32 if package != "NumPy" else np.float64))
-    yield "a list of positions", _as_integers(whole).tolist()
-    for package, make in _packages():
-        yield f"positions of {package} in a column", make(_as_integers(positions))
-        yield f"positions of {package} in a batch", make(_as_integers(whole)[np.newaxis])
+def _position_arguments(positions: Floats) -> Iterator[tuple[str, Any]]:
+    """Yield (description, argument) for each form of positions (n, axes) that the code may accept."""
+    # positions on one axis have shape (n,)
+    usual = positions[:, 0] if positions.shape[1] == 1 else positions
+    for package, convert in _packages():
+        yield f"positions of {package}", convert(_as_integers(usual))
+        yield f"real positions of {package}", convert(usual.astype(np.float32 if package != "NumPy" else np.float64))
+    yield "a list of positions", _as_integers(usual).tolist()
+    for package, convert in _packages():
+        yield f"positions of {package} in a column", convert(_as_integers(positions))
+        yield f"positions of {package} in a batch", convert(_as_integers(usual)[np.newaxis])
 
 
 def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
@@ -184,7 +192,7 @@ def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
         raise Unusable(f"the call raised {first_line(error)}") from None
 
 
-class _Rows(NamedTuple):
+class _Results(NamedTuple):
     """Results at positions. Either rows, or tables (cosines, sines) are present; the other field is None."""
 
     rows: Array | None
@@ -192,7 +200,7 @@ class _Rows(NamedTuple):
 
     @property
     def arrays(self) -> list[Array]:
-        return [one for one in (self.rows, *(self.tables or ())) if one is not None]
+        return [array for array in (self.rows, *(self.tables or ())) if array is not None]
 
     @property
     def width(self) -> int:
@@ -200,118 +208,124 @@ class _Rows(NamedTuple):
         if self.rows is not None:
             return int(self.rows.shape[1])
         assert self.tables is not None
-        return 2 * next(iter(orders_of(*self.tables))).pairs
+        return 2 * next(iter(possible_tables(*self.tables))).pairs
 
 
 class _Function:
     """A function of positions or of a length.
 
-    way: first form of call that works, or None. errors: reasons why other forms failed. odd: finding for a result of a
-    wrong shape. width: columns of the expected Encoding, or 0.
+    form: first form of call that works, or None. errors: reasons why other forms failed. shape_finding: finding for a
+    result of a wrong shape. expected_width: columns of the expected Encoding, or 0.
     """
 
-    def __init__(self, function: Any, name: str, wanted: Expected, call: Call | None) -> None:
-        self.function, self.name, self.axes = function, name, axes_of(wanted)
-        self.rotary = isinstance(wanted, Rotary) or (isinstance(wanted, str) and facts(wanted).rotary)
-        self.width = wanted.d_model if isinstance(wanted, Encoding) else 0
+    def __init__(self, function: Any, name: str, expected: Expected, call: Call | None) -> None:
+        self.function, self.name, self.axes = function, name, axes_of(expected)
+        self.rotary = isinstance(expected, Rotary) or (isinstance(expected, str) and facts(expected).rotary)
+        self.expected_width = expected.d_model if isinstance(expected, Encoding) else 0
         self.errors: list[str] = []
-        self.odd: Finding | None = None
-        self.way = self._way_of(call)
+        self.shape_finding: Finding | None = None
+        self.form = self._first_form(call)
 
-    def results(self, value: Any, count: int) -> _Rows:
+    def results(self, value: Any, count: int) -> _Results:
         """Return the value that a call at ``count`` positions returned, as rows or tables."""
         if not self.rotary:
             rows = rows_in(value, count, self.name)
             if rows is not None:
-                return _Rows(rows, None)
+                return _Results(rows, None)
         if self.rotary or isinstance(value, tuple) or "complex" in str(getattr(value, "dtype", "")):
             tables = tables_in(value, count, self.name)
             if tables is not None:
-                return _Rows(None, tables)
-        if getattr(value, "shape", None) == (self.width, count):
+                return _Results(None, tables)
+        if getattr(value, "shape", None) == (self.expected_width, count):
             reason = f"the rows and columns of shape {tuple(value.shape)} are exchanged"
-            self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
+            self.shape_finding = Finding(self.name, COMPUTED_ROWS, "wrong", "shape", reason)
         raise Unusable(f"the call returned {shape_of(value)} for {count} positions")
 
-    def at(self, positions: Floats) -> _Rows:
+    def at(self, positions: Floats) -> _Results:
         """Return the results of the function at positions (n, axes)."""
-        assert self.way is not None
-        return self.results(self.way.run(positions), len(positions))
+        assert self.form is not None
+        return self.results(self.form.run(positions), len(positions))
 
     def repeats(self) -> bool:
         """Return whether a second call at the same positions returns the same values."""
         with contextlib.suppress(Unusable):
-            first, second = (self.at(_few(self.axes)).arrays for _ in range(2))
+            first, second = (self.at(_first_positions(self.axes)).arrays for _ in range(2))
             return all(np.array_equal(*both, equal_nan=True) for both in zip(first, second, strict=True))
         return True
 
-    def _way_of(self, call: Call | None) -> _Way | None:
+    def _first_form(self, call: Call | None) -> _CallForm | None:
         """Return the first form of call that works, or None. call: the user's choice of the argument, or None."""
-        ways = [self._of_positions, self._of_length, self._of_one]
-        if call is not None:
-            ways = [self._of_length] if call == "length" else [self._of_positions, self._of_one]
-        for way in ways:
-            works = way()
-            if works is not None:
-                return works
-        return None
+        form = None
+        if call != "length":
+            form = self._form_of_positions()
+        if form is None and call != "positions":
+            form = self._form_of_length()
+        if form is None and call != "length":
+            form = self._form_of_one_position()
+        return form
 
-    def _try(self, words: str, run: Callable[[], Any], count: int) -> Any:
-        """Return the result of a call, or None if the call raises an error, or if its result cannot be judged."""
+    def _works(self, words: str, run: Callable[[], Any], count: int) -> bool:
+        """Return whether the result of a call can be judged. If not, append the reason to ``errors``."""
         try:
-            value = run()
-            self.results(value, count)
+            self.results(run(), count)
         except Unusable as failure:
             self.errors.append(f"{words}: {failure}")
-            return None
-        return value
+            return False
+        return True
 
-    def _of_positions(self) -> _Way | None:
-        few = _few(self.axes)
-        for index, (words, _) in enumerate(_forms(few)):
-            run = partial(self._with_form, index)
-            if self._try(f"f({words})", partial(run, few), len(few)) is not None:
-                return _Way(f"f({words})", run)
+    def _form_of_positions(self) -> _CallForm | None:
+        positions = _first_positions(self.axes)
+        for index, (words, _) in enumerate(_position_arguments(positions)):
+            run = partial(self._call_with_argument, index)
+            if self._works(f"f({words})", partial(run, positions), len(positions)):
+                return _CallForm(f"f({words})", run)
         return None
 
-    def _with_form(self, index: int, positions: Floats) -> Any:
-        """Return the result of a call with positions in the form with this index in `_forms`."""
-        form = next(form for i, (_, form) in enumerate(_forms(positions)) if i == index)
-        return call_quietly(self.function, form)
+    def _call_with_argument(self, index: int, positions: Floats) -> Any:
+        """Return the result of a call with the argument that has this index in `_position_arguments`."""
+        _, argument = next(islice(_position_arguments(positions), index, None))
+        return call_quietly(self.function, argument)
 
-    def _of_length(self) -> _Way | None:
+    def _form_of_length(self) -> _CallForm | None:
         if self.axes > 1:
             return None
-        if self._try("f(length)", lambda: call_quietly(self.function, 21), 21) is not None:
-            return _Way("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
-        for count in (20, 22, 42):
+        n = _FIRST_LENGTH
+        if self._works("f(length)", lambda: call_quietly(self.function, n), n):
+            return _CallForm("f(length)", lambda positions: call_quietly(self.function, len(positions)), True)
+        for count in (n - 1, n + 1, 2 * n):
             with contextlib.suppress(Unusable):
-                self.results(call_quietly(self.function, 21), count)
-                reason = f"f(21) returned {count} rows instead of 21"
-                self.odd = Finding(self.name, "computed rows", "wrong", "shape", reason)
+                self.results(call_quietly(self.function, n), count)
+                reason = f"f({n}) returned {count} rows instead of {n}"
+                self.shape_finding = Finding(self.name, COMPUTED_ROWS, "wrong", "shape", reason)
         return None
 
-    def _of_one(self) -> _Way | None:
-        two = np.array([[3.0] * self.axes, [5.0] * self.axes])
-        for make, words in ((int, "an integer"), (float, "a number")):
-            run = partial(self._one_by_one, make)
-            if self._try(f"f({words})", partial(run, two), len(two)) is not None:
-                return _Way(f"f({words}), one at a time", run)
+    def _form_of_one_position(self) -> _CallForm | None:
+        two_positions = np.array([[3.0] * self.axes, [5.0] * self.axes])
+        for number_type, words in ((int, "an integer"), (float, "a number")):
+            run = partial(self._call_one_by_one, number_type)
+            if self._works(f"f({words})", partial(run, two_positions), 2):
+                return _CallForm(f"f({words}), one at a time", run)
         return None
 
-    def _one_by_one(self, make: Any, positions: Floats) -> Any:
+    def _call_one_by_one(self, number_type: Any, positions: Floats) -> Any:
         """Call the function once per position, and return the stacked results: rows, or a tuple of tables."""
         results = []
         for row in positions.tolist():
-            each = tuple(make(value) if value == int(value) else value for value in row)
-            results.append(call_quietly(self.function, each[0] if self.axes == 1 else each))
+            position = tuple(number_type(value) if value == int(value) else value for value in row)
+            results.append(call_quietly(self.function, position[0] if self.axes == 1 else position))
+        # each result is a row, or a tuple of a row of each table
         if isinstance(results[0], tuple):
-            return tuple(np.stack([numbers_in(one, self.name) for one in both]) for both in zip(*results, strict=False))
-        return np.stack([numbers_in(one, self.name) for one in results])
+            return tuple(np.stack([numbers_in(row, self.name) for row in rows]) for rows in zip(*results, strict=False))
+        return np.stack([numbers_in(row, self.name) for row in results])
 
 
-def _few(axes: int) -> Floats:
-    column = np.array(_FEW, np.float64)
+def _first_positions(axes: int) -> Floats:
+    return _on_axes(_FIRST_POSITIONS, axes)
+
+
+def _on_axes(positions: Sequence[float], axes: int) -> Floats:
+    """Return positions (n, axes). Each axis has all the numbers, beginning at another one."""
+    column = np.array(positions, np.float64)
     return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
 
 
@@ -324,28 +338,28 @@ def check_function(function: Any, expected: Any = None, config: Any = None, call
         raise TypeError(f"source is the class {function.__name__}; pass an instance of it")
     if call not in (None, "positions", "length"):
         raise ValueError(f"call must be 'positions' or 'length', not {call!r}")
-    wanted, longest = as_expected(expected, config)
+    expected, longest = as_expected(expected, config)
     name = getattr(function, "__name__", type(function).__name__)
-    return Report(name, (finding_of(function, name, wanted, longest, call),))
+    return Report(name, (finding_of(function, name, expected, longest, call),))
 
 
 def finding_of(
-    function: Any, name: str, wanted: Expected, longest: float | None, call: Call | None, words: str = ""
+    function: Any, name: str, expected: Expected, longest: float | None, call: Call | None, words: str = ""
 ) -> Finding:
     """Return the finding for a function. words: description of the call (default: the form of call that works)."""
-    runner = _Function(function, name, wanted, call)
-    if runner.way is not None:
+    runner = _Function(function, name, expected, call)
+    if runner.form is not None:
         if words:
-            runner.way = runner.way._replace(words=words)
-        return _judged(runner, wanted, longest)
-    if runner.odd is not None:
-        return runner.odd
+            runner.form = runner.form._replace(words=words)
+        return _run_and_judge(runner, runner.form, expected, longest)
+    if runner.shape_finding is not None:
+        return runner.shape_finding
     errors = _most_likely(runner.errors)
-    if call != "length" and not isinstance(wanted, Encoding):
-        rotated = _rotated(function, name, wanted, longest, runner.axes)
-        if isinstance(rotated, Finding):
-            return rotated
-        errors += rotated
+    if call != "length" and not isinstance(expected, Encoding):
+        finding_or_errors = _judge_as_rotation(function, name, expected, longest, runner.axes)
+        if isinstance(finding_or_errors, Finding):
+            return finding_or_errors
+        errors += finding_or_errors
     reasons = "; ".join(errors)
     if call is not None:
         return Finding(name, FUNCTION, "wrong", "error", reasons)
@@ -354,103 +368,112 @@ def finding_of(
 
 def _most_likely(errors: list[str]) -> list[str]:
     """Return the first error of each of the three most likely forms of call."""
-    likely = ("f(positions of", "f(length)", "f(an integer)")
-    first = (next((error for error in errors if error.startswith(one)), "") for one in likely)
-    return [error for error in first if error]
+    forms = ("f(positions of", "f(length)", "f(an integer)")
+    first_errors = (next((error for error in errors if error.startswith(form)), "") for form in forms)
+    return [error for error in first_errors if error]
 
 
-def _judged(runner: _Function, wanted: Expected, longest: float | None) -> Finding:
-    way = runner.way
-    assert way is not None
-    ran = _counted(runner, longest) if way.counts else _chosen(runner, longest)
-    if isinstance(ran, Finding):
-        return ran
-    positions, results, limit = ran
-    call_clause = f"; called as {way.words}{limit}"
-    finding = _judge(runner.name, results, positions, wanted, call_clause)
+def _run_and_judge(runner: _Function, form: _CallForm, expected: Expected, longest: float | None) -> Finding:
+    """Call a function in the form that works, and judge its results."""
+    run = _run_at_lengths(runner, longest) if form.takes_length else _run_at_positions(runner, form, longest)
+    if isinstance(run, Finding):
+        # the function raised an error at all positions
+        return run
+    positions, results, limit_clause = run
+    call_clause = f"; called as {form.words}{limit_clause}"
+    finding = _judge_results(runner.name, results, positions, expected, call_clause)
     if finding.verdict == "wrong" and not runner.repeats():
         return Finding(
             runner.name, finding.is_, "unknown", None, f"the code returns different values at each call{call_clause}"
         )
-    if finding.verdict == "right" and limit and longest and positions.max() < longest - 1:
+    if finding.verdict == "right" and limit_clause and longest and positions.max() < longest - 1:
         reason = f"{finding.says}, but the config has {longest:g} positions"
         finding = replace(finding, verdict="wrong", fault="length", says=reason)
     if finding.verdict == "right":
-        more = _by_short_tables(runner, wanted) if way.counts else _by_real_positions(runner, wanted)
-        finding = more if isinstance(more, Finding) else replace(finding, says=finding.says + more)
+        judge_more_calls = _judge_short_tables if form.takes_length else _judge_real_positions
+        finding_or_clause = judge_more_calls(runner, expected)
+        if isinstance(finding_or_clause, Finding):
+            return finding_or_clause
+        return replace(finding, says=finding.says + finding_or_clause)
     return finding
 
 
-def _judge(name: str, results: _Rows, positions: Floats, wanted: Expected, call_clause: str) -> Finding:
-    exact = expected_of_width(wanted, results.width, name)
+def _judge_results(name: str, results: _Results, positions: Floats, expected: Expected, call_clause: str) -> Finding:
+    exact = expected_of_width(expected, results.width, name)
     if results.rows is not None:
         assert exact is None or isinstance(exact, Encoding)
         return judge_code_rows(name, results.rows, positions, exact, call_clause)
     assert results.tables is not None
     if isinstance(exact, Encoding):
         reason = f"cosines and sines, where rows of {exact!r} are expected{call_clause}"
-        return Finding(name, "computed cosines and sines", "wrong", "shape", reason)
+        return Finding(name, COMPUTED_TABLES, "wrong", "shape", reason)
     return judge_code_tables(name, results.tables, positions, exact, call_clause)
 
 
-def _chosen(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+def _run_at_positions(
+    runner: _Function, form: _CallForm, longest: float | None
+) -> tuple[Floats, _Results, str] | Finding:
     """Call a function of positions within the time limit.
 
     Return (positions, results, clause about the positions from which the function raises an error), or a finding if
     the function raises an error at all positions. The clause is "" if there are no errors.
     """
-    begin, few, words = time.thread_time(), _few(runner.axes), runner.way.words if runner.way else ""
-    runner.at(few)
-    spent = max(time.thread_time() - begin, 1e-6)
-    positions = positions_up_to(longest, runner.axes, _most(runner, longest, spent))
-    if spent / len(_FEW) * len(positions) > _SECONDS:
-        keep = np.linspace(0, len(positions) - 1, max(12, int(_SECONDS / spent * len(_FEW)))).astype(int)
-        positions = positions[np.unique(keep)]
-    largest = np.abs(positions).max(axis=1)
-    why, failed_at = "", 0.0
-    for limit in sorted(set(largest.tolist()), reverse=True):
-        some = positions[largest <= limit]
+    begin, first_positions = time.thread_time(), _first_positions(runner.axes)
+    runner.at(first_positions)
+    seconds = max(time.thread_time() - begin, 1e-6)
+    positions = positions_up_to(longest, runner.axes, _largest_quick_position(runner, longest, seconds))
+    seconds_per_position = seconds / len(first_positions)
+    if seconds_per_position * len(positions) > _TIME_LIMIT:
+        kept = np.linspace(0, len(positions) - 1, max(12, int(_TIME_LIMIT / seconds_per_position))).astype(int)
+        positions = positions[np.unique(kept)]
+    # leave out the largest position until the call works
+    sizes = np.abs(positions).max(axis=1)
+    reason, failed_at = "", 0.0
+    for limit in sorted(set(sizes.tolist()), reverse=True):
+        accepted = positions[sizes <= limit]
         try:
-            results = runner.at(some)
+            results = runner.at(accepted)
             break
         except Unusable as error:
-            why, failed_at = str(error), limit
-        if time.thread_time() - begin > 2 * _SECONDS:
-            return few, runner.at(few), f"; at position {failed_at:g} {why}"
+            reason, failed_at = str(error), limit
+        if time.thread_time() - begin > 2 * _TIME_LIMIT:
+            return first_positions, runner.at(first_positions), f"; at position {failed_at:g} {reason}"
     else:
-        return Finding(runner.name, FUNCTION, "wrong", "error", f"{words}: {why}", first_position=failed_at)
-    if not why:
-        return some, results, ""
+        return Finding(runner.name, FUNCTION, "wrong", "error", f"{form.words}: {reason}", first_position=failed_at)
+    if not reason:
+        return accepted, results, ""
 
     def runs(position: int) -> bool:
         try:
-            runner.at(np.concatenate([few, np.full_like(few[:1], position)]))
+            runner.at(np.concatenate([first_positions, np.full_like(first_positions[:1], position)]))
         except Unusable:
             return False
         return True
 
-    last = _last(runs, int(limit), int(failed_at))
+    last = _last_that_runs(runs, int(limit), int(failed_at))
     if last > limit and runner.axes == 1:
-        some = np.append(some, [[float(last)]], axis=0)
-        results = runner.at(some)
-    return some, results, f"; up to position {last}, beyond which {why}"
+        accepted = np.append(accepted, [[float(last)]], axis=0)
+        results = runner.at(accepted)
+    return accepted, results, f"; up to position {last}, beyond which {reason}"
 
 
-def _most(runner: _Function, longest: float | None, spent: float) -> float:
+def _largest_quick_position(runner: _Function, longest: float | None, seconds: float) -> float:
     """Return the largest position at which a call takes less than the time limit.
 
-    Some code computes a table up to the largest position at each call. spent: seconds of a call at `_FEW`.
+    Some code computes a table up to the largest position at each call. seconds: time of a call at `_FIRST_POSITIONS`.
     """
-    near = positions_up_to(None, runner.axes, _NEAR)
+    positions = positions_up_to(None, runner.axes, _TIMED_UP_TO)
     begin = time.thread_time()
     with contextlib.suppress(Unusable):
-        runner.at(near)
-    more = time.thread_time() - begin - spent * len(near) / len(_FEW)
-    grows = more > max(spent, 1e-3)
-    return max(_NEAR, min(1e6, _NEAR * _SECONDS / more / 4), longest or 0) if grows else 1e6
+        runner.at(positions)
+    # time that the number of positions does not explain
+    excess = time.thread_time() - begin - seconds * len(positions) / len(_FIRST_POSITIONS)
+    if excess <= max(seconds, 1e-3):
+        return 1e6
+    return max(_TIMED_UP_TO, min(1e6, _TIMED_UP_TO * _TIME_LIMIT / excess / 4), longest or 0)
 
 
-def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
+def _last_that_runs(runs: Callable[[int], bool], good: int, bad: int) -> int:
     """Return the last number for which ``runs`` is True. ``runs(good)`` is True, and ``runs(bad)`` is False."""
     while bad - good > 1:
         middle = (good + bad) // 2
@@ -458,72 +481,64 @@ def _last(runs: Callable[[int], bool], good: int, bad: int) -> int:
     return good
 
 
-def _counted(runner: _Function, longest: float | None) -> tuple[Floats, _Rows, str] | Finding:
+def _run_at_lengths(runner: _Function, longest: float | None) -> tuple[Floats, _Results, str]:
     """Call a function of a length, and request the longest table within the time limit.
 
-    Return (positions, their rows, clause about the longest length that works), or a finding if no length works. The
-    clause is "" if all lengths work.
+    Return (positions, their rows, clause about the longest length that works). The clause is "" if all lengths work.
     """
+
+    def runs(count: int) -> bool:
+        try:
+            runner.results(call_quietly(runner.function, count), count)
+        except Unusable:
+            return False
+        return True
+
     longest_of_config = [int(longest)] if longest and 64 < longest < 1e6 else []
     lengths: list[int] = sorted({*_LENGTHS, *longest_of_config})
-    best: tuple[int, Any] | None = None
-    why, beyond = "", 0
+    longest_that_runs, limit_clause = _FIRST_LENGTH, ""
     begin = time.thread_time()
-    for length in lengths:
-        started = time.thread_time()
+    for length, next_length in zip(lengths, [*lengths[1:], lengths[-1]], strict=True):
+        call_begin = time.thread_time()
         try:
             value = call_quietly(runner.function, length)
             width = runner.results(value, length).width
         except Unusable as error:
-            why, beyond = str(error).replace("positions", "rows"), length
+            longest_that_runs = _last_that_runs(runs, longest_that_runs, length)
+            value = call_quietly(runner.function, longest_that_runs)
+            reason = str(error).replace("positions", "rows")
+            limit_clause = f"; up to {longest_that_runs} rows, beyond which {reason}"
             break
-        best = length, value
-        spent = time.thread_time() - started
-        following = next((one for one in lengths if one > length), length)
-        if spent / length * following > _SECONDS - (time.thread_time() - begin) or following * width > _MOST_VALUES:
+        longest_that_runs, now = length, time.thread_time()
+        seconds, seconds_left = (now - call_begin) / length * next_length, _TIME_LIMIT - (now - begin)
+        if seconds > seconds_left or next_length * width > _LARGEST_TABLE:
             break
-    if best is None and beyond > 12:
-        best = 12, None
-    if best is None:
-        return Finding(runner.name, FUNCTION, "wrong", "error", f"f({beyond}): {why}")
-    length, value = best
-    if why:
-
-        def runs(count: int) -> bool:
-            try:
-                runner.results(call_quietly(runner.function, count), count)
-            except Unusable:
-                return False
-            return True
-
-        length = _last(runs, length, beyond)
-        value = call_quietly(runner.function, length)
-        why = f"; up to {length} rows, beyond which {why}"
+    length = longest_that_runs
     whole = runner.results(value, length)
-    near = np.arange(min(length, _ALL_VALUES // whole.width), dtype=np.float64)
+    near = np.arange(min(length, _WHOLE_UP_TO // whole.width), dtype=np.float64)
     far = positions_up_to(longest, 1, length - 1)[:, 0]
     positions = np.unique(np.concatenate([near, far, [length - 1.0]]))[:, np.newaxis]
-    picked = positions[:, 0].astype(np.intp)
+    rows = positions[:, 0].astype(np.intp)
     if whole.rows is not None:
-        return positions, _Rows(whole.rows[picked], None), why
+        return positions, _Results(whole.rows[rows], None), limit_clause
     assert whole.tables is not None
-    both = [None if one is None else _take(one, picked, length) for one in whole.tables]
-    assert both[0] is not None
-    return positions, _Rows(None, (both[0], both[1])), why
+    cos, sin = whole.tables
+    tables = _rows_of_table(cos, rows, length), None if sin is None else _rows_of_table(sin, rows, length)
+    return positions, _Results(None, tables), limit_clause
 
 
-def _take(table: Array, rows: Any, length: int) -> Array:
+def _rows_of_table(table: Array, rows: Any, length: int) -> Array:
     """Return some rows of a table. The axis of the rows is the first axis of this length."""
     result: Array = table.take(rows, axis=table.shape.index(length))
     return result
 
 
-def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
+def _judge_short_tables(runner: _Function, expected: Expected) -> Finding | str:
     """Return the finding for a short table if the table is wrong, else an empty string."""
     for length in (9, 17):
         positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
         try:
-            finding = _judge(runner.name, runner.at(positions), positions, wanted, f"; called as f({length})")
+            finding = _judge_results(runner.name, runner.at(positions), positions, expected, f"; called as f({length})")
         except Unusable as error:
             return Finding(runner.name, FUNCTION, "wrong", "error", f"f({length}): {error}")
         if finding.verdict == "wrong":
@@ -532,26 +547,25 @@ def _by_short_tables(runner: _Function, wanted: Expected) -> Finding | str:
     return ""
 
 
-def _by_real_positions(runner: _Function, wanted: Expected) -> Finding | str:
+def _judge_real_positions(runner: _Function, expected: Expected) -> Finding | str:
     """Call a function at real positions, and judge the results.
 
     If the function converts real positions to integers, return a clause that says so. Return the finding if the
     results are wrong for another reason, else an empty string.
     """
-    column = np.array(_REAL)
-    positions = np.stack([np.roll(column, axis) for axis in range(runner.axes)], axis=1)
+    positions = _on_axes(_REAL_POSITIONS, runner.axes)
     try:
         results = runner.at(positions)
     except Unusable:
         return ""
-    if wanted is None:
+    if expected is None:
         return ""
-    finding = _judge(runner.name, results, positions, wanted, "; called at real positions")
+    finding = _judge_results(runner.name, results, positions, expected, "; called at real positions")
     if finding.verdict != "wrong":
         return ""
-    whole: dict[str, Floats] = {"truncated": np.trunc(positions), "rounded": np.rint(positions)}
-    for words, integers in whole.items():
-        if _judge(runner.name, results, integers, wanted, "").verdict == "right":
+    conversions: dict[str, Floats] = {"truncated": np.trunc(positions), "rounded": np.rint(positions)}
+    for words, integers in conversions.items():
+        if _judge_results(runner.name, results, integers, expected, "").verdict == "right":
             return f"; real positions are {words} to integers"
     return finding
 
@@ -569,27 +583,26 @@ VECTORS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def _rotated(function: Any, name: str, wanted: Expected, longest: float | None, axes: int) -> Finding | list[str]:
+def _judge_as_rotation(
+    function: Any, name: str, expected: Expected, longest: float | None, axes: int
+) -> Finding | list[str]:
     """Return the finding for a function of vectors and positions, or a list of the first error if no call works."""
     errors: list[str] = []
     heads: tuple[int, ...] = HEADS
-    if isinstance(wanted, Rotary):
-        heads = (wanted.head_dim,)
-    elif isinstance(wanted, str):
-        heads = tuple(_head_dims(wanted))
-    few = _few(axes)
-    for head in heads:
-        for shape, arrange in VECTORS.items():
-            for package, make in _packages():
-                for batched in (False, True):
-                    run = _runner(function, arrange, make, batched)
-                    words = f"f(x {shape}, positions) of {package}"
-                    try:
-                        run(unit_pairs(len(few), head), few)
-                    except Unusable as error:
-                        errors.append(f"{words}: {error}")
-                        continue
-                    return judge_rotated(name, run, head, wanted, longest, axes, f"; called as {words}")
+    if isinstance(expected, Rotary):
+        heads = (expected.head_dim,)
+    elif isinstance(expected, str):
+        heads = tuple(_head_dims(expected))
+    positions = _first_positions(axes)
+    for head, shape, (package, convert), batched in product(heads, VECTORS, _packages(), (False, True)):
+        run = _rotation_call(function, VECTORS[shape], convert, batched)
+        words = f"f(x {shape}, positions) of {package}"
+        try:
+            run(unit_pairs(len(positions), head), positions)
+        except Unusable as error:
+            errors.append(f"{words}: {error}")
+            continue
+        return judge_rotated(name, run, head, expected, longest, axes, f"; called as {words}")
     return errors[:1]
 
 
@@ -603,11 +616,17 @@ def _head_dims(name: str) -> Iterator[int]:
             continue
 
 
-def _runner(function: Any, arrange: Any, make: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
+def _rotation_call(function: Any, arrange: Any, convert: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
+    """Return a function of vectors and positions (n, axes) that calls the code, and returns rotated vectors.
+
+    arrange: function that converts vectors to the shape of x. convert: function that converts an array to the code's
+    package. batched: whether positions have a batch axis.
+    """
+
     def run(x: Floats, positions: Floats) -> Array:
-        converted = _as_integers(positions[:, 0] if positions.shape[1] == 1 else positions)
+        integers = _as_integers(positions[:, 0] if positions.shape[1] == 1 else positions)
         vectors = arrange(x.astype(np.float32))
-        result = call_quietly(function, make(vectors), make(converted[np.newaxis] if batched else converted))
+        result = call_quietly(function, convert(vectors), convert(integers[np.newaxis] if batched else integers))
         rotated = numbers_in(result, "x")
         if rotated.shape != vectors.shape:
             raise Unusable(f"the call returned {shape_of(result)} for x of shape {vectors.shape}")
@@ -620,7 +639,7 @@ def judge_rotated(
     name: str,
     run: Callable[[Floats, Floats], Array],
     head: int,
-    wanted: Expected,
+    expected: Expected,
     longest: float | None,
     axes: int,
     call_clause: str,
@@ -630,17 +649,19 @@ def judge_rotated(
     run: function of vectors and positions (n, axes) that returns rotated vectors. call_clause: clause about the call.
     """
     positions = positions_up_to(longest, axes)
-    largest = np.abs(positions).max(axis=1)
-    why = ""
-    for most in sorted(set(largest.tolist()), reverse=True):
-        some = positions[largest <= most]
-        before = unit_pairs(len(some), head), unit_pairs(len(some), head, 1)
+    # leave out the largest position until both calls work
+    sizes = np.abs(positions).max(axis=1)
+    reason = ""
+    for limit in sorted(set(sizes.tolist()), reverse=True):
+        accepted = positions[sizes <= limit]
+        before = unit_pairs(len(accepted), head), unit_pairs(len(accepted), head, 1)
         try:
-            after = run(before[0], some), run(before[1], some)
+            after = run(before[0], accepted), run(before[1], accepted)
         except Unusable as error:
-            why = f"; beyond position {{:g}} {error}"
+            reason = str(error)
             continue
-        exact = expected_of_width(wanted, head, name)
+        exact = expected_of_width(expected, head, name)
         assert not isinstance(exact, Encoding)
-        return judge_rotation(name, Rotation(before, after, some), exact, call_clause + why.format(most))
-    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause[2:]}{why.format(0)}")
+        limit_clause = f"; beyond position {limit:g} {reason}" if reason else ""
+        return judge_rotation(name, Rotation(before, after, accepted), exact, call_clause + limit_clause)
+    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause.removeprefix('; ')}; beyond position 0 {reason}")

@@ -11,7 +11,7 @@ from ..._core.rotary.value import Rotary
 from ..config import others, reader, table
 from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping
 from .frequencies import described
-from .report import Finding, Verdict
+from .report import Finding, Verdict, listed
 
 # keys of a config whose value is the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
@@ -23,9 +23,9 @@ _TOWERS = re.compile(
 # names of tensors and of parts of a config that encode text
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
 # keys of the parts of a config that do not describe a model
-_OTHERS = ("quantization_config", "compression_config", "generation_config")
+_NO_MODELS = ("quantization_config", "compression_config", "generation_config")
 # a part without a model_type describes a model if it contains one of these keys
-_SIZES = {name for names in SPELLINGS.values() for name in names}
+_MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
 # Parts are read up to the nesting depth _DEPTH. A config has at most _MOST_PARTS parts, and a part at most _MOST_KEYS
 # keys. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
@@ -55,8 +55,8 @@ class Part(NamedTuple):
         return Finding(self.name, "config", self.verdict, None, reason)
 
 
-class Expected(NamedTuple):
-    """The parts of a config. Without a config, there are none. alone: whether the config has only one part."""
+class ConfigParts(NamedTuple):
+    """The parts of a config that describe models. alone: whether the config has only one part."""
 
     parts: tuple[Part, ...] = ()
     alone: bool = True
@@ -70,7 +70,7 @@ class Expected(NamedTuple):
         """Longest position of any part, or None if no part has one."""
         return max((part.length for part in self.parts if part.length is not None), default=None)
 
-    def of(self, name: str) -> tuple[tuple[Rotary, ...], str]:
+    def for_tensor(self, name: str) -> tuple[tuple[Rotary, ...], str]:
         """Return (encodings, part) for a tensor of this name.
 
         The encodings are those that the tensor may have. If the config does not determine them, there are none, and
@@ -79,38 +79,40 @@ class Expected(NamedTuple):
         tower = _TOWERS.search(name) is not None
         if not self.parts or (self.alone and tower and not self.parts[0].tower):
             return (), ""
-        may_be = self.parts
+        possible_parts = self.parts
         if _TEXT.search(name) and not tower:
-            may_be = tuple(part for part in self.parts if not part.tower) or self.parts
-        unread = [part for part in may_be if part.rotates and not part.rotaries]
-        rotaries = () if unread else self.rotaries
-        part = (*unread, *may_be)[0]
-        return rotaries, "" if rotaries else part.name
+            possible_parts = tuple(part for part in self.parts if not part.tower) or self.parts
+        # parts that may rotate, but do not determine an encoding
+        open_parts = [part for part in possible_parts if part.rotates and not part.rotaries]
+        if self.rotaries and not open_parts:
+            return self.rotaries, ""
+        part = open_parts[0] if open_parts else possible_parts[0]
+        return (), part.name
 
 
-def expected_of(config: Any) -> Expected:
+def parts_of(config: Any) -> ConfigParts:
     """Return the parts of a config, which is a mapping or an object of transformers."""
     config = as_mapping(config)
-    pairs = list(itertools.islice(_parts("config", config, _DEPTH), _MOST_PARTS + 1))
-    if len(pairs) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in pairs):
+    places_and_parts = list(itertools.islice(_nested_parts("config", config, _DEPTH), _MOST_PARTS + 1))
+    if len(places_and_parts) > _MOST_PARTS or any(len(part) > _MOST_KEYS for _, part in places_and_parts):
         reason = f"posenc_fast reads at most {_MOST_PARTS} parts of a config, and at most {_MOST_KEYS} keys of a part"
-        return Expected((Part("config", "unknown", reason),))
-    parts = [_part_of(place, part) for place, part in pairs]
+        return ConfigParts((Part("config", "unknown", reason),))
+    parts = [_part_of(place, part) for place, part in places_and_parts]
     whole, inner = parts[0], parts[1:]
     if inner and str(config.get("model_type") or "") not in table.types():
         # leave out the part for the whole config if the inner parts repeat its verdict
-        of_parts = {rotary for part in inner for rotary in part.rotaries}
+        rotaries_of_inner = {rotary for part in inner for rotary in part.rotaries}
         repeated = {
-            "right": set(whole.rotaries) <= of_parts,
+            "right": set(whole.rotaries) <= rotaries_of_inner,
             "wrong": any(part.verdict == "wrong" for part in inner),
             "unknown": not all(part.tower for part in inner),
         }
         if repeated[whole.verdict]:
-            return Expected(tuple(inner), False)
-    return Expected(tuple(parts), not inner)
+            return ConfigParts(tuple(inner), False)
+    return ConfigParts(tuple(parts), not inner)
 
 
-def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _nested_parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (place, part) for a config and then for its inner parts. Parts that encode text come first.
 
     The model_type of an inner part is completed by `_type_of`. depth: largest nesting of inner parts.
@@ -118,12 +120,12 @@ def _parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[
     yield place, config
     whole = str(config.get("model_type") or "")
     inner = [(str(key), value) for key, value in config.items() if str(key).endswith("_config")]
-    for key, value in sorted(inner, key=lambda one: not _TEXT.search(one[0])):
-        if depth and isinstance(value, Mapping) and value and key not in _OTHERS:
+    for key, value in sorted(inner, key=lambda item: not _TEXT.search(item[0])):
+        if depth and isinstance(value, Mapping) and value and key not in _NO_MODELS:
             model = _type_of(value, key, whole)
             # if the type of the whole is known, all its rotary parts have types, so a part without a type is skipped
-            if model or (_SIZES & set(value) and whole not in {*table.types(), *table.parts()}):
-                yield from _parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
+            if model or (_MODEL_KEYS & set(value) and whole not in {*table.types(), *table.parts()}):
+                yield from _nested_parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 
 
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
@@ -131,11 +133,11 @@ def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
 
     If the type is missing or equals `whole`, return the default type of `whole` for this key, if there is one.
     """
-    own = str(part.get("model_type") or "")
-    if own and own != whole:
-        return own
+    model = str(part.get("model_type") or "")
+    if model and model != whole:
+        return model
     default = table.parts().get(whole, {}).get(key) or (f"{whole}_vision" if "vision" in key else "")
-    return default if default in table.types() else own
+    return default if default in table.types() else model
 
 
 def _part_of(place: str, part: Mapping[str, Any]) -> Part:
@@ -143,11 +145,12 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
     model = str(part.get("model_type") or "")
     tower = _TOWERS.search(model) is not None or _TOWERS.search(place.rpartition("[")[2].strip("'\"]")) is not None
     try:
-        form = others.NAMES.get(others.form_of(part), "")
+        form = others.NAMES.get(others.name_of_format(part), "")
         kind = form or model
         name = f"{place} ({kind})" if kind else place
         known = {*table.types(), *table.parts(), *table.names("without"), *table.pairs("unreadable")}
-        if not (part.get("architectures") or model in known or form):
+        is_model = part.get("architectures") or model in known or form
+        if not is_model:
             reason = f"posenc_fast does not know the model_type {model!r}" if model else "the config has no model_type"
             return Part(name, "unknown", reason, tower=tower)
         kinds = [
@@ -167,23 +170,22 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
         return Part(name, "unknown", "no layer has a rotary encoding", rotates=False, tower=tower)
     length = scaled_length(part)
     longest = "" if length is None else f"; longest position {length:g}"
-    return Part(name, "right", f"{_words(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
+    return Part(name, "right", f"{_description_of(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
 
 
-def _words(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
+def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
     """Return a description of the encodings of all kinds of layers."""
-    layers: dict[Rotary | None, list[str]] = {}
+    labels_of_rotary: dict[Rotary | None, list[str]] = {}
     for options, rotary in kinds:
         labels = [f"layer {options['layer']}"] if "layer" in options else []
         labels += [options["layer_type"]] if "layer_type" in options else []
         labels += [f"{options['seq_len']:g} tokens"] if "seq_len" in options else []
-        layers.setdefault(rotary, []).append(" at ".join(labels))
+        labels_of_rotary.setdefault(rotary, []).append(" at ".join(labels))
     texts = []
-    for rotary, names in layers.items():
+    for rotary, names in labels_of_rotary.items():
         words = "no rotary encoding" if rotary is None else f"{described(rotary)}, {rotary.rotary_dim // 2} pairs"
         names = [name for name in names if name]
-        shown = ", ".join(names[:_MOST_KINDS]) + (", .." if names[_MOST_KINDS:] else "")
-        texts.append(f"{shown}: {words}" if names and len(layers) > 1 else words)
+        texts.append(f"{listed(names, _MOST_KINDS)}: {words}" if names and len(labels_of_rotary) > 1 else words)
     return "; ".join(texts[:_MOST_KINDS]) + ("; .." if texts[_MOST_KINDS:] else "")
 
 
@@ -198,7 +200,7 @@ def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def unscaled_length(part: Mapping[str, Any]) -> float | None:
     """Return the longest position that a config names, or None. The scaling is ignored."""
-    return max(_count(part.get(key)) for key in LENGTHS) or None
+    return max(_positive_number(part.get(key)) for key in LENGTHS) or None
 
 
 def scaled_length(part: Mapping[str, Any]) -> float | None:
@@ -208,12 +210,14 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
     """
     scaling = _scaling_of(part)
     unscaled = unscaled_length(part) or 0.0
-    original = _count(scaling.get("original_max_position_embeddings")) or unscaled
-    factor = _count(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
+    original = _positive_number(scaling.get("original_max_position_embeddings")) or unscaled
+    factor = (
+        _positive_number(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
+    )
     return max(unscaled, original * factor) or None
 
 
-def _count(value: Any) -> float:
+def _positive_number(value: Any) -> float:
     """Return a value of a config as a float if it is a positive number, else 0."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
     return float(value) if usable else 0.0

@@ -14,22 +14,22 @@ from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import Format
 from ..identify.bases import BASES, bases_near, few_digits
 from ..identify.encoding import Identification, identify
-from .report import Fault
+from .report import Fault, listed
 from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
 # number of rows in the first comparison, which rejects most candidates
-_FEW = 10
+_FIRST_COMPARED = 10
 # largest number of rows that are passed to `identify`
-_CONSECUTIVE = 64
+_MOST_CONSECUTIVE = 64
 # offsets of positions to try
 _OFFSETS = range(-4, 9)
-# `_length` compares this number of possible table lengths at a time
-_CHUNK = 1 << 16
+# number of possible table lengths that `_length` compares at a time
+_LENGTHS_AT_ONCE = 1 << 16
 # number of rows that are compared to find a permutation of columns
 _MATCHED = 128
 # description of each wrong factor of the angles
-_UNITS = {
+_WRONG_FACTORS = {
     180 / math.pi: "multiplied by 180/pi, but sines take radians, not degrees",
     math.pi / 180: "multiplied by pi/180, as if they were degrees",
     2 * math.pi: "multiplied by 2 pi",
@@ -81,51 +81,56 @@ def judge_rows(
     base: base of the frequencies if the encoding does not store it. plain: encoding without a scaling of frequencies.
     """
     waves = Waves.of(encoding)
-    finite = np.isfinite(sample.values).all(axis=1)
-    kept = sample.take(finite)
+    is_finite = np.isfinite(sample.values).all(axis=1)
+    # with several axes, a row is named by the largest coordinate of its position
     coordinates = np.abs(sample.positions).max(axis=1)
-    if not finite.any():
+    if not is_finite.any():
         return Outcome("values", "no row is finite", math.inf, None, float(coordinates.min()))
-    wrong = ~_near(kept, waves, kept.positions)
-    error = np.abs(kept.values - waves.at(kept.positions @ waves.frequencies.T)).max()
-    radians = radians_at_end(kept.values, waves, kept.positions, np.arange(len(kept.values)))
-    bad = np.r_[coordinates[finite][wrong.any(axis=1)], coordinates[~finite]]
-    numbers = (float(error), radians, float(bad.min()) if bad.size else None)
-    if not wrong.any():
-        if finite.all():
-            return Outcome(None, "", *numbers)
-        return Outcome("values", f"{_rows_of(coordinates[~finite])} not finite", math.inf, *numbers[1:])
-    explained = _explained(kept, encoding, base, plain)
-    more = "" if finite.all() else f"; {_rows_of(coordinates[~finite])} not finite"
-    if explained is None:
-        return Outcome("frequencies", f"the values differ, and no known fault explains the difference{more}", *numbers)
-    return Outcome(explained[0], explained[1] + more, *numbers)
+    finite = sample.take(is_finite)
+    is_wrong = ~_within_tolerance(finite, waves, finite.positions).all(axis=1)
+    error = float(np.abs(finite.values - waves.at(finite.positions @ waves.frequencies.T)).max())
+    radians = radians_at_end(finite.values, waves, finite.positions, np.arange(len(finite.values)))
+    wrong = np.r_[coordinates[is_finite][is_wrong], coordinates[~is_finite]]
+    first_wrong = float(wrong.min()) if wrong.size else None
+    not_finite = "" if is_finite.all() else f"{_subject_and_verb(coordinates[~is_finite])} not finite"
+    if not is_wrong.any():
+        if not_finite:
+            return Outcome("values", not_finite, math.inf, radians, first_wrong)
+        return Outcome(None, "", error, radians, None)
+    fault, reason = _explained(finite, encoding, base, plain) or (
+        "frequencies",
+        "the values differ, and no known fault explains the difference",
+    )
+    return Outcome(fault, f"{reason}; {not_finite}" if not_finite else reason, error, radians, first_wrong)
 
 
-def _rows_of(positions: Floats) -> str:
+def _subject_and_verb(positions: Floats) -> str:
     """Return the subject and the verb of a sentence about the rows of some positions."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
-    shown = ", ".join(f"{value:.10g}" for value in np.sort(positions)[:4])
-    return f"the rows of positions {shown}{', ..' if len(positions) > 4 else ''} are"
+    return f"the rows of positions {listed((f'{value:.10g}' for value in np.sort(positions)), 4)} are"
 
 
-def _near(sample: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.bool_]:
+def _within_tolerance(sample: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.bool_]:
+    """Return for each value of the sample whether it is the value of ``waves`` at the row's position in positions."""
     exact = waves.at(positions @ waves.frequencies.T)
     allowed = waves.allowed(positions, sample.values, sample.form) + sample.slack
-    near: npt.NDArray[np.bool_] = np.abs(sample.values - exact) <= allowed
-    return near
+    result: npt.NDArray[np.bool_] = np.abs(sample.values - exact) <= allowed
+    return result
 
 
 def is_right(sample: Sample, encoding: Encoding) -> bool:
     """Return whether all rows agree with an encoding."""
-    return bool(_near(sample, Waves.of(encoding), sample.positions).all())
+    return bool(_within_tolerance(sample, Waves.of(encoding), sample.positions).all())
 
 
 def _explains(sample: Sample, variant: _Variant) -> bool:
-    few = np.linspace(0, len(sample.values) - 1, _FEW).astype(np.intp)
-    parts = (few, slice(None)) if len(sample.values) > _FEW else (slice(None),)
-    return all(bool(_near(sample.take(part), variant.waves, variant.positions[part]).all()) for part in parts)
+    """Return whether a fault explains all rows."""
+    some_rows, all_rows = np.linspace(0, len(sample.values) - 1, _FIRST_COMPARED).astype(np.intp), slice(None)
+    for rows in (some_rows, all_rows) if len(sample.values) > _FIRST_COMPARED else (all_rows,):
+        if not _within_tolerance(sample.take(rows), variant.waves, variant.positions[rows]).all():
+            return False
+    return True
 
 
 def _explained(
@@ -136,14 +141,15 @@ def _explained(
     for variant in _variants(sample, encoding, base, plain):
         if _explains(sample, variant):
             return variant.fault, variant.reason
-    zero = (sample.values == 0).all(axis=1) & (waves.at(sample.positions @ waves.frequencies.T) != 0).any(axis=1)
+    exact = waves.at(sample.positions @ waves.frequencies.T)
+    zero = (sample.values == 0).all(axis=1) & (exact != 0).any(axis=1)
     if zero.any() and not zero.all():
         explained = _zeros(sample, encoding, zero, base, plain)
         if explained is not None:
             return explained
-    length = _length(sample, waves)
-    if length:
-        return "length", length
+    continuation = _wrong_continuation(sample, waves)
+    if continuation:
+        return "length", continuation
     judged = judge_waves(sample.values, encoding, sample.positions, sample.form)
     if judged.fault == "rounded":
         return "rounded", judged.reason
@@ -156,9 +162,9 @@ def _explained(
         for variant in _variants(scaled, encoding, base, plain):
             if _explains(scaled, variant):
                 return variant.fault, f"{variant.reason}, and all values are multiplied by {factor:.6g}"
-    several = _by_identification(sample, encoding)
-    if several is not None:
-        return several
+    differences = _by_identification(sample, encoding)
+    if differences is not None:
+        return differences
     if judged.fault == "values":
         return "values", judged.reason
     return None
@@ -172,14 +178,14 @@ def _zeros(
     zero: mask of the rows of zeros.
     """
     coordinates = np.abs(sample.positions).max(axis=1)
-    reason = f"{_rows_of(coordinates[zero])} zero"
-    rest = sample.take(~zero)
+    reason = f"{_subject_and_verb(coordinates[zero])} zero"
+    others = sample.take(~zero)
     # if all zeros are beyond the other rows, the table is too short
     fault: Fault = "length" if zero.sum() > 1 and coordinates[zero].min() > coordinates[~zero].max() else "padding"
-    if _near(rest, Waves.of(encoding), rest.positions).all():
+    if is_right(others, encoding):
         return fault, reason
-    for variant in _variants(rest, encoding, base, plain):
-        if _explains(rest, variant):
+    for variant in _variants(others, encoding, base, plain):
+        if _explains(others, variant):
             return fault, f"{reason}; in the others, {variant.reason}"
     return None
 
@@ -188,6 +194,7 @@ def _zeros(
 
 
 def _variants(sample: Sample, encoding: Encoding, base: float | None, plain: Encoding | None) -> Iterator[_Variant]:
+    """Yield the known faults that one comparison recognizes."""
     waves, positions = Waves.of(encoding), sample.positions
     yield from _starts(waves, positions)
     yield from _signs(waves, positions)
@@ -198,79 +205,73 @@ def _variants(sample: Sample, encoding: Encoding, base: float | None, plain: Enc
         yield from _exponents(encoding, plain or encoding, positions, base or encoding.base)
     factor = _factor(sample, waves)
     if factor is not None and abs(factor - 1) > 1e-6:
-        yield _Variant("amplitude", _named_factor(factor, encoding.d_model), _times(waves, factor), positions)
+        yield _Variant("amplitude", _factor_clause(factor, encoding.d_model), _scaled(waves, factor), positions)
     if one_axis:
-        yield from _measured(sample, encoding, base)
+        yield from _measured_frequencies(sample, encoding, base)
 
 
-def _times(waves: Waves, factor: float) -> Waves:
+def _scaled(waves: Waves, factor: float) -> Waves:
     return waves._replace(amplitudes=factor * waves.amplitudes)
 
 
 def _starts(waves: Waves, positions: Floats) -> Iterator[_Variant]:
     """Yield rows that belong to wrong positions: shifted positions, positions in reverse order, or one position."""
-    for offset in sorted(_OFFSETS, key=lambda one: (abs(one), -one)):
-        if offset:
-            yield _Variant(
-                "start",
-                f"row p has the values of position p {'+' if offset > 0 else '-'} {abs(offset)}",
-                waves,
-                positions + offset,
-            )
-    for half in (0.5, -0.5):
-        yield _Variant(
-            "start", f"row p has the values of position p {'+' if half > 0 else '-'} 1/2", waves, positions + half
-        )
+    # try small offsets first
+    offsets = sorted((offset for offset in _OFFSETS if offset), key=lambda offset: (abs(offset), -offset))
+    for offset, size in (*((offset, f"{abs(offset)}") for offset in offsets), (0.5, "1/2"), (-0.5, "1/2")):
+        reason = f"row p has the values of position p {'+' if offset > 0 else '-'} {size}"
+        yield _Variant("start", reason, waves, positions + offset)
     yield _Variant("start", "the rows are in reverse order", waves, positions.max(axis=0) - positions)
-    for place in (0.0, 1.0):
-        yield _Variant(
-            "start", f"every row has the values of position {place:g}", waves, np.full_like(positions, place)
-        )
-    if positions.shape[1] > 1:
-        for roll in range(1, positions.shape[1]):
-            yield _Variant("layout", "the axes of a position are in another order", waves, np.roll(positions, roll, 1))
+    for position in (0.0, 1.0):
+        reason = f"every row has the values of position {position:g}"
+        yield _Variant("start", reason, waves, np.full_like(positions, position))
+    axes = positions.shape[1]
+    for shift in range(1, axes):
+        yield _Variant("layout", "the axes of a position are in another order", waves, np.roll(positions, shift, 1))
+    if axes > 1:
         yield _Variant("layout", "the axes of a position are in reverse order", waves, positions[:, ::-1])
 
 
 def _signs(waves: Waves, positions: Floats) -> Iterator[_Variant]:
     yield _Variant("sign", "positions count backwards, so the sines have the opposite sign", waves, -positions)
-    yield _Variant("sign", "all values have the opposite sign", _times(waves, -1.0), positions)
-    cosines = np.where(np.abs(np.cos(waves.phases)) < 0.5, -1.0, 1.0)
-    flipped = waves._replace(amplitudes=waves.amplitudes * cosines)
-    yield _Variant("sign", "the cosines have the opposite sign", flipped, positions)
+    yield _Variant("sign", "all values have the opposite sign", _scaled(waves, -1.0), positions)
+    negative_cosines = waves._replace(amplitudes=np.where(_are_sines(waves), 1.0, -1.0) * waves.amplitudes)
+    yield _Variant("sign", "the cosines have the opposite sign", negative_cosines, positions)
+
+
+def _are_sines(waves: Waves) -> npt.NDArray[np.bool_]:
+    """Return for each column whether it is closer to a sine than to a cosine."""
+    result: npt.NDArray[np.bool_] = np.abs(np.cos(waves.phases)) > 0.5
+    return result
 
 
 def _units(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    for unit, words in _UNITS.items():
-        yield _Variant("units", f"the angles are {words}", waves, unit * positions)
+    for factor, words in _WRONG_FACTORS.items():
+        yield _Variant("units", f"the angles are {words}", waves, factor * positions)
 
 
 def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
     """Yield rows in which all columns are sines or all are cosines, and rows with the columns in the usual orders."""
-    sine = np.abs(np.cos(waves.phases)) > 0.5
-    for phase, words in ((0.0, "sines"), (math.pi / 2, "cosines")):
-        both = bool(sine.any() and (~sine).any())
-        if both:
-            yield _Variant(
-                "functions",
-                f"all columns are {words}",
-                waves._replace(phases=np.full_like(waves.phases, phase)),
-                positions,
-            )
-    order = _pairs_of(waves)
-    if order is None:
+    are_sines = _are_sines(waves)
+    if are_sines.any() and not are_sines.all():
+        for phase, words in ((0.0, "sines"), (math.pi / 2, "cosines")):
+            same_function = waves._replace(phases=np.full_like(waves.phases, phase))
+            yield _Variant("functions", f"all columns are {words}", same_function, positions)
+    columns_of_pairs = _pairs_of(waves)
+    if columns_of_pairs is None:
         return
-    sines, cosines = order
-    arranged = {
+    sines, cosines = columns_of_pairs
+    orders = {
         "sines and cosines side by side": _side_by_side(sines, cosines),
         "cosines and sines side by side": _side_by_side(cosines, sines),
         "all sines, then all cosines": np.r_[sines, cosines],
         "all cosines, then all sines": np.r_[cosines, sines],
     }
-    for words, columns in arranged.items():
-        yield _Variant("layout", f"the columns are {words}", _columns(waves, columns), positions)
-    slow = _columns(waves, _onto(waves, sines[::-1], cosines[::-1], sines, cosines))
-    yield _Variant("layout", "the frequencies are in reverse order", slow, positions)
+    for words, columns in orders.items():
+        yield _Variant("layout", f"the columns are {words}", waves.take(columns), positions)
+    reverse = np.arange(len(waves.phases))
+    reverse[sines], reverse[cosines] = sines[::-1], cosines[::-1]
+    yield _Variant("layout", "the frequencies are in reverse order", waves.take(reverse), positions)
 
 
 def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None:
@@ -281,43 +282,31 @@ def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
     usable = (waves.amplitudes != 0) & (np.abs(np.sin(2 * waves.phases)) < 1e-9)
     if not usable.all():
         return None
-    sine = np.abs(np.cos(waves.phases)) > 0.5
-    sines, cosines = np.flatnonzero(sine), np.flatnonzero(~sine)
+    are_sines = _are_sines(waves)
+    sines, cosines = np.flatnonzero(are_sines), np.flatnonzero(~are_sines)
     return (sines, cosines) if 0 <= len(sines) - len(cosines) <= 1 and len(cosines) else None
 
 
 def _side_by_side(first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return the columns of two arrays in turn. The longer array comes first, if one has one column more."""
+    if len(second) > len(first):
+        first, second = second, first
     result = np.empty(len(first) + len(second), np.intp)
-    longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
-    result[0::2], result[1::2] = longer, shorter
-    if longer is second and len(first) == len(second):
-        result[0::2], result[1::2] = first, second
+    result[0::2], result[1::2] = first, second
     return result
 
 
-def _onto(waves: Waves, *parts: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return an order of columns. parts: two lists of columns, and the two lists of places where they are put."""
-    result = np.arange(len(waves.phases))
-    for part, place in zip(parts[:2], parts[2:], strict=True):
-        result[place] = part
-    return result
+class _Powers(NamedTuple):
+    """Frequencies ``first * base ** (-pair / denominator)`` of the columns of an encoding.
 
-
-def _columns(waves: Waves, columns: npt.NDArray[np.intp]) -> Waves:
-    return Waves(waves.frequencies[columns], waves.phases[columns], waves.amplitudes[columns])
-
-
-class _Ladder(NamedTuple):
-    """An encoding whose columns have the frequencies ``first * base ** (-pair / denominator)``.
-
-    pair: for each column, the index of its frequency. sine: for each column, whether it is a sine.
+    pair: for each column, the index of its frequency. is_sine: for each column, whether it is a sine.
     """
 
     first: float
     base: float
     denominator: float
     pair: npt.NDArray[np.intp]
-    sine: npt.NDArray[np.bool_]
+    is_sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
         # Frequencies below 1e-60 become 0, so that quotients stay finite. Their angles are practically 0.
@@ -325,10 +314,10 @@ class _Ladder(NamedTuple):
         return np.where(powers < 1e-60, 0.0, powers)
 
 
-def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
-    frequencies, sine = encoding.frequencies, np.abs(np.cos(2 * math.pi * encoding.phases)) > 0.5
-    used = encoding.amplitudes != 0
-    distinct = list(dict.fromkeys(frequencies[used].tolist()))
+def _powers_in(encoding: Encoding, base: float | None) -> _Powers | None:
+    """Return the frequencies of an encoding as powers of a base, or None if they are not powers."""
+    frequencies = encoding.frequencies
+    distinct = list(dict.fromkeys(frequencies[encoding.amplitudes != 0].tolist()))
     if len(distinct) < 2 or min(distinct) <= 0:
         return None
     logs = np.log(distinct)
@@ -337,50 +326,50 @@ def _ladder(encoding: Encoding, base: float | None) -> _Ladder | None:
         return None
     if base is None:
         # choose a known base for which the denominator is a multiple of 1/2
-        likely = [one for one in BASES if abs(2 * math.log(one) / step - round(2 * math.log(one) / step)) < 1e-6]
+        denominators = {known: math.log(known) / step for known in BASES}
+        likely = [known for known, d in denominators.items() if abs(2 * d - round(2 * d)) < 1e-6]
         base = likely[0] if likely else math.exp(step * len(logs))
-    places = {value: i for i, value in enumerate(distinct)}
-    index = np.array([places.get(value, 0) for value in frequencies.tolist()], np.intp)
-    return _Ladder(distinct[0], base, math.log(base) / step, index, sine)
+    pair_of = {frequency: pair for pair, frequency in enumerate(distinct)}
+    pairs = np.array([pair_of.get(frequency, 0) for frequency in frequencies.tolist()], np.intp)
+    return _Powers(distinct[0], base, math.log(base) / step, pairs, _are_sines(Waves.of(encoding)))
 
 
 def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: float | None) -> Iterator[_Variant]:
     """Yield rows whose frequencies are powers of the base with wrong exponents."""
-    ladder = _ladder(plain, base)
-    if ladder is None:
+    powers = _powers_in(plain, base)
+    if powers is None:
         return
     waves = Waves.of(encoding)
-    ratio = encoding.frequencies / np.where(plain.frequencies == 0, 1.0, plain.frequencies)
-    i, d, second = ladder.pair.astype(np.float64), ladder.denominator, np.where(ladder.sine, 0.0, 1.0)
-    column = 2 * i + second
+    scaling_factors = encoding.frequencies / np.where(plain.frequencies == 0, 1.0, plain.frequencies)
+    # the right exponents are i / d; column c of a pair i is 2 i or 2 i + 1
+    i, d, is_cosine = powers.pair.astype(np.float64), powers.denominator, np.where(powers.is_sine, 0.0, 1.0)
+    c = 2 * i + is_cosine
 
     def variant(reason: str, exponents: Floats) -> _Variant:
-        frequencies = (ladder.frequencies(exponents) * ratio)[:, np.newaxis]
+        frequencies = (powers.frequencies(exponents) * scaling_factors)[:, np.newaxis]
         return _Variant("exponent", reason, waves._replace(frequencies=frequencies), positions)
 
-    shown = f"{2 * d:g}"
+    whole = f"{2 * d:g}"
     for factor, numerator in ((1.0, "2i"), (0.5, "i"), (2.0, "4i")):
-        for shift in (0.0, 1.0, -1.0, 0.5, -0.5):
-            below = d - shift
-            if (factor, shift) != (1.0, 0.0) and below > 0:
-                yield variant(f"the exponent is {numerator}/{2 * below:g} instead of 2i/{shown}", factor * i / below)
-    for ahead in (1.0, 0.5, -0.5, -1.0):
-        yield variant(f"the exponent is (2i{2 * ahead:+g})/{shown} instead of 2i/{shown}", (i + ahead) / d)
-    for ahead in (0.5, 1.0):
-        words = f"instead of 2i/{shown}"
-        yield variant(f"the exponent of cosines is (2i{2 * ahead:+g})/{shown} {words}", (i + ahead * second) / d)
-        yield variant(f"the exponent of sines is (2i{2 * ahead:+g})/{shown} {words}", (i + ahead * (1 - second)) / d)
-    yield variant(f"the exponent is 2c/{shown} for column c, where a pair of columns shares 2i/{shown}", column / d)
-    yield variant(
-        f"the exponent is c/{shown} for column c, where a pair of columns shares 2i/{shown}", column / (2 * d)
-    )
-    yield variant(f"the exponent is 4c/{shown} for column c, where a pair of columns shares 2i/{shown}", 2 * column / d)
+        for denominator in (d, d - 1.0, d + 1.0, d - 0.5, d + 0.5):
+            if (factor, denominator) != (1.0, d) and denominator > 0:
+                reason = f"the exponent is {numerator}/{2 * denominator:g} instead of 2i/{whole}"
+                yield variant(reason, factor * i / denominator)
+    for shift in (1.0, 0.5, -0.5, -1.0):
+        yield variant(f"the exponent is (2i{2 * shift:+g})/{whole} instead of 2i/{whole}", (i + shift) / d)
+    for shift in (0.5, 1.0):
+        words = f"is (2i{2 * shift:+g})/{whole} instead of 2i/{whole}"
+        yield variant(f"the exponent of cosines {words}", (i + shift * is_cosine) / d)
+        yield variant(f"the exponent of sines {words}", (i + shift * (1 - is_cosine)) / d)
+    for numerator, exponents in (("2c", c / d), ("c", c / (2 * d)), ("4c", 2 * c / d)):
+        words = f"{numerator}/{whole} for column c, where a pair of columns shares 2i/{whole}"
+        yield variant(f"the exponent is {words}", exponents)
     yield variant("the exponents are all 0, as an integer division makes them", 0 * i)
     yield variant("the exponents have the opposite sign, so positions are multiplied by powers of the base", -i / d)
     yield variant("the logarithm of the base is to base 10 instead of e", i / d / math.log(10))
     yield variant("the logarithm of the base is to base 2 instead of e", i / d / math.log(2))
-    yield variant(f"the exponent is 2i instead of 2i/{shown}", 2 * i)
-    yield variant(f"the exponent is i instead of 2i/{shown}", i)
+    yield variant(f"the exponent is 2i instead of 2i/{whole}", 2 * i)
+    yield variant(f"the exponent is i instead of 2i/{whole}", i)
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
@@ -391,72 +380,81 @@ def _factor(sample: Sample, waves: Waves) -> float | None:
         return None
     factor = product / square
     # if the rows are not a multiple of the exact rows, return the quotient of the root mean squares
-    rest = float(np.abs(sample.values - factor * exact).max())
-    if rest > 0.05 * abs(factor) * float(np.abs(exact).max()):
+    largest_difference = float(np.abs(sample.values - factor * exact).max())
+    if largest_difference > 0.05 * abs(factor) * float(np.abs(exact).max()):
         factor = math.sqrt(float((sample.values**2).sum()) / square)
     return factor if factor and math.isfinite(factor) and abs(factor) > 1e-9 else None
 
 
-def _named_factor(factor: float, d: int) -> str:
+def _factor_clause(factor: float, d: int) -> str:
     names = {math.sqrt(d): f"sqrt({d})", 1 / math.sqrt(d): f"1/sqrt({d})", float(d): f"{d}", 1 / d: f"1/{d}"}
-    near = next((words for number, words in names.items() if abs(factor / number - 1) < 1e-5), "")
-    return f"all values are multiplied by {near or f'{factor:.6g}'}"
+    name = next((words for number, words in names.items() if abs(factor / number - 1) < 1e-5), f"{factor:.6g}")
+    return f"all values are multiplied by {name}"
 
 
-def _measured(sample: Sample, encoding: Encoding, base: float | None) -> Iterator[_Variant]:
+def _measured_frequencies(sample: Sample, encoding: Encoding, base: float | None) -> Iterator[_Variant]:
     """Yield rows with scaled frequencies, and rows with another base. Both are measured in the first rows."""
     waves = Waves.of(encoding)
-    measured = _turns(sample, waves)
+    measured = _angles_per_row(sample, waves)
     if measured is None:
         return
-    columns, turns = measured
-    own = encoding.frequencies[columns]
-    usable = (own != 0) & (turns > 1e-7)
-    if usable.any():
-        # pairs that rotate by more than half a turn per row look slower, so measure slow pairs
-        slowest = np.abs(own[usable]).argmin()
-        about = turns[usable][slowest] / abs(own[usable][slowest])
-        slow = usable & (np.abs(own) * about < 3)
-        slow = slow if slow.any() else usable
-        factor = float((turns[slow] * np.abs(own[slow])).sum() / (own[slow] ** 2).sum())
-        for number in dict.fromkeys([*few_digits(factor), factor]):
-            if number > 0 and abs(number - 1) > 1e-6:
-                yield _Variant(
-                    "scaling", f"all frequencies are multiplied by {number:g}", waves, number * sample.positions
-                )
-    ladder = _ladder(encoding, base or encoding.base)
-    if ladder is None:
+    columns, angles = measured
+    factor = _factor_of_frequencies(angles, np.abs(encoding.frequencies[columns]))
+    for number in () if factor is None else dict.fromkeys([*few_digits(factor), factor]):
+        if number > 0 and abs(number - 1) > 1e-6:
+            reason = f"all frequencies are multiplied by {number:g}"
+            yield _Variant("scaling", reason, waves, number * sample.positions)
+    powers = _powers_in(encoding, base or encoding.base)
+    if powers is None:
         return
-    exponents = ladder.pair[columns] / ladder.denominator
-    usable = (exponents > 0) & (turns > 1e-7)
-    if not usable.any():
+    measured_base = _base_of_angles(angles, powers.first, powers.pair[columns] / powers.denominator)
+    if measured_base is None:
         return
-    logs = np.log(ladder.first / turns[usable]) / exponents[usable]
-    weights = (exponents[usable] * turns[usable]) ** 2
-    middle = float((weights * logs).sum() / weights.sum())
-    if not abs(middle) < 100:
-        return
-    about = math.exp(middle)
-    for other in dict.fromkeys([*bases_near([about], 0.05, BASES), about]):
-        if other > 0 and abs(other / ladder.base - 1) > 1e-9:
-            frequencies = ladder.first * other ** -(ladder.pair / ladder.denominator)
-            reason = f"the base is {other:g} instead of {ladder.base:g}"
+    for other in dict.fromkeys([*bases_near([measured_base], 0.05, BASES), measured_base]):
+        if other > 0 and abs(other / powers.base - 1) > 1e-9:
+            frequencies = powers.first * other ** -(powers.pair / powers.denominator)
+            reason = f"the base is {other:g} instead of {powers.base:g}"
             yield _Variant("base", reason, waves._replace(frequencies=frequencies[:, np.newaxis]), sample.positions)
 
 
-def _turns(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
-    """Return (index of the sine column, angle between consecutive rows) of each pair as two arrays, or None."""
-    order = _pairs_of(waves)
-    rows = _consecutive(sample)
-    if order is None or rows is None:
+def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
+    """Return the common factor of measured angles per row to frequencies, or None if it cannot be measured."""
+    usable = (frequencies != 0) & (angles > 1e-7)
+    if not usable.any():
         return None
-    sines, cosines = order[0][: len(order[1])], order[1]
+    # pairs that rotate by more than half a turn per row look slower, so measure slow pairs
+    slowest = np.where(usable, frequencies, np.inf).argmin()
+    slow = usable & (frequencies * (angles[slowest] / frequencies[slowest]) < 3)
+    slow = slow if slow.any() else usable
+    return float((angles[slow] * frequencies[slow]).sum() / (frequencies[slow] ** 2).sum())
+
+
+def _base_of_angles(angles: Floats, first: float, exponents: Floats) -> float | None:
+    """Return the base for which ``first * base ** -exponents`` are about the angles per row, or None."""
+    usable = (exponents > 0) & (angles > 1e-7)
+    if not usable.any():
+        return None
+    logs = np.log(first / angles[usable]) / exponents[usable]
+    weights = (exponents[usable] * angles[usable]) ** 2
+    mean = float((weights * logs).sum() / weights.sum())
+    return math.exp(mean) if abs(mean) < 100 else None
+
+
+def _angles_per_row(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
+    """Return (index of the sine column, angle between consecutive rows) of each pair as two arrays, or None."""
+    columns_of_pairs = _pairs_of(waves)
+    rows = _consecutive(sample)
+    if columns_of_pairs is None or rows is None:
+        return None
+    sines, cosines = columns_of_pairs
+    sines = sines[: len(cosines)]
+    # cosine + i sine, of shape (rows, pairs)
     z = rows[:, cosines] / waves.amplitudes[cosines] + 1j * rows[:, sines] / waves.amplitudes[sines]
-    steps = z[1:] * z[:-1].conj()
-    turn = np.angle(steps.sum(axis=0))
+    estimate = np.angle((z[1:] * z[:-1].conj()).sum(axis=0))
     # the angle between the first and the last row makes the estimate more precise
-    whole = np.angle(z[-1] * z[0].conj() * np.exp(-1j * turn * (len(z) - 1)))
-    return sines, np.abs(turn + whole / (len(z) - 1))
+    steps = len(z) - 1
+    correction = np.angle(z[-1] * z[0].conj() * np.exp(-1j * estimate * steps)) / steps
+    return sines, np.abs(estimate + correction)
 
 
 def _consecutive(sample: Sample) -> Floats | None:
@@ -464,48 +462,48 @@ def _consecutive(sample: Sample) -> Floats | None:
     if sample.positions.shape[1] != 1:
         return None
     row_of = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
-    count = next((i for i in range(_CONSECUTIVE) if float(i) not in row_of), _CONSECUTIVE)
+    count = next((i for i in range(_MOST_CONSECUTIVE) if float(i) not in row_of), _MOST_CONSECUTIVE)
     return sample.values[[row_of[float(i)] for i in range(count)]] if count >= 8 else None
 
 
 # ---- faults that need more than one comparison ----------------------------------------------------------------------
 
 
-def _length(sample: Sample, waves: Waves) -> str:
+def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     """Return a sentence about the row from which the rows repeat or stay the same, or "" if they do neither."""
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
         return ""
-    right = _near(sample, waves, sample.positions).all(axis=1)
-    first = positions[~right].min()
-    last = positions[right & (positions < first)].max(initial=-1.0)
-    if last < 1 or (positions[right] > first).mean() > 0.5:
+    right = _within_tolerance(sample, waves, sample.positions).all(axis=1)
+    first_wrong = positions[~right].min()
+    last_right = positions[right & (positions < first_wrong)].max(initial=-1.0)
+    if last_right < 1 or (positions[right] > first_wrong).mean() > 0.5:
         return ""
-    row = sample.take(np.flatnonzero(positions == first)[:1])
-    beyond = sample.take(positions >= first)
-    later = beyond.positions[:, 0]
-    counts = np.arange(int(last) + 1, int(first) + 1, dtype=np.float64)
-    ways: dict[str, Callable[[Any, Any], Any]] = {
+    wrong_row = sample.take(np.flatnonzero(positions == first_wrong)[:1])
+    beyond = sample.take(positions >= first_wrong)
+    lengths = np.arange(int(last_right) + 1, int(first_wrong) + 1, dtype=np.float64)
+    # for each way to continue a table: function of positions p and the length n that returns the rows that are used
+    continuations: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),
         "repeat after {:g} rows, with the opposite sign before them": lambda p, n: np.mod(p + n, 2 * n) - n,
     }
-    for words, way in ways.items():
-        for begin in range(0, len(counts), _CHUNK):
-            some = counts[begin : begin + _CHUNK]
-            for count in some[_rows_alike(row, waves, way(first, some))][:64]:
-                if _explains(beyond, _Variant("length", "", waves, way(later, count)[:, np.newaxis])):
-                    return f"the rows {words.format(count - 1 if 'stay' in words else count)}"
+    for words, used_rows in continuations.items():
+        for begin in range(0, len(lengths), _LENGTHS_AT_ONCE):
+            some_lengths = lengths[begin : begin + _LENGTHS_AT_ONCE]
+            possible = _rows_alike(wrong_row, waves, used_rows(first_wrong, some_lengths))
+            for length in some_lengths[possible][:64]:
+                if _explains(beyond, _Variant("length", "", waves, used_rows(beyond.positions, length))):
+                    return f"the rows {words.format(length - 1 if 'stay' in words else length)}"
     return ""
 
 
-def _rows_alike(row: Sample, waves: Waves, places: Floats) -> npt.NDArray[np.intp]:
-    """Return the indices in ``places`` of the positions whose exact values agree with a row."""
+def _rows_alike(row: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.intp]:
+    """Return the indices of the positions whose exact values agree with a row. Only some columns are compared."""
     columns = np.unique(np.linspace(0, len(waves.phases) - 1, 6).astype(np.intp))
-    part = waves.take(columns)
-    values = np.broadcast_to(row.values[:, columns], (len(places), len(columns)))
-    near = _near(row._replace(values=values), part, places[:, np.newaxis]).all(axis=1)
-    return np.flatnonzero(near)
+    values = np.broadcast_to(row.values[:, columns], (len(positions), len(columns)))
+    agrees = _within_tolerance(row._replace(values=values), waves.take(columns), positions[:, np.newaxis])
+    return np.flatnonzero(agrees.all(axis=1))
 
 
 def _permutation(sample: Sample, waves: Waves) -> str:
@@ -513,21 +511,21 @@ def _permutation(sample: Sample, waves: Waves) -> str:
     d = len(waves.phases)
     if d > 1024 or d < 2:
         return ""
-    few = sample.take(np.unique(np.linspace(0, len(sample.values) - 1, _MATCHED).astype(np.intp)))
-    exact = waves.at(few.positions @ waves.frequencies.T)
-    allowed = waves.allowed(few.positions, few.values, few.form).max(axis=1, keepdims=True)
-    left, chosen = np.ones(d, bool), []
+    part = sample.take(np.unique(np.linspace(0, len(sample.values) - 1, _MATCHED).astype(np.intp)))
+    exact = waves.at(part.positions @ waves.frequencies.T)
+    allowed = waves.allowed(part.positions, part.values, part.form).max(axis=1, keepdims=True)
+    # for each column of the sample, find the exact column that differs least
+    unused, order = np.ones(d, bool), []
     for column in range(d):
-        misfits = (np.abs(exact - few.values[:, [column]]) / allowed).max(axis=0)
-        best = int(np.where(left, misfits, np.inf).argmin())
-        if misfits[best] > 2:
+        differences = (np.abs(exact - part.values[:, [column]]) / allowed).max(axis=0)
+        best = int(np.where(unused, differences, np.inf).argmin())
+        if differences[best] > 2:
             return ""
-        left[best] = False
-        chosen.append(best)
-    if not _explains(sample, _Variant("layout", "", _columns(waves, np.array(chosen)), sample.positions)):
+        unused[best] = False
+        order.append(best)
+    if not _explains(sample, _Variant("layout", "", waves.take(np.array(order)), sample.positions)):
         return ""
-    shown = ", ".join(map(str, chosen[:6]))
-    return f"the columns are in another order: the exact columns {shown}{', ..' if d > 6 else ''}"
+    return f"the columns are in another order: the exact columns {listed(order, 6)}"
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:
@@ -544,32 +542,32 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
             answers.append(identify(values))
         except ValueError:
             return None
-    found, own = answers
-    made = found.encoding
-    if made is None or made.ndim != 1 or found.axes or (found.base is None and not found.presets):
+    found, expected = answers
+    if found.encoding is None or found.encoding.ndim != 1 or found.axes or (found.base is None and not found.presets):
         return None
-    shifted = found.start + found.step * sample.positions
-    if not _explains(sample, _Variant("frequencies", "", Waves.of(made), shifted)):
+    positions = found.start + found.step * sample.positions
+    if not _explains(sample, _Variant("frequencies", "", Waves.of(found.encoding), positions)):
         return None
-    differences = list(_differences(found, own))
+    differences = list(_differences(found, expected))
     if not differences:
         return None
     return differences[0][0], " and ".join(words for _, words in differences)
 
 
-def _differences(found: Identification, own: Identification) -> Iterator[tuple[Fault, str]]:
-    if found.start != own.start:
+def _differences(found: Identification, expected: Identification) -> Iterator[tuple[Fault, str]]:
+    """Yield (fault, description) for each parameter of an identified encoding that differs from the expected one."""
+    if found.start != expected.start:
         yield "start", f"the first row has the values of position {found.start:g}"
-    if found.step != own.step:
+    if found.step != expected.step:
         yield "sign", "positions count backwards"
-    if (found.layout, found.functions) != (own.layout, own.functions) and found.layout and own.layout:
+    if (found.layout, found.functions) != (expected.layout, expected.functions) and found.layout and expected.layout:
         yield "layout", f"the columns are {found.layout}, {' before '.join(found.functions)}"
-    if own.base is not None and found.base is not None:
-        if found.freq_shift != own.freq_shift:
-            yield "exponent", f"the frequency shift is {found.freq_shift:g} instead of {own.freq_shift:g}"
-        if found.base != own.base:
-            yield "base", f"the base is {found.base:g} instead of {own.base:g}"
-        if found.first != own.first:
-            yield "scaling", f"the first frequency is {found.first:g} instead of {own.first:g}"
-    if abs(found.scale - own.scale) > 1e-6:
-        yield "amplitude", f"all values are multiplied by {found.scale / own.scale:.6g}"
+    if expected.base is not None and found.base is not None:
+        if found.freq_shift != expected.freq_shift:
+            yield "exponent", f"the frequency shift is {found.freq_shift:g} instead of {expected.freq_shift:g}"
+        if found.base != expected.base:
+            yield "base", f"the base is {found.base:g} instead of {expected.base:g}"
+        if found.first != expected.first:
+            yield "scaling", f"the first frequency is {found.first:g} instead of {expected.first:g}"
+    if abs(found.scale - expected.scale) > 1e-6:
+        yield "amplitude", f"all values are multiplied by {found.scale / expected.scale:.6g}"

@@ -13,6 +13,7 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +46,10 @@ class Tensor(NamedTuple):
     unread: str = ""
     file: str = ""
 
+    @classmethod
+    def in_memory(cls, name: str, values: Any, size: int = 0) -> Tensor:
+        return cls(name, tuple(values.shape), size, lambda: values)
+
 
 class Gap(NamedTuple):
     """Tensors that an index lists, but its files lack. file: name of the index. missing: tensors and their files."""
@@ -60,18 +65,18 @@ def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
     Values can be read only inside of the ``with`` block.
     """
     with contextlib.ExitStack() as stack:
-        yield _all(path, stack)
+        yield _tensors_and_gaps(path, stack)
 
 
-def _all(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
+def _tensors_and_gaps(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor | Gap]:
     files, indexes = _files(path)
-    there = set()
-    for file in files:
-        for tensor in _tensors(str(file), stack):
-            there.add((tensor.name, file.name))
-            yield tensor._replace(file=file.name)
-    for index, names in indexes.items():
-        missing = tuple(f"{name!r} in {file}" for name, file in names.items() if (name, file) not in there)
+    present = set()
+    for path_of_file in files:
+        for tensor in _tensors(str(path_of_file), stack):
+            present.add((tensor.name, path_of_file.name))
+            yield tensor._replace(file=path_of_file.name)
+    for index, file_of_tensor in indexes.items():
+        missing = tuple(f"{name!r} in {file}" for name, file in file_of_tensor.items() if (name, file) not in present)
         if missing:
             yield Gap(index, missing)
 
@@ -102,30 +107,31 @@ def read_json(path: str | Path) -> dict[str, Any]:
 # ---- files of a path ------------------------------------------------------------------------------------------------
 
 
-def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
+def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
     """Return (files with weights, indexes) at a path. An index, by its name, maps each tensor to the name of a file.
 
     Pickles in a folder are left out if the folder contains safetensors or GGUF.
     """
-    if not name:
+    if not source:
         raise ValueError("source must be the path of a folder or a file, not ''")
-    path = Path(name)
+    path = Path(source)
     if path.is_dir():
-        with named(name):
+        with named(source):
             inside = sorted(file for file in path.iterdir() if file.is_file())
         files = [file for file in inside if file.suffix.lower() in _ARRAYS]
-        pickles = not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files)
+        index_endings: tuple[str, ...] = (".safetensors" + _INDEX,)
+        if not any(file.suffix.lower() in (".safetensors", ".gguf") for file in files):
+            files += [file for file in inside if _WEIGHTS.fullmatch(file.name)]
+            index_endings += (".bin" + _INDEX,)
         # `_indexed` raises an error if a file of an index is missing
-        endings = (".safetensors" + _INDEX, *[".bin" + _INDEX] * pickles)
-        indexes = {index.name: _indexed(index) for index in inside if index.name.endswith(endings)}
-        return files + [file for file in inside if pickles and _WEIGHTS.fullmatch(file.name)], indexes
+        return files, {index.name: _indexed(index) for index in inside if index.name.endswith(index_endings)}
     if not path.exists():
         raise FileNotFoundError(2, "the file or folder does not exist", str(path))
     if not path.is_file():
         raise ValueError(f"{path} is not a regular file")
     if path.name.endswith(_INDEX):
-        names = _indexed(path)
-        return [path.parent / file for file in sorted(set(names.values()))], {path.name: names}
+        file_of_tensor = _indexed(path)
+        return [path.parent / file for file in sorted(set(file_of_tensor.values()))], {path.name: file_of_tensor}
     if path.suffix.lower() == ".json":
         return [], {}
     if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
@@ -137,17 +143,17 @@ def _files(name: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
 
 def _indexed(index: Path) -> dict[str, str]:
     """Return the file name for each tensor in an index. All files must be in the folder of the index."""
-    names = read_json(index).get("weight_map")
-    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+    weight_map = read_json(index).get("weight_map")
+    if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise ValueError(f"{index} has no weight_map that maps names of tensors to names of files")
-    for name in sorted(set(names.values())):
+    for name in sorted(set(weight_map.values())):
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
             raise ValueError(f"{index} names the file {name!r}, which is not in the same folder")
         if not name.lower().endswith((*_ARRAYS, *PICKLES)):
             raise ValueError(f"{index} names the file {name!r}, which must end with {', '.join((*_ARRAYS, *PICKLES))}")
         if not (index.parent / name).is_file():
             raise ValueError(f"{index} names the file {name!r}, which does not exist")
-    return names
+    return weight_map
 
 
 # ---- tensors of a file ----------------------------------------------------------------------------------------------
@@ -164,24 +170,23 @@ def _tensors(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor]:
         yield from _pickle(path)
     else:
         archive = stack.enter_context(open_archive(path))
-
-        def reading(name: str) -> Callable[[], Array]:
-            return lambda: archive.read(name)
-
         for name in archive.names:
             header = archive.header(name)
-            yield Tensor(name, header.shape, header.size, reading(name), header.unread)
+            yield Tensor(name, header.shape, header.size, partial(archive.read, name), header.unread)
 
 
 def _gguf(path: str) -> Iterator[Tensor]:
     for tensor in open_gguf(path).tensors:
-        kind, shape = tensor.tensor_type.name, tuple(reversed([int(n) for n in tensor.shape]))
-
-        def read(tensor: Any = tensor, kind: str = kind, shape: tuple[int, ...] = shape) -> Array:
-            return as_bfloat16(tensor.data.view("V2").reshape(shape)) if kind == "BF16" else tensor.data
-
+        # GGUF lists the sides of a shape in reverse order
+        kind, shape = tensor.tensor_type.name, tuple(int(n) for n in reversed(tensor.shape))
         unread = "" if kind in ("F64", "F32", "F16", "BF16") else kind
-        yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), read, unread)
+        yield Tensor(str(tensor.name), shape, int(tensor.n_bytes), partial(_gguf_values, tensor, shape), unread)
+
+
+def _gguf_values(tensor: Any, shape: tuple[int, ...]) -> Array:
+    values: Array = tensor.data
+    # gguf returns bfloat16 as bytes
+    return as_bfloat16(values.view("V2").reshape(shape)) if tensor.tensor_type.name == "BF16" else values
 
 
 def _pickle(path: str) -> Iterator[Tensor]:
@@ -209,7 +214,7 @@ def _pickle(path: str) -> Iterator[Tensor]:
     for name, tensor in _flat(state, torch.Tensor):
         # compute the size, because sparse tensors do not have nbytes
         size = tensor.numel() * tensor.element_size()
-        yield Tensor(name, tuple(tensor.shape), size, lambda tensor=tensor: tensor)  # type: ignore[misc]
+        yield Tensor.in_memory(name, tensor, size)
 
 
 def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:

@@ -6,38 +6,47 @@ Every known fault is applied to the exact frequencies, and the result is compare
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._core.numbers.arrays import Floats
-from ..._core.numbers.formats import FLOAT32, Format
+from ..._core.numbers.formats import FLOAT16, FLOAT32, Format
 from ..._core.rotary.value import Rotary
 from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few_digits
 from ..identify.rotary import identify_rotary
 from ..identify.tolerances import least_of, relative_slack
-from .report import Fault, Finding
+from .report import Fault, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, fits, narrowest, through
 
 # smallest number of frequencies that can be identified; fewer numbers fit several schedules
 _LEAST_COUNT = 4
+# the known bases of sinusoidal and of rotary encodings
 _BASES = tuple(dict.fromkeys((*BASES, *ROTARY_BASES)))
-_KINDS = "rotary frequencies"
+# kind (`Finding.is_`) of findings for frequencies
+_KIND = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """A fault, the frequencies that it would produce, and the factor that it would give cosines and sines."""
+    """A fault, the frequencies that it would produce, and the factor that it would give cosines and sines.
+
+    may_be_right: whether some programs need these frequencies.
+    """
 
     fault: Fault
     reason: str
     frequencies: Floats
     factor: float = 1.0
+    may_be_right: bool = False
 
 
-class _Values(NamedTuple):
-    """The numbers of a tensor, the narrowest format that represents them (form), and the longest position (length)."""
+class _Frequencies(NamedTuple):
+    """Frequencies in a tensor.
+
+    numbers: the values. form: narrowest format that represents them. length: longest position, or None.
+    """
 
     name: str
     numbers: Floats
@@ -63,19 +72,19 @@ class _Values(NamedTuple):
         return result
 
     def finding(
-        self, verdict: Any, fault: Fault | None, reason: str, exact: Floats | None, kind: str = _KINDS
+        self, verdict: Any, fault: Fault | None, reason: str, exact: Floats | None, kind: str = _KIND
     ) -> Finding:
+        """Return a finding with the errors of the values. exact: exact frequencies, or None if they are unknown."""
         if exact is None:
             return Finding(self.name, kind, verdict, fault, reason)
         error = float(np.abs(self.numbers - exact).max())
-        return Finding(
-            self.name, kind, verdict, fault, reason, error, None if self.length is None else error * self.length
-        )
+        radians = None if self.length is None else error * self.length
+        return Finding(self.name, kind, verdict, fault, reason, error, radians)
 
     def worst(self, exact: Floats) -> str:
         """Return a clause about the pair with the largest error."""
-        k = int(np.abs(self.numbers - exact).argmax())
-        return f"pair {k} has {self.numbers[k]:.9g} instead of {exact[k]:.9g}"
+        pair = int(np.abs(self.numbers - exact).argmax())
+        return f"pair {pair} has {self.numbers[pair]:.9g} instead of {exact[pair]:.9g}"
 
 
 def judge_frequencies(
@@ -97,49 +106,50 @@ def judge_frequencies(
     """
     array = array_of(values, name)
     if array.dtype.kind == "c":
-        return Finding(name, "a tensor", "unknown", None, "complex numbers are not frequencies")
+        return unknown_tensor(name, "complex numbers are not frequencies")
     numbers = array.astype(np.float64).reshape([n for n in array.shape if n != 1] or [array.size])
     if numbers.ndim != 1 or not numbers.size:
-        return Finding(name, "a tensor", "unknown", None, f"frequencies cannot have shape {array.shape}")
-    tensor = _Values(name, numbers, narrowest(array), length)
+        return unknown_tensor(name, f"frequencies cannot have shape {array.shape}")
+    tensor = _Frequencies(name, numbers, narrowest(array), length)
     expected = [(rotary, exact) for rotary in rotaries for exact in exact_sets(rotary) if exact.shape == numbers.shape]
-    if not np.isfinite(numbers).all():
-        missing = np.flatnonzero(~np.isfinite(numbers))
+    not_finite = np.flatnonzero(~np.isfinite(numbers))
+    if len(not_finite):
         if expected:
-            return tensor.finding("wrong", "values", f"values {_listed(missing)} are not finite", None)
-        return tensor.finding("unknown", None, "values that are not finite", None, "a tensor")
+            return tensor.finding("wrong", "values", f"values {listed(not_finite, 8)} are not finite", None)
+        return unknown_tensor(name, "values that are not finite")
     if not expected:
         return _of_other_length(_without_config(tensor), rotaries)
     if not numbers.any() and "inv_freq" in name:
         # a tensor of zeros was probably never written
-        return tensor.finding(
-            "wrong", "values", f"all values are 0, not the same as {described(expected[0][0])}", expected[0][1]
-        )
+        rotary, exact = expected[0]
+        return tensor.finding("wrong", "values", f"all values are 0, not the same as {described(rotary)}", exact)
     for rotary, exact in expected:
         # compare with the tolerance of float32: values in 16 bits are right only if rounding did not change them
         if tensor._replace(form=FLOAT32).near(exact):
             return tensor.finding("right", None, f"same as {described(rotary)}", exact)
     # with several axes, a program may store the frequencies axis by axis
     expected = [
-        (rotary, exact if rotary._settings.axes is None else _in_order_of(numbers, exact)) for rotary, exact in expected
+        (rotary, exact if rotary._settings.axes is None else _sorted_like(numbers, exact)) for rotary, exact in expected
     ]
     for rotary, exact in expected:
         if tensor._replace(form=FLOAT32).near(exact):
             return tensor.finding("right", None, f"same as {described(rotary)}, axis by axis", exact)
-    for faults in (_rounded, _order, _base, _scaling, _arithmetic, _single, _identified):
+    for variants in (_rounded, _orders, _bases, _scalings, _arithmetic, _few_wrong, _identified):
         for rotary, exact in expected:
-            for variant in faults(tensor, rotary, exact):
-                return _fault_finding(tensor, variant, rotary, exact)
-    rotary, exact = min(expected, key=lambda one: float(np.abs(numbers - one[1]).max()))
+            variant = next(variants(tensor, rotary, exact), None)
+            if variant is not None:
+                return _fault_finding(tensor, variant, exact)
+    rotary, exact = min(expected, key=lambda pair: float(np.abs(numbers - pair[1]).max()))
     # with linear scaling, a program may store the unscaled frequencies, and divide positions instead
-    if _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact)) or _mostly(tensor, exact):
-        own = described(rotary)
-        reason = f"{tensor.worst(exact)}; the values differ from {own}, and no known fault explains the difference"
+    plausible = _resembles(numbers, exact) or _resembles(numbers, without_scaling(rotary, exact))
+    if plausible or _at_least_half_agree(tensor, exact):
+        difference = f"the values differ from {described(rotary)}, and no known fault explains the difference"
+        reason = f"{tensor.worst(exact)}; {difference}"
         return tensor.finding("wrong", "frequencies", reason, exact)
-    return tensor.finding("unknown", None, f"very different from {described(rotary)}", None, "a tensor")
+    return unknown_tensor(name, f"very different from {described(rotary)}")
 
 
-def _mostly(tensor: _Values, exact: Floats) -> bool:
+def _at_least_half_agree(tensor: _Frequencies, exact: Floats) -> bool:
     """Return whether at least half of the values agree with the exact ones."""
     return 2 * int((tensor.distance(exact) <= 1).sum()) >= len(exact)
 
@@ -158,32 +168,30 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
 
     They are the frequencies of all pairs or of one axis, their absolute values, and the frequencies in turns.
     """
-    whole = rotary.frequencies
-    sets = [whole] if whole.ndim == 1 else [whole[:, a] for a in range(whole.shape[1])]
+    of_pairs = rotary.frequencies
+    # frequencies of shape (pairs,) belong to one axis each, which `axes` names; others have shape (pairs, axes)
+    sets = [of_pairs] if of_pairs.ndim == 1 else list(of_pairs.T)
     axes = rotary._settings.axes
-    if axes is not None and whole.ndim == 1:
-        sets += [whole[np.asarray(axes) == a] for a in sorted(set(axes))]
+    if axes is not None and of_pairs.ndim == 1:
+        sets += [of_pairs[np.asarray(axes) == axis] for axis in sorted(set(axes))]
     seen: list[Floats] = []
-    for one in sets:
+    for frequencies in sets:
         # a program may store positive frequencies and change the sign of sines, or store turns instead of radians
-        for each in (one, np.abs(one), one / (2 * math.pi)):
-            if not any(np.array_equal(each, other) for other in seen):
-                seen.append(each)
-                yield each
+        for stored in (frequencies, np.abs(frequencies), frequencies / (2 * math.pi)):
+            if not any(np.array_equal(stored, other) for other in seen):
+                seen.append(stored)
+                yield stored
 
 
-def _fault_finding(tensor: _Values, variant: Variant, rotary: Rotary, exact: Floats) -> Finding:
+def _fault_finding(tensor: _Frequencies, variant: Variant, exact: Floats) -> Finding:
     """Return the finding for a fault that explains all values."""
-    if variant.fault == "scaling" and "positions" in variant.reason:
+    if variant.may_be_right:
         return tensor.finding("unknown", None, variant.reason, exact)
-    more = ""
-    if (
-        variant.fault not in ("rounded", "values")
-        and tensor.form in HALVES
-        and not tensor._replace(form=FLOAT32).near(variant.frequencies)
-    ):
-        more = f", and rounded to {tensor.form.name}"
-    return tensor.finding("wrong", variant.fault, f"{variant.reason}{more}: {tensor.worst(exact)}", exact)
+    reason = variant.reason
+    was_rounded = tensor.form in HALVES and not tensor._replace(form=FLOAT32).near(variant.frequencies)
+    if was_rounded and variant.fault not in ("rounded", "values"):
+        reason += f", and rounded to {tensor.form.name}"
+    return tensor.finding("wrong", variant.fault, f"{reason}: {tensor.worst(exact)}", exact)
 
 
 def _resembles(numbers: Floats, exact: Floats) -> bool:
@@ -204,10 +212,10 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
 # ---- faults ---------------------------------------------------------------------------------------------------------
 
 
-def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield frequencies that were rounded to 16 bits at one step of the usual formula."""
     unscaled = without_scaling(rotary, exact)
-    ratio = exact / np.where(unscaled == 0, 1.0, unscaled)
+    scaling_factors = exact / np.where(unscaled == 0, 1.0, unscaled)
     n = len(exact)
     for form in HALVES:
         if tensor.form is form and tensor.near(exact):
@@ -215,22 +223,23 @@ def _rounded(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant
                 "rounded", f"frequencies of {described(rotary)}, rounded to {form.name}", through(form, exact)
             )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            powers = through(form, 1 / np.abs(unscaled))
+            of_rounded_powers = np.sign(exact) * scaling_factors / through(form, 1 / np.abs(unscaled))
+            # the frequencies that result if a step is rounded
             steps = {
                 "frequencies": through(form, exact),
-                "frequencies before their scaling": through(form, unscaled) * ratio,
-                "powers of the base": np.sign(exact) * ratio / powers,
-                "powers of the base and frequencies": through(form, np.sign(exact) * ratio / powers),
+                "frequencies before their scaling": through(form, unscaled) * scaling_factors,
+                "powers of the base": of_rounded_powers,
+                "powers of the base and frequencies": through(form, of_rounded_powers),
             }
             if rotary.base is not None:
                 exponents = through(form, np.arange(n) / n)
-                steps["exponents"] = ratio * rotary.base**-exponents
-        for step, variant in steps.items():
-            if np.isfinite(variant).all() and tensor._replace(form=FLOAT32).near(variant):
-                yield Variant("rounded", f"{step} of {described(rotary)} went through {form.name}", variant)
+                steps["exponents"] = scaling_factors * rotary.base**-exponents
+        for step, frequencies in steps.items():
+            if np.isfinite(frequencies).all() and tensor._replace(form=FLOAT32).near(frequencies):
+                yield Variant("rounded", f"{step} of {described(rotary)} went through {form.name}", frequencies)
 
 
-def _arithmetic(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _arithmetic(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the values of the tensor if errors of 16-bit arithmetic explain their differences.
 
     The relative error of a power is the error of the exponent times the logarithm of the base.
@@ -243,27 +252,27 @@ def _arithmetic(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Vari
         yield Variant("rounded", f"frequencies of {described(rotary)}, computed in {tensor.form.name}", tensor.numbers)
 
 
-def _order(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _orders(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the exact frequencies in another order, or with the opposite sign, if they explain the values."""
     if tensor.near(-exact):
         yield Variant(
             "layout", f"frequencies of {described(rotary)} with the opposite sign, so pairs rotate backwards", -exact
         )
         return
-    variant = _in_order_of(tensor.numbers, exact)
-    if len(exact) >= _LEAST_COUNT and not np.array_equal(variant, exact) and tensor.near(variant):
+    reordered = _sorted_like(tensor.numbers, exact)
+    if len(exact) >= _LEAST_COUNT and not np.array_equal(reordered, exact) and tensor.near(reordered):
         order = "in reverse order" if tensor.near(exact[::-1]) else "in another order"
-        yield Variant("layout", f"frequencies of {described(rotary)} {order}", variant)
+        yield Variant("layout", f"frequencies of {described(rotary)} {order}", reordered)
 
 
-def _in_order_of(numbers: Floats, exact: Floats) -> Floats:
+def _sorted_like(numbers: Floats, exact: Floats) -> Floats:
     """Return the exact frequencies, sorted in the order of size that the numbers have."""
     result = np.empty_like(exact)
     result[np.argsort(-numbers, kind="stable")] = -np.sort(-exact)
     return result
 
 
-def _base(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _bases(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield frequencies with another base if they explain all values."""
     for variant in base_variants(rotary, exact, tensor.numbers, 0.2 if tensor.form in HALVES else 1e-2):
         if tensor.near(variant.frequencies):
@@ -275,15 +284,15 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
 
     slack: largest difference between the logarithms of a known base and of an estimate.
     """
-    own, n = rotary.base, len(exact)
-    if own is None or n < _LEAST_COUNT:
+    config_base, n = rotary.base, len(exact)
+    if config_base is None or n < _LEAST_COUNT:
         return
-    for base in _bases(numbers, slack):
-        if abs(base / own - 1) < 1e-9:
+    for base in _possible_bases(numbers, slack):
+        if abs(base / config_base - 1) < 1e-9:
             continue
-        reason = f"base {base:g}, but the config has {own:g}"
+        reason = f"base {base:g}, but the config has {config_base:g}"
         if n == rotary.rotary_dim // 2:
-            other = _with(rotary, base=base)
+            other = _changed(rotary, base=base)
             if other is not None:
                 yield Variant("base", reason, other.frequencies, other.attention_factor)
         elif exact[0] == 1:
@@ -291,23 +300,24 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
             yield Variant("base", reason, base ** (-np.arange(n) / n))
 
 
-def _bases(numbers: Floats, slack: float) -> list[float]:
+def _possible_bases(numbers: Floats, slack: float) -> list[float]:
     """Return bases that frequencies may have: known bases near the estimates, rounded estimates, and the estimates.
 
     There are three estimates. They compare the first frequency with the second, with the frequency after the first
     quarter, and with the last.
     """
     count = len(numbers)
-    measured = []
-    for last in (1, max(1, count // 4), count - 1):
-        if numbers[0] > 0 and numbers[last] > 0:
-            logarithm = -math.log(numbers[last] / numbers[0]) * count / last
+    estimates = []
+    for pair in (1, max(1, count // 4), count - 1):
+        if numbers[0] > 0 and numbers[pair] > 0:
+            # frequency i is the first one times base ** (-i / count)
+            logarithm = -math.log(numbers[pair] / numbers[0]) * count / pair
             if 0 < abs(logarithm) < 100:
-                measured.append(math.exp(logarithm))
-    return list(dict.fromkeys(bases_near(measured, slack, _BASES) + measured))
+                estimates.append(math.exp(logarithm))
+    return list(dict.fromkeys(bases_near(estimates, slack, _BASES) + estimates))
 
 
-def _with(rotary: Rotary, **changes: Any) -> Rotary | None:
+def _changed(rotary: Rotary, **changes: Any) -> Rotary | None:
     """Return the Rotary with changed arguments, or None if the arguments are invalid."""
     arguments = {**rotary._arguments(), **changes}
     try:
@@ -320,7 +330,7 @@ def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
     """Return the frequencies of a Rotary without its scaling, or ``exact`` if it has no scaling."""
     if rotary.base is None or "scaling" not in rotary._arguments() or rotary._settings.rope_type == "axial":
         return exact
-    plain = _with(rotary, scaling=None)
+    plain = _changed(rotary, scaling=None)
     return exact if plain is None or plain.frequencies.shape != exact.shape else plain.frequencies
 
 
@@ -343,55 +353,50 @@ def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator
         if abs(factor - 1) < 1e-5 or not 1e-3 < factor < 1e5:
             continue
         if scaling is not None and "factor" in scaling and abs(factor / scaling["factor"] - 1) > 1e-5:
-            other = _with(rotary, scaling={**scaling, "factor": factor})
+            other = _changed(rotary, scaling={**scaling, "factor": factor})
             if other is not None and other.frequencies.shape == exact.shape:
                 reason = f"factor {factor:g} in {rope_type!r}, but the config has {scaling['factor']:g}"
                 if abs(factor / scaling["factor"] ** 2 - 1) < 1e-5:
                     reason = f"the config's factor {scaling['factor']:g} applied twice"
                 yield Variant("scaling", reason, other.frequencies, other.attention_factor)
         if rope_type != "linear":
-            own = "no scaling" if scaling is None else _shown(scaling)
-            reason = f"divided by {factor:g} as in linear scaling, but the config has {own}"
+            reason = f"divided by {factor:g} as in linear scaling, but the config has {_shown(scaling)}"
             yield Variant("scaling", reason, unscaled / factor)
 
 
-def _scaling(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _scalings(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield frequencies with another scaling if they explain all values."""
     if len(exact) != rotary.rotary_dim // 2:
         return
     for variant in scaling_variants(rotary, exact, tensor.numbers):
         if tensor.near(variant.frequencies):
-            if rotary._settings.rope_type == "linear" and np.array_equal(
-                variant.frequencies, without_scaling(rotary, exact)
-            ):
+            unscaled = np.array_equal(variant.frequencies, without_scaling(rotary, exact))
+            if unscaled and rotary._settings.rope_type == "linear":
                 reason = f"{variant.reason}; this is right only if the program divides positions by the factor instead"
-                variant = variant._replace(reason=reason)
+                variant = variant._replace(reason=reason, may_be_right=True)
             yield variant
 
 
-def _single(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the values of the tensor if at most a quarter of them differ from the exact frequencies."""
-    other = tensor._replace(form=FLOAT32).distance(exact) > 1
-    at = np.flatnonzero(other)
+    wrong = np.flatnonzero(tensor._replace(form=FLOAT32).distance(exact) > 1)
     # if only the slowest pairs differ, a wrong scaling is more likely
-    tail = len(at) > 2 and np.array_equal(at, np.arange(len(exact) - len(at), len(exact)))
-    if 0 < 4 * len(at) <= len(exact) and not tail:
-        reason = f"values {_listed(at)} differ from {described(rotary)}"
+    only_slowest = len(wrong) > 2 and np.array_equal(wrong, np.arange(len(exact) - len(wrong), len(exact)))
+    if 0 < 4 * len(wrong) <= len(exact) and not only_slowest:
+        reason = f"values {listed(wrong, 8)} differ from {described(rotary)}"
         yield Variant("values", reason, tensor.numbers)
 
 
-def _identified(tensor: _Values, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
+def _identified(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield frequencies with a scaling of another kind, if it can be identified from the values."""
-    if len(exact) >= 8 and rotary.base is not None:
-        answer = identify_rotary(frequencies=tensor.numbers)
-        if answer.rotary is not None and answer.base is not None and abs(answer.base / rotary.base - 1) < 1e-6:
-            measured = "no scaling" if answer.scaling is None else _shown(answer.scaling)
-            own = rotary._arguments().get("scaling")
-            if answer.scaling is None and own is None:
-                return
-            reason = f"with {measured}, but the config has {'no scaling' if own is None else _shown(own)}"
-            if answer.rotary.frequencies.shape == exact.shape:
-                yield Variant("scaling", reason, answer.rotary.frequencies)
+    if len(exact) < 8 or rotary.base is None:
+        return
+    answer, scaling = identify_rotary(frequencies=tensor.numbers), rotary._arguments().get("scaling")
+    if answer.rotary is None or answer.base is None or (answer.scaling is None and scaling is None):
+        return
+    if abs(answer.base / rotary.base - 1) < 1e-6 and answer.rotary.frequencies.shape == exact.shape:
+        reason = f"with {_shown(answer.scaling)}, but the config has {_shown(scaling)}"
+        yield Variant("scaling", reason, answer.rotary.frequencies)
 
 
 def described(rotary: Rotary) -> str:
@@ -405,11 +410,9 @@ def described(rotary: Rotary) -> str:
     return f"base {rotary.base:g} with {scaling['rope_type']} scaling{f' of factor {factor:g}' if factor else ''}"
 
 
-def _listed(indices: Any) -> str:
-    return f"{', '.join(map(str, indices[:8].tolist()))}{', ..' if len(indices) > 8 else ''}"
-
-
-def _shown(scaling: dict[str, Any]) -> str:
+def _shown(scaling: Mapping[str, Any] | None) -> str:
+    if scaling is None:
+        return "no scaling"
     return ", ".join(
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in scaling.items()
@@ -420,23 +423,17 @@ def _shown(scaling: dict[str, Any]) -> str:
 # ---- without a config -----------------------------------------------------------------------------------------------
 
 
-def _without_config(tensor: _Values) -> Finding:
+def _without_config(tensor: _Frequencies) -> Finding:
     """Return the finding for frequencies that are compared with known schedules, because there is no config."""
     numbers = tensor.numbers
+    reason = "no known schedule of frequencies; probably learned frequencies, or other weights"
+    unknown = unknown_tensor(tensor.name, reason)
+    if len(numbers) < _LEAST_COUNT or (numbers < 0).any() or not numbers.any():
+        return unknown
     rises = np.diff(numbers) > 0
-    if (
-        len(numbers) < _LEAST_COUNT
-        or (numbers < 0).any()
-        or not numbers.any()
-        or min(int(rises.sum()), int((~rises).sum())) * 4 > len(rises)
-    ):
-        return tensor.finding(
-            "unknown",
-            None,
-            "no known schedule of frequencies; probably learned frequencies, or other weights",
-            None,
-            "a tensor",
-        )
+    if 4 * min(int(rises.sum()), int((~rises).sum())) > len(rises):
+        # the numbers neither rise nor fall
+        return unknown
     for form in (FLOAT32, *HALVES):
         if form is not FLOAT32 and not fits(form, numbers):
             continue
@@ -444,21 +441,14 @@ def _without_config(tensor: _Values) -> Finding:
         for kind, words, exact in _schedules(tensor):
             if form is FLOAT32:
                 return tensor.finding("right", None, words, exact, kind)
-            once = np.isclose(through(form, exact), numbers, rtol=1e-9, atol=0)
-            if len(numbers) >= 8 and 10 * int(once.sum()) >= 9 * len(numbers):
-                return tensor.finding(
-                    "wrong", "rounded", f"{words}, rounded to {form.name}: {tensor.worst(exact)}", exact, kind
-                )
-    return tensor.finding(
-        "unknown",
-        None,
-        "no known schedule of frequencies; probably learned frequencies, or other weights",
-        None,
-        "a tensor",
-    )
+            rounded_once = np.isclose(through(form, exact), numbers, rtol=1e-9, atol=0)
+            if len(numbers) >= 8 and 10 * int(rounded_once.sum()) >= 9 * len(numbers):
+                reason = f"{words}, rounded to {form.name}: {tensor.worst(exact)}"
+                return tensor.finding("wrong", "rounded", reason, exact, kind)
+    return unknown
 
 
-def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
+def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
     """Yield (kind of finding, description, frequencies) for each schedule near the values.
 
     Powers of 2 come first, then powers of other bases, then all other schedules that `identify_rotary` knows.
@@ -469,28 +459,26 @@ def _schedules(tensor: _Values) -> Iterator[tuple[str, str, Floats]]:
         if tensor.near(exact):
             yield "frequencies of octaves", f"{numbers[0]:g} times powers of {ratio:g}", exact
     if (numbers > 0).all() and numbers[0] != numbers[-1]:
-        ends = (1.0, 0.0, 0.5)
-        for shift in ends:
+        for shift in (1.0, 0.0, 0.5):
             denominator = n - shift
             for base in _bases_by_ends(tensor, denominator):
                 exact = numbers[0] * base ** (-np.arange(n) / denominator)
-                if tensor.near(exact) and (len(f"{base:g}") <= 6 or base in _BASES) and shift != 1.0:
-                    yield _KINDS, f"powers of base {base:g} from {numbers[0]:g} on", exact
-                elif tensor.near(exact) and shift == 1.0 and base in _BASES:
-                    yield (
-                        "timestep frequencies",
-                        f"{n} frequencies from {numbers[0]:g} to {numbers[-1]:.6g}, powers of base {base:g}",
-                        exact,
-                    )
+                if not tensor.near(exact):
+                    continue
+                if shift != 1.0 and (len(f"{base:g}") <= 6 or base in _BASES):
+                    yield _KIND, f"powers of base {base:g} from {numbers[0]:g} on", exact
+                elif shift == 1.0 and base in _BASES:
+                    words = f"{n} frequencies from {numbers[0]:g} to {numbers[-1]:.6g}, powers of base {base:g}"
+                    yield "timestep frequencies", words, exact
     if n >= 8:
-        dtype = {2: np.float16}.get(tensor.form.kind, np.float64)
+        dtype = np.float16 if tensor.form is FLOAT16 else np.float64
         answer = identify_rotary(frequencies=numbers.astype(dtype))
         if answer.rotary is not None and answer.rotary.frequencies.shape == numbers.shape:
             names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
-            yield _KINDS, f"same as {described(answer.rotary)}{names}", answer.rotary.frequencies
+            yield _KIND, f"same as {described(answer.rotary)}{names}", answer.rotary.frequencies
 
 
-def _bases_by_ends(tensor: _Values, denominator: float) -> list[float]:
+def _bases_by_ends(tensor: _Frequencies, denominator: float) -> list[float]:
     """Return bases whose powers fall about as much as the values do from the first to the last."""
     numbers = tensor.numbers
     logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)

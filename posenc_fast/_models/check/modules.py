@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..._core.numbers.arrays import Array, Floats
 from ..._core.rotary.value import Rotary
 from ...presets._registry import facts
 from ..identify.rotary import identify_rotary
-from .code import FUNCTION, HEADS, VECTORS, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
+from .code import FUNCTION, HEADS, VECTORS, Call, call_quietly, finding_of, first_line, judge_rotated, unit_pairs
 from .faults import Sample
 from .names import kind_of
 from .report import Finding
@@ -46,7 +46,8 @@ _WIDTH_NAMES = (
 # weights are not copied.
 _MOST_TOKENS, _MOST_BYTES = 20_000, 1 << 30
 # number of tokens of the first calls, which find out how a module can be called
-_FEW = 7
+_FEW_TOKENS = 7
+# kind (`Finding.is_`) of the finding for a module that could not be called
 _MODULE = "a module"
 
 
@@ -66,27 +67,30 @@ def parts_of_transformers(model: Any) -> tuple[str, ...]:
 
 
 def findings_of_runs(
-    model: Any, wanted: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
+    model: Any, expected: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
 ) -> Iterator[Finding]:
     """Yield a finding for each module of a model that encodes positions.
 
-    wanted: encoding that the user expects. longest: longest position of the config. buffers: findings for the model's
+    expected: encoding that the user expects. longest: longest position of the config. buffers: findings for the model's
     tensors. skipped: names of modules to leave out, together with their submodules.
     """
-    wrong = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
-    candidates = [(name, module) for name, module in model.named_modules() if _may_encode(module)]
-    outside = [f"{name}." if name else "" for name in skipped]
-    candidates = [one for one in candidates if not any(f"{one[0]}.".startswith(name) for name in outside)]
+    wrong_buffers = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
+    skipped_prefixes = tuple(f"{name}." if name else "" for name in skipped)
+    candidates = [
+        (name, module)
+        for name, module in model.named_modules()
+        if _may_encode(module) and not f"{name}.".startswith(skipped_prefixes)
+    ]
     if not candidates and not skipped and not _has_weights(model):
         candidates = [("", model)]
     alone = len(candidates) == 1
     with _random_state_kept():
         for name, module in candidates:
             title = name or type(module).__name__
-            finding = _finding(title, module, wanted, longest, alone)
+            finding = _judge_module(title, module, expected, longest, alone)
             keys = [f"{name}.{key}" if name else key for key, _ in _own_tensors(module)]
-            cause = next((wrong[key] for key in keys if key in wrong), None)
-            if cause is not None and wanted is None and finding.verdict != "wrong":
+            cause = next((wrong_buffers[key] for key in keys if key in wrong_buffers), None)
+            if cause is not None and expected is None and finding.verdict != "wrong":
                 # the module agrees with its own buffer, but the buffer is wrong
                 reason = f"{cause.name}: {cause.says}"
                 finding = replace(finding, verdict="wrong", fault=cause.fault, says=reason)
@@ -100,9 +104,10 @@ def _may_encode(module: Any) -> bool:
     """
     if type(module).__module__.startswith("torch."):
         return False
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
-    if _POSITIONAL.search(words) is not None:
-        return any(True for _ in _own_tensors(module)) or not any(True for _ in module.parameters())
+    class_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(module).__name__).lower()
+    if _POSITIONAL.search(class_name) is not None:
+        has_tensors = next(_own_tensors(module), None) is not None
+        return has_tensors or next(module.parameters(), None) is None
     positional = any(kind_of(key, tuple(tensor.shape)) is not None for key, tensor in _own_tensors(module))
     return positional and not _has_weights(module)
 
@@ -185,14 +190,14 @@ class _Runner(NamedTuple):
 
     def tensor(self, array: Array) -> Any:
         torch = sys.modules["torch"]
-        made = torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
-        return made.to(self.dtype) if made.is_floating_point() else made
+        tensor = torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
+        return tensor.to(self.dtype) if tensor.is_floating_point() else tensor
 
 
 # ---- one module -----------------------------------------------------------------------------------------------------
 
 
-def _finding(name: str, module: Any, wanted: Expected, longest: float | None, alone: bool) -> Finding:
+def _judge_module(name: str, module: Any, expected: Expected, longest: float | None, alone: bool) -> Finding:
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
         return Finding(name, _MODULE, "unknown", None, "the module is on the meta device, without values")
     if _has_weights(module):
@@ -202,10 +207,10 @@ def _finding(name: str, module: Any, wanted: Expected, longest: float | None, al
         runner = _Runner.of(module)
     except Unusable as error:
         return Finding(name, _MODULE, "unknown", None, str(error))
-    reference = _reference(module)
+    wanted = _Wanted(expected, _encoding_of_tensors(module), longest, alone)
     errors: list[str] = []
-    for attempt in (_of_x, _of_positions, _of_x_and_positions, _rotates):
-        finding = attempt(runner, name, _Wanted(wanted, reference, longest, alone), errors)
+    for judge in (_judge_rows_for_x, _judge_of_positions, _judge_of_x_and_positions, _judge_rotation):
+        finding = judge(runner, name, wanted, errors)
         if finding is not None:
             return finding
     reasons = "; ".join(dict.fromkeys(errors[:4])) or "none of the calls that were tried returned an encoding"
@@ -235,13 +240,13 @@ class _Wanted(NamedTuple):
             return self.expected
         return self.reference if isinstance(self.reference, kind) else None
 
-    def words(self, kind: type) -> str:
+    def clause(self, kind: type) -> str:
         """Return a clause for a module that is compared with its own buffer, else an empty string."""
         expected = self.of(kind)
         return ", compared with its own buffer" if expected is not None and expected is self.reference else ""
 
 
-def _reference(module: Any) -> Encoding | Rotary | None:
+def _encoding_of_tensors(module: Any) -> Encoding | Rotary | None:
     """Return the encoding of a module's own tensors, identified from their values, or None."""
     for key, tensor in _own_tensors(module):
         kind = kind_of(key, tuple(tensor.shape))
@@ -250,40 +255,41 @@ def _reference(module: Any) -> Encoding | Rotary | None:
                 array = array_of(tensor, key)
                 rows = array.reshape(-1, array.shape[-1])
                 positions = np.arange(len(rows), dtype=np.float64)[:, np.newaxis]
-                known = identified(Sample(rows.astype(np.float64), positions, narrowest(rows)))
-                if known is not None and known.start == 0:
-                    return known.encoding
+                answer = identified(Sample(rows.astype(np.float64), positions, narrowest(rows)))
+                if answer is not None and answer.start == 0:
+                    return answer.encoding
             elif kind == "frequencies":
                 values = array_of(tensor, key).astype(np.float64).reshape(-1)
-                answer = identify_rotary(frequencies=values)
-                same = answer.rotary is not None and answer.rotary.frequencies.shape == values.shape
-                return answer.rotary if same else Rotary(2 * len(values), frequencies=values)
+                rotary = identify_rotary(frequencies=values).rotary
+                if rotary is not None and rotary.frequencies.shape == values.shape:
+                    return rotary
+                return Rotary(2 * len(values), frequencies=values)
     return None
 
 
 def _widths(module: Any) -> list[int]:
     """Return the widths to try: widths of tables first, then integer attributes and twice these, then usual widths."""
     tables = [tensor.shape[-1] for key, tensor in _own_tensors(module) if kind_of(key, tuple(tensor.shape)) == "table"]
-    attributes = [vars(module).get(key) for key in _WIDTH_NAMES]
-    numbers = [value for key, value in vars(module).items() if key not in _WIDTH_NAMES]
-    numbers = [*attributes, *numbers]
-    usable = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and 1 < n <= 1 << 14]
-    usable = [*tables, *usable, *(2 * n for n in usable), *HEADS, 512]
-    return list(dict.fromkeys(int(n) for n in usable))
+    likely = [vars(module).get(key) for key in _WIDTH_NAMES]
+    others = [value for key, value in vars(module).items() if key not in _WIDTH_NAMES]
+    integers = [n for n in (*likely, *others) if isinstance(n, int) and not isinstance(n, bool)]
+    attributes = [n for n in integers if 1 < n <= 1 << 14]
+    widths = [*tables, *attributes, *(2 * n for n in attributes), *HEADS, 512]
+    return list(dict.fromkeys(int(n) for n in widths))
 
 
-def _required(module: Any) -> int:
-    """Return the number of required arguments of ``forward``."""
+def _count_required(module: Any) -> int:
+    """Return the number of required positional arguments of ``forward``."""
     try:
         parameters = inspect.signature(module.forward).parameters.values()
     except (TypeError, ValueError):
         return 1
     kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return sum(one.default is inspect.Parameter.empty and one.kind in kinds for one in parameters)
+    return sum(parameter.default is inspect.Parameter.empty and parameter.kind in kinds for parameter in parameters)
 
 
-# for each shape of x: a function of (n, d) that returns the shape, and the axis of the rows
-_FORMS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
+# for each order of the axes of x: a function of (n, d) that returns the shape of x, and the index of the axis n
+_AXIS_ORDERS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
     "(batch, n, d)": (lambda n, d: (2, n, d), 1),
     "(n, batch, d)": (lambda n, d: (n, 2, d), 0),
     "(n, d)": (lambda n, d: (n, d), 0),
@@ -291,31 +297,30 @@ _FORMS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
 }
 
 
-def _of_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+def _judge_rows_for_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
     """Return the finding for a module that adds rows to x or returns rows for x, or None if no call works.
 
     The reasons why calls failed are appended to errors.
     """
-    if _required(runner.module) != 1:
+    if _count_required(runner.module) != 1:
         return None
     for width in _widths(runner.module):
-        for words, (shape, axis) in _FORMS.items():
-            rows = partial(_rows_for_x, runner, shape, axis, width)
+        for order, (shape, rows_axis) in _AXIS_ORDERS.items():
+            rows = partial(_rows_for_x, runner, shape, rows_axis, width)
             try:
-                if not np.asarray(rows(_FEW), np.float64).any():
+                if not np.asarray(rows(_FEW_TOKENS), np.float64).any():
                     continue
             except Unusable as error:
-                errors.append(f"forward(x {words}): {error}")
+                errors.append(f"forward(x {order}): {error}")
                 continue
-            expected = wanted.of(Encoding)
-            finding = finding_of(
-                rows, name, expected, wanted.longest, "length", f"forward(x {words}){wanted.words(Encoding)}"
-            )
-            return _without_batch(runner, rows, width, words, _fitting(finding, wanted))
+            words = f"forward(x {order}){wanted.clause(Encoding)}"
+            finding = finding_of(rows, name, wanted.of(Encoding), wanted.longest, "length", words)
+            finding = _undecided_width(finding, wanted)
+            return finding if order == "(n, d)" else _with_batch_clause(runner, rows, width, finding)
     return None
 
 
-def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
+def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
     """Return the finding. If the width is wrong and the model has several modules, the verdict becomes "unknown".
 
     The module may then compute an encoding other than the expected one.
@@ -325,39 +330,37 @@ def _fitting(finding: Finding, wanted: _Wanted) -> Finding:
     return finding
 
 
-def _rows_for_x(runner: _Runner, shape: Any, axis: int, width: int, n: int) -> Array:
+def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int) -> Array:
     """Call a module with x = 0, and return its n rows.
 
     Raise `Unusable` for other shapes, and for rows that depend on x or differ within a batch.
 
-    shape: function of (n, d) that returns the shape of x. axis: axis of the rows in x.
+    shape: function of (n, d) that returns the shape of x. rows_axis: axis of the rows in x.
     """
     x = runner.zeros(*shape(n, width))
-    y = _sum_in(runner(x), x)
-    if n == _FEW:
-        _check_sum(runner, x, y)
-    if not hasattr(y, "shape"):
-        raise Unusable(f"the call returned {shape_of(y)}")
-    array = numbers_in(y, "x")
+    result = _first_of_tuple(runner(x), x)
+    if n == _FEW_TOKENS:
+        _check_rows_are_added(runner, x, result)
+    if not hasattr(result, "shape"):
+        raise Unusable(f"the call returned {shape_of(result)}")
+    array = numbers_in(result, "x")
     if array.dtype.kind == "c" or array.ndim < 2:
-        raise Unusable(f"the call returned {shape_of(y)}")
+        raise Unusable(f"the call returned {shape_of(result)}")
     if array.shape != tuple(x.shape):
-        rows = rows_in(array, n, "x") if axis != 2 else None
+        rows = rows_in(array, n, "x") if rows_axis != 2 else None
         if rows is None:
-            raise Unusable(f"the call returned {shape_of(y)} for x of shape {tuple(x.shape)}")
+            raise Unusable(f"the call returned {shape_of(result)} for x of shape {tuple(x.shape)}")
         return rows
     if array.ndim == 2:
         return array
-    moved = np.moveaxis(array, axis, 1 if axis == 2 else axis)
-    batch = 1 if axis == 0 else 0
-    first: Array = moved.take(0, batch)
-    second = moved.take(1, batch)
-    if first.shape != (n, width) or not np.array_equal(first, second, equal_nan=True):
+    # any order of axes becomes (n, batch, d), with a batch of 2
+    batches = np.moveaxis(array, rows_axis, 0)
+    if not np.array_equal(batches[:, 0], batches[:, 1], equal_nan=True):
         raise Unusable("the rows differ within a batch")
-    return first
+    return np.ascontiguousarray(batches[:, 0])
 
 
-def _sum_in(result: Any, x: Any) -> Any:
+def _first_of_tuple(result: Any, x: Any) -> Any:
     """Return the first item of a tuple if the item has the shape of x, else the result itself.
 
     Some modules return a tuple (sum of x and rows, rows).
@@ -366,39 +369,44 @@ def _sum_in(result: Any, x: Any) -> Any:
     return result if first is None or getattr(first, "shape", None) != x.shape else first
 
 
-def _check_sum(runner: _Runner, x: Any, y: Any) -> None:
+def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
     """Raise `Unusable` unless the module adds rows to a multiple of x, or returns rows that do not depend on x.
 
-    y: result for x = 0.
+    result: result for x = 0.
     """
-    other = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
-    made, zero = (numbers_in(one, "x").astype(np.float64) for one in (_sum_in(runner(other), x), y))
-    if made.shape != zero.shape or not np.isfinite(zero).any():
+    vectors = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
+    for_vectors = numbers_in(_first_of_tuple(runner(vectors), x), "x").astype(np.float64)
+    for_zeros = numbers_in(result, "x").astype(np.float64)
+    if for_vectors.shape != for_zeros.shape or not np.isfinite(for_zeros).any():
         raise Unusable("the rows depend on x")
-    difference = np.nan_to_num(made - zero)
+    difference = np.nan_to_num(for_vectors - for_zeros)
     factor = 0.0
-    if zero.shape == tuple(x.shape):
-        values = numbers_in(other, "x").astype(np.float64)
+    if for_zeros.shape == tuple(x.shape):
+        # measure the multiple of x by least squares
+        values = numbers_in(vectors, "x").astype(np.float64)
         factor = float((difference * values).sum() / (values**2).sum())
         difference = difference - factor * values
     if np.abs(difference).max() > 0.02 * max(1.0, abs(factor)):
         raise Unusable("the rows depend on x")
 
 
-def _without_batch(runner: _Runner, rows: Any, width: int, words: str, finding: Finding) -> Finding:
-    """Return the finding, with a clause if the module returns different rows for an x without a batch axis."""
-    if finding.verdict != "right" or words == "(n, d)":
+def _with_batch_clause(runner: _Runner, rows: Any, width: int, finding: Finding) -> Finding:
+    """Return the finding, with a clause if the module returns different rows for an x without a batch axis.
+
+    rows: function of a length that returns the rows for an x with a batch axis.
+    """
+    if finding.verdict != "right":
         return finding
     with contextlib.suppress(Unusable):
-        alone = numbers_in(runner(runner.zeros(_FEW, width)), "x")
-        if alone.shape == (_FEW, width) and not np.array_equal(alone, rows(_FEW)):
+        without_batch = numbers_in(runner(runner.zeros(_FEW_TOKENS, width)), "x")
+        if without_batch.shape == (_FEW_TOKENS, width) and not np.array_equal(without_batch, rows(_FEW_TOKENS)):
             return replace(finding, says=f"{finding.says}; x without a batch axis gets different rows")
     return finding
 
 
-def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+def _judge_of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
     """Return the finding for a module that is a function of positions or of a length, or None if no call works."""
-    if _required(runner.module) != 1:
+    if _count_required(runner.module) != 1:
         return None
 
     def function(positions: Any) -> Any:
@@ -408,24 +416,24 @@ def _of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]
         return runner(positions.to(runner.device) if isinstance(positions, torch.Tensor) else positions)
 
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
-    tried: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.words(kind)) for kind in kinds]
+    comparisons: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.clause(kind)) for kind in kinds]
     if wanted.expected is None:
         # identify the result first, because a module with a buffer of frequencies may return rows
-        tried.insert(0, (None, ""))
+        comparisons.insert(0, (None, ""))
     unknown = None
-    for expected, words in tried:
+    for expected, clause in comparisons:
         finding = finding_of(function, name, expected, wanted.longest, None)
         if finding.is_ == FUNCTION:
             errors.append(finding.says)
             continue
-        finding = _fitting(replace(finding, says=f"{finding.says}{words}"), wanted)
+        finding = _undecided_width(replace(finding, says=f"{finding.says}{clause}"), wanted)
         if finding.verdict != "unknown":
             return finding
         unknown = finding
     return unknown
 
 
-def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
     """Return the finding for a module that uses only the dtype of x, and returns cosines and sines, or rows.
 
     Return None if no call works.
@@ -438,124 +446,113 @@ def _of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
         ids = positions.to(runner.device)
         return runner(runner.zeros(1, len(ids), 1), ids[None] if batched else ids)
 
-    calls: dict[str, tuple[Any, Any]] = {
-        "forward(x, positions)": (partial(of_ids, batched=True), None),
-        "forward(x, positions) without a batch": (partial(of_ids, batched=False), None),
+    calls: dict[str, tuple[Callable[[Any], Any], Call]] = {
+        "forward(x, positions)": (partial(of_ids, batched=True), "positions"),
+        "forward(x, positions) without a batch": (partial(of_ids, batched=False), "positions"),
         "forward(x, seq_len=n)": (lambda n: runner(runner.zeros(1, 1, n, 1), seq_len=n), "length"),
         "forward(x, n)": (lambda n: runner(runner.zeros(1, 1, n, 1), n), "length"),
         "forward(x)": (lambda n: runner(runner.zeros(1, n, 1)), "length"),
     }
     for words, (function, call) in calls.items():
         try:
-            few = torch.arange(_FEW) if call is None else _FEW
-            value = function(few)
-            usable = tables_in(value, _FEW, name) is not None or rows_in(value, _FEW, name) is not None
+            value = function(torch.arange(_FEW_TOKENS) if call == "positions" else _FEW_TOKENS)
+            usable = tables_in(value, _FEW_TOKENS, name) is not None or rows_in(value, _FEW_TOKENS, name) is not None
         except Unusable as error:
             errors.append(f"{words}: {error}")
             continue
         if not usable:
             errors.append(f"{words}: the call returned {shape_of(value)}")
             continue
-
-        def judge(rotary: Expected, function: Any = function, call: Any = call, words: str = words) -> Finding:
-            return finding_of(function, name, rotary, wanted.longest, call or "positions", words)
-
-        finding = _in_any_layout(wanted, judge)
+        judge = partial(finding_of, function, name, longest=wanted.longest, call=call, words=words)
+        finding = _judge_in_any_layout(wanted, judge)
         if finding.is_ != FUNCTION:
-            return _fitting(finding, wanted)
+            return _undecided_width(finding, wanted)
     return None
 
 
-def _in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
+def _judge_in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
     """Return the finding for a rotation. Any layout is right if the rotation is compared with the module's own buffer.
 
     judge: function that returns the finding for an expected encoding.
     """
-    rotary, words = wanted.of(Rotary), wanted.words(Rotary)
-    first = judge(rotary)
-    first = replace(first, says=f"{first.says}{words}")
-    if wanted.expected is None and isinstance(rotary, Rotary) and first.verdict == "wrong":
+    rotary = wanted.of(Rotary)
+    finding = judge(rotary)
+    if wanted.expected is None and isinstance(rotary, Rotary) and finding.verdict == "wrong":
+        frequencies, factor = rotary.frequencies, rotary.attention_factor
         for layout in ("interleaved", "interleaved_to_half"):
-            other = Rotary(
-                rotary.head_dim,
-                frequencies=rotary.frequencies,
-                attention_factor=rotary.attention_factor,
-                layout=layout,
-            )
-            finding = judge(other)
-            if finding.verdict == "right":
-                return replace(finding, says=f"{finding.says}{words}")
-    return first
+            other = Rotary(rotary.head_dim, frequencies=frequencies, attention_factor=factor, layout=layout)
+            finding_in_layout = judge(other)
+            if finding_in_layout.verdict == "right":
+                finding = finding_in_layout
+                break
+    return replace(finding, says=f"{finding.says}{wanted.clause(Rotary)}")
 
 
-def _rotates(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
+def _judge_rotation(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
     """Return the finding for a module that rotates x, or None if no call works.
 
     The module takes positions as an argument, or counts them from 0.
     """
     rotary = wanted.of(Rotary)
-    heads = [rotary.head_dim] if isinstance(rotary, Rotary) else _widths(runner.module)
-    if isinstance(rotary, Rotary) and wanted.expected is None:
+    heads = [rotary.head_dim] if isinstance(rotary, Rotary) else []
+    if wanted.expected is None or not heads:
         heads = list(dict.fromkeys([*heads, *_widths(runner.module)]))
-    few = np.arange(_FEW, dtype=np.float64)[:, np.newaxis]
-    for head in heads:
-        for shape, arrange in VECTORS.items():
-            ways = chain(_rotations(runner, arrange), _rotations(runner, arrange, pairs=True))
-            for words, run in ways:
-                x = unit_pairs(_FEW, head)
-                try:
-                    y = run(x, few)
-                except Unusable as error:
-                    errors.append(f"forward(x {shape}{words}): {error}")
-                    continue
-                if np.abs(np.asarray(y, np.float64) - x).max() < 1e-3:
-                    continue
-                call_clause = f"; called as forward(x {shape}{words})"
-
-                def judge(other: Expected, run: Any = run, head: int = head, call_clause: str = call_clause) -> Finding:
-                    return judge_rotated(name, run, head, other, wanted.longest, 1, call_clause)
-
-                return _in_any_layout(wanted, judge)
+    positions = np.arange(_FEW_TOKENS, dtype=np.float64)[:, np.newaxis]
+    for head, (shape, arrange), with_keys in product(heads, VECTORS.items(), (False, True)):
+        x = unit_pairs(_FEW_TOKENS, head)
+        for more_arguments, run in _rotations(runner, arrange, with_keys):
+            call = f"forward(x {shape}{more_arguments})"
+            try:
+                rotated = run(x, positions)
+            except Unusable as error:
+                errors.append(f"{call}: {error}")
+                continue
+            if np.abs(np.asarray(rotated, np.float64) - x).max() < 1e-3:
+                # the module does not rotate x
+                continue
+            clause = f"; called as {call}"
+            judge = partial(judge_rotated, name, run, head, longest=wanted.longest, axes=1, call_clause=clause)
+            return _judge_in_any_layout(wanted, judge)
     return None
 
 
 def _rotations(
-    runner: _Runner, arrange: Any, pairs: bool = False
+    runner: _Runner, arrange: Any, with_keys: bool
 ) -> Iterator[tuple[str, Callable[[Floats, Floats], Array]]]:
     """Yield (description of the arguments after x, function of vectors and positions that returns rotated vectors).
 
-    arrange: function that converts vectors to the shape of x. pairs: whether forward takes queries and keys.
+    arrange: function that converts vectors to the shape of x. with_keys: whether forward takes queries and keys.
     """
 
-    def rotated(x: Array, *arguments: Any) -> Array:
+    def rotate(x: Array, *arguments: Any) -> Array:
         vectors = arrange(x.astype(np.float32))
         tensor = runner.tensor(vectors)
-        if pairs:
+        result = runner(tensor, *([tensor.clone()] if with_keys else []), *arguments)
+        if with_keys and isinstance(result, (tuple, list)) and len(result) == 2:
             # forward returns rotated queries and keys, of which the queries are judged
-            both = runner(tensor, tensor.clone(), *arguments)
-            result = numbers_in(both[0] if isinstance(both, (tuple, list)) and len(both) == 2 else both, "x")
-        else:
-            result = numbers_in(runner(tensor, *arguments), "x")
-        if result.shape != vectors.shape:
-            raise Unusable(f"the call returned {shape_of(result)} for x of shape {vectors.shape}")
-        return result.reshape(x.shape)
+            result = result[0]
+        rotated = numbers_in(result, "x")
+        if rotated.shape != vectors.shape:
+            raise Unusable(f"the call returned {shape_of(rotated)} for x of shape {vectors.shape}")
+        return rotated.reshape(x.shape)
 
-    def counting(x: Floats, positions: Floats) -> Array:
+    def with_counted_positions(x: Floats, positions: Floats) -> Array:
         indices = positions[:, 0].astype(np.intp)
         if (positions[:, 0] != indices).any() or indices.max() >= _MOST_TOKENS:
             raise Unusable(f"the module counts tokens, and the check tries at most {_MOST_TOKENS} tokens")
         tokens = np.ones((int(indices.max()) + 1, x.shape[1]))
         tokens[indices] = x
-        result: Array = rotated(tokens)[indices]
+        result: Array = rotate(tokens)[indices]
         return result
 
-    def with_ids(batched: bool, x: Floats, positions: Floats) -> Array:
+    def with_position_ids(batched: bool, x: Floats, positions: Floats) -> Array:
         ids = runner.tensor(positions[:, 0].astype(np.int64))
-        return rotated(x, ids[None] if batched else ids)
+        return rotate(x, ids[None] if batched else ids)
 
-    key = ", x" if pairs else ""
-    if _required(runner.module) == 1 + pairs:
-        yield key, counting
-    if _required(runner.module) <= 2 + pairs:
-        yield f"{key}, positions", partial(with_ids, False)
-        yield f"{key}, positions (batch, n)", partial(with_ids, True)
+    key = ", x" if with_keys else ""
+    required_after_x = _count_required(runner.module) - 1 - with_keys
+    if required_after_x == 0:
+        yield key, with_counted_positions
+    if required_after_x <= 1:
+        yield f"{key}, positions", partial(with_position_ids, False)
+        yield f"{key}, positions (batch, n)", partial(with_position_ids, True)

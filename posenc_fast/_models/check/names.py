@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal
 
@@ -19,12 +20,12 @@ _SCHEDULES = re.compile(r"div_term|(time|pos)_\w+|(inv_)?timescales?")
 _BOTH = re.compile(r"(\w+_)?(freqs?_cis|cos_?sin(_cached?)?|sin_?cos(_cached?)?|freqs?_complex)(_\w+)?")
 _COS, _SIN = re.compile(r"(^|_)cos(_|s?$)"), re.compile(r"(^|_)sin(_|s?$)")
 # words in names of position tables
-_WORDS = {
+_POSITIONAL = {
     "pe", "wpe", "pos", "position", "positions", "positional", "posemb", "posembed", "posenc", "posembedding", "poses",
     "abspos", "posembeddings",
 }  # fmt: skip
 # words in names of learned tensors and of indices, which are not positional
-_OTHERS = {
+_NOT_POSITIONAL = {
     "bias", "biases", "id", "ids", "index", "idx", "proj", "projection", "conv", "linear", "rel", "relative", "rpb", "u",
     "v", "mlp", "norm", "mask", "ln", "layernorm", "scale", "dense", "fc", "head", "query", "key", "value", "token",
     "drop", "dropout", "gate", "prior", "weights",
@@ -38,51 +39,43 @@ _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
     """Return the kind of a tensor with this name and shape, or None if the tensor is not positional."""
     sides = [n for n in shape if n != 1]
-    last = _ENDINGS.sub("", name).rpartition(".")[2].lower()
+    last_part = _last_part_of(name)
     if len(sides) == 1 and name.lower().endswith("rope_freqs.weight"):
         # GGUF stores divisors of frequencies under this name
         return "divisors"
-    if _FREQUENCIES.fullmatch(last):
-        if not sides and shape and "inv_freq" in last:
+    if _FREQUENCIES.fullmatch(last_part):
+        if not sides and shape and "inv_freq" in last_part:
             # all axes have length 1, so there is one frequency
             return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
-            return _both(last, shape)
-        return "schedule" if _SCHEDULES.fullmatch(last) else "frequencies"
+            # some programs give such names to tables of complex numbers, or of pairs (cosine, sine)
+            return "both" if last_part in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
+        return "schedule" if _SCHEDULES.fullmatch(last_part) else "frequencies"
     if len(sides) < 2:
         return None
-    if _BOTH.fullmatch(last):
+    if _BOTH.fullmatch(last_part):
         return "both"
-    words = set(re.split(r"[_\-]+", last))
-    if not words & _OTHERS and _COS.search(last):
-        return "cos"
-    if not words & _OTHERS and _SIN.search(last):
-        return "sin"
-    # the last part of the name, without endings such as .weight, must contain a positional word
-    if not (words & _WORDS or "sinusoid" in last or "position" in last) or words & _OTHERS:
+    words = set(re.split(r"[_\-]+", last_part))
+    if words & _NOT_POSITIONAL:
         return None
-    big = shape[-1] >= _LEAST_COLUMNS and _product(sides) >= _LEAST_ROWS * shape[-1]
-    return "table" if big else None
-
-
-def _both(last: str, shape: tuple[int, ...]) -> Kind | None:
-    """Return "both" for a table of cosines and sines that has a usual name of frequencies, else None.
-
-    Some programs give such names to tables of complex numbers, or of pairs (cosine, sine).
-    """
-    return "both" if last in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
+    if _COS.search(last_part):
+        return "cos"
+    if _SIN.search(last_part):
+        return "sin"
+    if not (words & _POSITIONAL or "sinusoid" in last_part or "position" in last_part):
+        return None
+    is_large = shape[-1] >= _LEAST_COLUMNS and math.prod(sides) >= _LEAST_ROWS * shape[-1]
+    return "table" if is_large else None
 
 
 def sines_first(name: str) -> bool:
     """Return whether a name such as ``sin_cos`` means that sines come before cosines."""
-    return re.search(r"sin_?cos", _ENDINGS.sub("", name).rpartition(".")[2].lower()) is not None
+    return re.search(r"sin_?cos", _last_part_of(name)) is not None
 
 
-def _product(sides: list[int]) -> int:
-    result = 1
-    for side in sides:
-        result *= side
-    return result
+def _last_part_of(name: str) -> str:
+    """Return the last part of a name in lower case, without endings such as ``.weight``."""
+    return _ENDINGS.sub("", name).rpartition(".")[2].lower()
 
 
 def partner_of(name: str) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 Verdict = Literal["right", "wrong", "unknown"]
@@ -137,6 +138,19 @@ class Finding:
         }
 
 
+def listed(items: Iterable[Any], most: int) -> str:
+    """Return the first ``most`` items as text, separated by commas, and ".." if there are more."""
+    texts = [str(item) for item in islice(items, most + 1)]
+    if len(texts) > most:
+        texts[most] = ".."
+    return ", ".join(texts)
+
+
+def unknown_tensor(name: str, reason: str) -> Finding:
+    """Return the finding for a tensor that is probably not positional, or that cannot be judged."""
+    return Finding(name, "a tensor", "unknown", None, reason)
+
+
 @dataclass(frozen=True)
 class Report:
     """The outcome of a check.
@@ -220,11 +234,13 @@ class Report:
 
     def _advice(self) -> Iterable[tuple[Fault, str]]:
         """Return (fault, advice on how to fix it) for each fault of the findings."""
+        # the keys of a dict are an ordered set
         advice: dict[tuple[Fault, str], None] = {}
         for finding in self.findings:
             if finding.fault is not None:
-                own = _ADVICE_FOR_CODE if finding.is_ in CODE else _ADVICE
-                advice[finding.fault, own.get(finding.fault, _ADVICE[finding.fault])] = None
+                for_tensor = _ADVICE[finding.fault]
+                words = _ADVICE_FOR_CODE.get(finding.fault, for_tensor) if finding.is_ in CODE else for_tensor
+                advice[finding.fault, words] = None
         return advice
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,17 +21,18 @@ from ..identify.rotations import columns_of, complex_pairs
 from .faults import Outcome, Sample, is_right, judge_rows
 from .frequencies import described, without_scaling
 from .report import CODE, Finding
-from .rotary_tables import Tables, judge_rotary_tables, orders_of
+from .rotary_tables import Tables, judge_rotary_tables, possible_tables
 from .tables import are_about, name_of, tutorial_encodings
 from .values import HALVES, array_of, dtype_for, narrowest
 
 # the encoding that the user expects: an encoding, the name of a preset, or None to identify the encoding
 Expected = Encoding | Rotary | str | None
+# kinds (`Finding.is_`) of findings for code
 COMPUTED_ROWS, COMPUTED_TABLES, COMPUTED_ROTATION = CODE
 # number that stands for NaN and infinity while columns are compared
-_MARK = 2.0**14
+_STAND_IN = 2.0**14
 # faults that do not change the rows near position 0, so that these rows determine the encoding
-_PLAIN = ("rounded", "length", "values", "padding")
+_FAULTS_FAR_FROM_0 = ("rounded", "length", "values", "padding")
 
 
 class Unusable(Exception):
@@ -43,7 +45,7 @@ class Unusable(Exception):
 def numbers_in(value: Any, name: str) -> Array:
     """Return the result of a call as an array of floats. The result may be an array, or nested lists of numbers."""
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
-        arrays = [numbers_in(one, name) for one in value]
+        arrays = [numbers_in(item, name) for item in value]
         if len({array.shape for array in arrays}) > 1:
             raise Unusable(f"the call returned {shape_of(value)}")
         value = np.stack(arrays)
@@ -52,9 +54,10 @@ def numbers_in(value: Any, name: str) -> Array:
             value = np.asarray(value, np.float64)
         except (TypeError, ValueError):
             raise Unusable(f"the call returned {shape_of(value)} instead of an array of numbers") from None
-    if getattr(getattr(value, "dtype", None), "kind", "f") in "iub":
+    if getattr(value.dtype, "kind", "f") in "iub":
         value = np.asarray(value, np.float64)
     elif "int" in str(value.dtype) and not isinstance(value, np.ndarray):
+        # dtypes of torch have no kind
         value = np.asarray(value.tolist(), np.float64)
     try:
         return array_of(value, name)
@@ -64,8 +67,8 @@ def numbers_in(value: Any, name: str) -> Array:
 
 def shape_of(value: Any) -> str:
     """Return a description of the value that a call returned, such as its shape."""
-    if isinstance(value, (tuple, list)) and any(hasattr(one, "shape") for one in value):
-        shapes = (str(tuple(getattr(one, "shape", ()))) for one in value[:3])
+    if isinstance(value, (tuple, list)) and any(hasattr(item, "shape") for item in value):
+        shapes = (str(tuple(getattr(item, "shape", ()))) for item in value[:3])
         return f"{len(value)} arrays of shapes {', '.join(shapes)}{', ..' if len(value) > 3 else ''}"
     if hasattr(value, "shape"):
         return f"an array of shape {tuple(value.shape)}"
@@ -86,8 +89,8 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
 
     If one array contains both, return (array, None).
     """
-    if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(one, "shape") for one in value):
-        cos, sin = (numbers_in(one, name) for one in value)
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(item, "shape") for item in value):
+        cos, sin = (numbers_in(item, name) for item in value)
     else:
         array = numbers_in(value, name)
         if array.ndim < 2:
@@ -95,9 +98,9 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
         if array.dtype.kind != "c" and array.ndim > 2 and len(array) == 2 and count != 2:
             cos, sin = array[0], array[1]
         else:
-            both = [tables for tables in orders_of(array, None) if len(tables.cos) == count]
-            return (array, None) if both else None
-    return (cos, sin) if any(len(tables.cos) == count for tables in orders_of(cos, sin)) else None
+            contains_both = any(len(tables.cos) == count for tables in possible_tables(array, None))
+            return (array, None) if contains_both else None
+    return (cos, sin) if any(len(tables.cos) == count for tables in possible_tables(cos, sin)) else None
 
 
 def axes_of(expected: Expected) -> int:
@@ -152,10 +155,10 @@ def judge_code_rows(
     if rows.shape[1] != expected.d_model:
         reason = f"{rows.shape[1]} columns, where {expected.d_model} are expected{call_clause}"
         return Finding(name, COMPUTED_ROWS, "wrong", "shape", reason)
-    return _finding(name, COMPUTED_ROWS, judge_rows(sample, expected), repr(expected), call_clause)
+    return _outcome_finding(name, COMPUTED_ROWS, judge_rows(sample, expected), repr(expected), call_clause)
 
 
-def _finding(name: str, kind: str, outcome: Outcome, words: str, call_clause: str) -> Finding:
+def _outcome_finding(name: str, kind: str, outcome: Outcome, words: str, call_clause: str) -> Finding:
     numbers = outcome.largest_error, outcome.radians
     if outcome.fault is None:
         return Finding(name, kind, "right", None, f"same as {words}{call_clause}", *numbers)
@@ -188,43 +191,46 @@ def identified(sample: Sample) -> Identified | None:
         answer = identify(rows.astype(dtype_for(sample.form)))
     except ValueError:
         return None
-    known = answer.encoding is not None and (answer.presets or answer.base is not None)
-    if not known or answer.axes or answer.step != 1 or answer.encoding is None or answer.zero_rows:
+    if answer.encoding is None or not (answer.presets or answer.base is not None):
         return None
-    if not answer.presets:
-        return Identified(answer.encoding, answer.start, name_of(answer), answer.scale)
-    source: Any = presets.get(answer.presets[0])
-    own = np.abs(answer.encoding.amplitudes).max() / np.abs(source(rows.shape[1]).amplitudes).max()
-    return Identified(answer.encoding, answer.start, name_of(answer), float(own))
+    if answer.axes or answer.step != 1 or answer.zero_rows:
+        return None
+    factor = answer.scale
+    if answer.presets:
+        preset: Any = presets.get(answer.presets[0])
+        amplitudes = preset(rows.shape[1]).amplitudes
+        factor = float(np.abs(answer.encoding.amplitudes).max() / np.abs(amplitudes).max())
+    return Identified(answer.encoding, answer.start, name_of(answer), factor)
 
 
 def _unexpected_rows(name: str, sample: Sample, call_clause: str) -> Finding:
+    """Return the finding for rows whose encoding must be identified."""
     known = identified(sample)
-    if known is not None and (known.start or abs(known.factor - 1) > 1e-6):
-        start = f"row 0 has the values of position {known.start:g}" if known.start else ""
-        factor = f"all values are multiplied by {known.factor:.6g}" if abs(known.factor - 1) > 1e-6 else ""
-        but = " and ".join(words for words in (start, factor) if words)
-        reason = f"identified as {known.words}, but {but}{call_clause}; pass expected to decide whether this is right"
-        return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
     if known is not None:
-        return _finding(
-            name, COMPUTED_ROWS, judge_rows(sample, known.encoding), f"{known.words}, as identified", call_clause
-        )
-    for encoding in _usual(sample):
+        differences = [f"row 0 has the values of position {known.start:g}"] if known.start else []
+        if abs(known.factor - 1) > 1e-6:
+            differences.append(f"all values are multiplied by {known.factor:.6g}")
+        if differences:
+            reason = f"identified as {known.words}, but {' and '.join(differences)}{call_clause}"
+            reason += "; pass expected to decide whether this is right"
+            return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
+        outcome = judge_rows(sample, known.encoding)
+        return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{known.words}, as identified", call_clause)
+    for encoding in _likely_tutorials(sample):
         outcome = judge_rows(sample, encoding)
-        if outcome.fault in _PLAIN:
-            return _finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", call_clause)
+        if outcome.fault in _FAULTS_FAR_FROM_0:
+            return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", call_clause)
     reason = f"no known encoding{call_clause}; pass expected, an Encoding or the name of a preset"
     return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
 
 
-def _usual(sample: Sample) -> Iterator[Encoding]:
+def _likely_tutorials(sample: Sample) -> Iterator[Encoding]:
     """Yield the encodings of tutorials whose values near position 0 are close to the sample."""
-    d, few = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
-    if d < 4 or sample.positions.shape[1] > 1 or not few.any():
+    d, near_0 = sample.values.shape[1], np.abs(sample.positions).max(axis=1) <= 32
+    if d < 4 or sample.positions.shape[1] > 1 or not near_0.any():
         return
     for encoding in tutorial_encodings(d):
-        if are_about(sample.values[few], encoding.encode(sample.positions[few, 0], dtype=np.float64)):
+        if are_about(sample.values[near_0], encoding.encode(sample.positions[near_0, 0], dtype=np.float64)):
             yield encoding
 
 
@@ -248,51 +254,50 @@ def judge_code_tables(
         finding = judge_rotary_tables(name, cos, sin, positions)
         known = ", as identified" if finding.verdict != "unknown" else ""
         return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{call_clause}")
-    orders = list(_orders_with_nan(cos, sin))
+    candidates = list(_possible_tables_with_nan(cos, sin))
     pairs = expected.rotary_dim // 2
-    fitting = [one for one in orders if one.pairs == pairs and one.sin is not None and one.copies == 1]
+    fitting = [one for one in candidates if one.pairs == pairs and one.sin is not None and one.copies == 1]
     if not fitting:
-        widths = " or ".join(sorted({str(2 * one.pairs) for one in orders}))
+        widths = " or ".join(sorted({str(2 * one.pairs) for one in candidates}))
         reason = f"cosines and sines of {widths} values, where {2 * pairs} are expected{call_clause}"
         return Finding(name, COMPUTED_TABLES, "wrong", "shape", reason)
     finding = judge_rotary_tables(name, cos, sin, positions, [expected])
     reason = finding.says.replace("the config's", "the expected").replace("the config has", "the expected Rotary has")
     finding = replace(finding, is_=COMPUTED_TABLES, says=f"{reason}{call_clause}")
-    if finding.verdict == "right" or expected._settings.rope_type == "xpos":
+    if finding.verdict == "right" or expected._settings.amplitudes_vary:
         return finding
     if finding.fault == "layout" and "side by side" in finding.says:
         return finding
-    outcomes = [_of_tables(one, positions, expected, slack) for one in fitting]
-    best = next((one for one in outcomes if one.fault not in ("frequencies", "values")), outcomes[0])
+    outcomes = [_compare_tables(candidate, positions, expected, slack) for candidate in fitting]
+    best = next((outcome for outcome in outcomes if outcome.fault not in ("frequencies", "values")), outcomes[0])
     # `judge_rotary_tables` describes a wrong base, a wrong scaling or swapped columns in more detail
     vague = best.fault in ("frequencies", "values", "scaling", "base", "amplitude", finding.fault)
     if best.fault is not None and vague and finding.fault in ("base", "scaling", "rounded", "layout"):
         return finding
-    return _finding(name, COMPUTED_TABLES, best, described(expected), call_clause)
+    return _outcome_finding(name, COMPUTED_TABLES, best, described(expected), call_clause)
 
 
-def _orders_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
+def _possible_tables_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
     """Yield the tables for each order of columns that they may have. NaN and infinity count as equal."""
 
-    def marked(table: Array | None) -> Array | None:
-        # every dtype can represent the mark, and no cosine is so large
-        return None if table is None else np.where(np.isfinite(table), table, table.dtype.type(_MARK))
+    def without_nan(table: Array) -> Array:
+        # every dtype can represent the number that stands for NaN, and no cosine is so large
+        return np.where(np.isfinite(table), table, table.dtype.type(_STAND_IN))
 
-    def unmarked(table: Array | None) -> Array | None:
-        return None if table is None else np.where(table == table.dtype.type(_MARK), table.dtype.type(np.nan), table)
+    def with_nan(table: Array) -> Array:
+        return np.where(table == table.dtype.type(_STAND_IN), table.dtype.type(np.nan), table)
 
-    for one in orders_of(marked(cos), marked(sin)):  # type: ignore[arg-type]
-        yield one._replace(cos=unmarked(one.cos), sin=unmarked(one.sin))  # type: ignore[arg-type]
+    for tables in possible_tables(without_nan(cos), None if sin is None else without_nan(sin)):
+        yield tables._replace(cos=with_nan(tables.cos), sin=None if tables.sin is None else with_nan(tables.sin))
 
 
-def _of_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) -> Outcome:
+def _compare_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: float) -> Outcome:
     together = tables.together()
     sample = Sample(together.astype(np.float64), positions, narrowest(together), slack)
-    plain = None
-    if rotary.base is not None and rotary.frequencies.ndim == 1 and rotary.ndim == 1:
+    exact, plain = rotary.frequencies, None
+    one_axis = exact.ndim == 1 and rotary.ndim == 1
+    if one_axis and rotary.base is not None and not np.array_equal(without_scaling(rotary, exact), exact):
         plain = tables.encoding(Rotary(rotary.rotary_dim, base=rotary.base))
-        if np.array_equal(without_scaling(rotary, rotary.frequencies), rotary.frequencies):
-            plain = None
     return judge_rows(sample, tables.encoding(rotary), base=rotary.base, plain=plain)
 
 
@@ -309,6 +314,10 @@ class Rotation(NamedTuple):
     after: tuple[Array, Array]
     positions: Floats
 
+    def take(self, rows: Any) -> Rotation:
+        (x, other_x), (y, other_y) = self.before, self.after
+        return Rotation((x[rows], other_x[rows]), (y[rows], other_y[rows]), self.positions[rows])
+
 
 # (layout of pairs before the rotation, layout after it, description) for each kind of rotation
 _ROTATIONS = {
@@ -324,56 +333,53 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
     kind = COMPUTED_ROTATION
     if expected is None:
         return _unexpected_rotation(name, rotation, call_clause)
-    after = tuple(one.astype(np.float64) for one in rotation.after)
-    words, dim, own = f"compared with {described(expected)}: ", expected.rotary_dim, expected.layout
+    after = rotation.after[0].astype(np.float64), rotation.after[1].astype(np.float64)
+    words, dim = f"compared with {described(expected)}: ", expected.rotary_dim
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())
         reason = f"{words}values that are not finite from position {first:g} on{call_clause}"
-        lost = Finding(name, kind, "wrong", "values", reason, np.inf, first_position=first)
+        not_finite = Finding(name, kind, "wrong", "values", reason, np.inf, first_position=first)
         if not finite.any():
-            return lost
-        before, some = (tuple(one[finite] for one in both) for both in (rotation.before, rotation.after))
-        rest = judge_rotation(name, Rotation(before, some, rotation.positions[finite]), expected, call_clause)  # type: ignore[arg-type]
-        return lost if rest.verdict == "right" else rest
+            return not_finite
+        of_finite = judge_rotation(name, rotation.take(finite), expected, call_clause)
+        return not_finite if of_finite.verdict == "right" else of_finite
     for width in dict.fromkeys((dim, rotation.before[0].shape[1])):
-        for layout in dict.fromkeys((own, *_ROTATIONS)):
-            tables = _rotated_by(rotation.before, after, layout, width)
+        for layout in dict.fromkeys((expected.layout, *_ROTATIONS)):
+            tables = _cosines_and_sines(rotation.before, after, layout, width)
             if tables is None:
                 continue
             if width != dim:
                 reason = f"{words}{width} values of a head are rotated, where {dim} are expected{call_clause}"
                 return Finding(name, kind, "wrong", "layout", reason)
-            finding = _of_rotation(name, tables, rotation, expected, call_clause)
-            if layout == own:
+            finding = _judge_angles(name, tables, rotation, expected, call_clause)
+            if layout == expected.layout:
                 return finding
-            reason = (
-                f"{words}pairs are {_ROTATIONS[layout][2]}, but the model's pairs are {_ROTATIONS[own][2]}{call_clause}"
-            )
+            model_pairs = f"the model's pairs are {_ROTATIONS[expected.layout][2]}"
+            reason = f"{words}pairs are {_ROTATIONS[layout][2]}, but {model_pairs}{call_clause}"
             if finding.verdict == "right":
                 return replace(finding, verdict="wrong", fault="layout", says=reason)
             return replace(finding, says=f"{reason}; and {finding.says}")
-    mixed = _mixed(rotation, after[0], expected)
+    mixed = _mixed_layouts(rotation, after[0], expected)
     if mixed:
         return Finding(name, kind, "wrong", "layout", f"{words}{mixed}{call_clause}")
     return Finding(name, kind, "wrong", "values", f"{words}the result is not a rotation of pairs{call_clause}")
 
 
-def _of_rotation(
+def _judge_angles(
     name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
 ) -> Finding:
     """Return the finding for the cosines and sines of a rotation. The code may round these to 16 bits."""
     encoding = expected._angles_of("cos", "sin")
-    own = narrowest(rotation.after[0])
-    for form in (own,) if own in HALVES else (own, *reversed(HALVES)):
+    result_form = narrowest(rotation.after[0])
+    for form in (result_form,) if result_form in HALVES else (result_form, *reversed(HALVES)):
         sample = Sample(np.concatenate(tables, axis=1), rotation.positions, FLOAT32, 4 * form.rounding)
-        outcome = judge_rows(sample, encoding) if is_right(sample, encoding) else None
-        if outcome is not None:
-            return _finding(name, COMPUTED_ROTATION, outcome, described(expected), call_clause)
-    slack = 4 * own.rounding
-    return replace(
-        judge_code_tables(name, tables, rotation.positions, expected, call_clause, slack), is_=COMPUTED_ROTATION
-    )
+        if is_right(sample, encoding):
+            outcome = judge_rows(sample, encoding)
+            return _outcome_finding(name, COMPUTED_ROTATION, outcome, described(expected), call_clause)
+    slack = 4 * result_form.rounding
+    finding = judge_code_tables(name, tables, rotation.positions, expected, call_clause, slack)
+    return replace(finding, is_=COMPUTED_ROTATION)
 
 
 def _in_pairs(z: Any, layout: str) -> Floats:
@@ -384,56 +390,57 @@ def _in_pairs(z: Any, layout: str) -> Floats:
     return result
 
 
-def _rotated_by(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
+def _cosines_and_sines(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
     """Return (cosines, sines) by which both sets of vectors were rotated in this layout.
 
     Return None if the cosines and sines of the two sets differ, or if values after the first ``dim`` have changed.
     """
-    first, last, _ = _ROTATIONS[layout]
-    z = []
+    layout_before, layout_after, _ = _ROTATIONS[layout]
+    # for each set: cosine + i sine, of shape (n, pairs)
+    quotients = []
     for x, y in zip(before, after, strict=True):
         if np.abs(y[:, dim:] - x[:, dim:]).max(initial=0.0) > 1e-2:
             return None
-        z.append(complex_pairs(y, last, dim) / complex_pairs(x, first, dim))
-    if np.abs(z[0] - z[1]).max() > 2e-2 * max(1.0, float(np.abs(z[0]).max())):
+        quotients.append(complex_pairs(y, layout_after, dim) / complex_pairs(x, layout_before, dim))
+    first, second = quotients
+    if np.abs(first - second).max() > 2e-2 * max(1.0, float(np.abs(first).max())):
         return None
-    mean = (z[0] + z[1]) / 2
+    mean = (first + second) / 2
     return np.ascontiguousarray(mean.real), np.ascontiguousarray(mean.imag)
 
 
-def _mixed(rotation: Rotation, after: Floats, expected: Rotary) -> str:
+def _mixed_layouts(rotation: Rotation, after: Floats, expected: Rotary) -> str:
     """Return a description if a rotation mixes two layouts or has a wrong sign, else an empty string."""
     dim = expected.rotary_dim
-    near = np.abs(rotation.positions).max(axis=1) <= 4096
-    near_positions = rotation.positions[near] if expected.ndim > 1 else rotation.positions[near, 0]
-    cos, sin = (np.asarray(table, np.float64) for table in expected.tables(near_positions, dtype=np.float64))
-    x, y = rotation.before[0][near, :dim], after[near, :dim]
-    for copies in ("half", "interleaved"):
-        both_cos, both_sin = (_in_pairs(table + 1j * table, copies) for table in (cos, sin))
-        for partner in ("half", "interleaved"):
-            z = complex_pairs(x, partner, dim)
-            # a right rotation multiplies sines by (-second, first)
-            for sign, other in ((-1, 1), (1, -1), (1, 1), (-1, -1)):
-                partners = _in_pairs(sign * z.imag + 1j * other * z.real, partner)
-                if np.abs(x * both_cos + partners * both_sin - y).max(initial=0.0) < 2e-2:
-                    reason = []
-                    if copies != partner:
-                        reason.append(
-                            f"each cosine multiplies two values {_ROTATIONS[copies][2]}, but each pair is {_ROTATIONS[partner][2]}"
-                        )
-                    if (sign, other) != (-1, 1):
-                        reason.append("a pair (a, b) becomes (a cos + b sin, ..) instead of (a cos - b sin, ..)")
-                    return " and ".join(reason)
+    rows = np.abs(rotation.positions).max(axis=1) <= 4096
+    positions = rotation.positions[rows] if expected.ndim > 1 else rotation.positions[rows, 0]
+    cos, sin = (np.asarray(table, np.float64) for table in expected.tables(positions, dtype=np.float64))
+    x, y = rotation.before[0][rows, :dim], after[rows, :dim]
+    layouts = ("half", "interleaved")
+    # A right rotation is x * cos + partners * sin, where the partners of a pair (a, b) are (-b, a).
+    signs = ((-1, 1), (1, -1), (1, 1), (-1, -1))
+    for table_layout, pair_layout, (sign_b, sign_a) in product(layouts, layouts, signs):
+        cos_columns, sin_columns = (_in_pairs(table + 1j * table, table_layout) for table in (cos, sin))
+        pairs = complex_pairs(x, pair_layout, dim)
+        partners = _in_pairs(sign_b * pairs.imag + 1j * sign_a * pairs.real, pair_layout)
+        if np.abs(x * cos_columns + partners * sin_columns - y).max(initial=0.0) < 2e-2:
+            reasons = []
+            if table_layout != pair_layout:
+                table_words, pair_words = _ROTATIONS[table_layout][2], _ROTATIONS[pair_layout][2]
+                reasons.append(f"each cosine multiplies two values {table_words}, but each pair is {pair_words}")
+            if (sign_b, sign_a) != (-1, 1):
+                reasons.append("a pair (a, b) becomes (a cos + b sin, ..) instead of (a cos - b sin, ..)")
+            return " and ".join(reasons)
     return ""
 
 
 def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Finding:
+    """Return the finding for a rotation that must be identified."""
     positions = rotation.positions[:, 0] if rotation.positions.shape[1] == 1 else rotation.positions
-    kind = np.float64 if narrowest(rotation.after[0]) is FLOAT64 else np.float32
-    few = slice(64)
-    x, rotated = rotation.before[0][few].astype(kind), rotation.after[0][few].astype(kind)
+    dtype = np.float64 if narrowest(rotation.after[0]) is FLOAT64 else np.float32
+    x, rotated = rotation.before[0][:64].astype(dtype), rotation.after[0][:64].astype(dtype)
     try:
-        answer = identify_rotary(x=x, turned=rotated, positions=positions[few])
+        answer = identify_rotary(x=x, turned=rotated, positions=positions[:64])
     except ValueError as error:
         return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{call_clause}")
     if answer.rotary is None or answer.direction < 0:

@@ -17,13 +17,14 @@ from ..identify.bases import ROTARY_BASES
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import Sample, columns_of, frequencies_in
 from .frequencies import Variant, base_variants, described, scaling_variants
-from .report import Fault, Finding
+from .report import Fault, Finding, unknown_tensor
 from .values import TYPE_SAMPLE, array_of, dtype_for, narrowest, widened
 from .waves import Judgement, agrees, judge_waves
 
+# kind (`Finding.is_`) of findings for tables of cosines and sines
 _KIND = "rotary tables"
 # number of rows in which frequencies are measured, and with which bases and scalings are compared
-_ROWS = 256
+_SAMPLED_ROWS = 256
 
 
 class Tables(NamedTuple):
@@ -43,10 +44,11 @@ class Tables(NamedTuple):
     def pairs(self) -> int:
         return int(self.cos.shape[1]) // self.copies
 
-    def rows(self, some: slice) -> Tables:
-        return self._replace(cos=self.cos[some], sin=None if self.sin is None else self.sin[some])
+    def rows(self, part: slice) -> Tables:
+        return self._replace(cos=self.cos[part], sin=None if self.sin is None else self.sin[part])
 
     def together(self, swapped: bool = False) -> Array:
+        """Return one table with the columns of the cosines before those of the sines, or after them if swapped."""
         if self.sin is None:
             return self.cos
         return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
@@ -78,43 +80,46 @@ def judge_rotary_tables(
         Empty without a config.
     """
     tables = [array_of(table, name) for table in (cos, sin) if table is not None]
-    finding = _judged(name, tables, positions, rotaries)
+    finding = _judge_arrays(name, tables, positions, rotaries)
     if finding.verdict != "right":
         wider = [table for table in map(widened, tables) if table is not None]
-        if len(wider) == len(tables) and (other := _judged(name, wider, positions, rotaries)).verdict == "right":
-            return other.twice_rounded()
+        if len(wider) == len(tables):
+            finding_if_wider = _judge_arrays(name, wider, positions, rotaries)
+            if finding_if_wider.verdict == "right":
+                return finding_if_wider.twice_rounded()
     return finding
 
 
-def _judged(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
+def _judge_arrays(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
-    orders = list(orders_of(cos, sin))
-    if not orders:
-        return Finding(name, "a tensor", "unknown", None, f"cosines and sines cannot have shape {cos.shape}")
-    rows = len(orders[0].cos)
-    places = np.arange(rows) if positions is None else np.asarray(positions)
-    if len(places) != rows:
-        raise ValueError(f"positions has shape {places.shape}, but {name} has {rows} rows")
-    places = places.astype(np.float64).reshape(rows, -1)
+    # the same tables in each order of columns that they may have
+    candidates = list(possible_tables(cos, sin))
+    if not candidates:
+        return unknown_tensor(name, f"cosines and sines cannot have shape {cos.shape}")
+    rows = len(candidates[0].cos)
+    row_positions = np.arange(rows) if positions is None else np.asarray(positions)
+    if len(row_positions) != rows:
+        raise ValueError(f"positions has shape {row_positions.shape}, but {name} has {rows} rows")
+    row_positions = row_positions.astype(np.float64).reshape(rows, -1)
     # `together` copies rows, so use only some rows
-    step = max(1, rows * orders[0].cos.shape[1] // TYPE_SAMPLE)
-    form = narrowest(orders[0].rows(slice(None, None, step)).together())
+    step = max(1, rows * candidates[0].cos.shape[1] // TYPE_SAMPLE)
+    form = narrowest(candidates[0].rows(slice(None, None, step)).together())
     if not rotaries:
-        return _without_config(name, orders, places, form)
-    judged = _with_config(name, orders, places, form, rotaries)
-    if judged is None or judged.verdict == "unknown":
-        judged = _apart(name, orders, places, form, rotaries) or judged
-    if judged is not None:
-        return judged
-    finding = _without_config(name, orders, places, form)
-    if finding.verdict != "right" or _of_equal_axes(orders, places, form, rotaries):
+        return _without_config(name, candidates, row_positions, form)
+    with_config = _with_config(name, candidates, row_positions, form, rotaries)
+    if with_config is None or with_config.verdict == "unknown":
+        with_config = _judge_separately(name, candidates, row_positions, form, rotaries) or with_config
+    if with_config is not None:
+        return with_config
+    finding = _without_config(name, candidates, row_positions, form)
+    if finding.verdict != "right" or _match_equal_axes(candidates, row_positions, form, rotaries):
         return finding
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     reason = f"{finding.says}; the config's rotary encodings have {' or '.join(map(str, counts))} pairs"
     return replace(finding, verdict="unknown", says=reason)
 
 
-def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
+def possible_tables(cos: Array, sin: Array | None) -> Iterator[Tables]:
     """Yield `Tables` for each order of columns that arrays of cosines and sines may have."""
     if sin is None and cos.dtype.kind != "c":
         if cos.ndim > 2 and cos.shape[-2:] == (2, 2):
@@ -133,14 +138,15 @@ def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
     if shape[1] % 2 == 0:
         layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
         for layout in layouts:
-            one, other = columns_of(layout, shape[1])
-            there = [table for table in (cos, sin) if table is not None]
-            alike = np.all([(table[:, one] == table[:, other]).all(axis=0) for table in there], axis=0)
-            if alike.all():
-                yield Tables(cos[:, one], None if sin is None else sin[:, one], layout)
-            elif 4 * int(alike.sum()) >= 3 * pairs:
-                both = [np.concatenate([table[:, one], table[:, other]], axis=1) for table in there]
-                yield Tables(both[0], both[1] if sin is not None else None, layout, 2)
+            first, second = columns_of(layout, shape[1])
+            tables = [cos] if sin is None else [cos, sin]
+            # whether the two columns of a pair are equal, for each pair
+            equal = np.all([(table[:, first] == table[:, second]).all(axis=0) for table in tables], axis=0)
+            if equal.all():
+                yield Tables(cos[:, first], None if sin is None else sin[:, first], layout)
+            elif 4 * int(equal.sum()) >= 3 * pairs:
+                in_halves = [np.concatenate([table[:, first], table[:, second]], axis=1) for table in tables]
+                yield Tables(in_halves[0], None if sin is None else in_halves[1], layout, 2)
         if sin is None:
             yield Tables(cos[:, :pairs], cos[:, pairs:], None)
     yield Tables(cos, sin, None)
@@ -150,82 +156,90 @@ def orders_of(cos: Array, sin: Array | None) -> Iterator[Tables]:
 
 
 def _with_config(
-    name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
+    name: str, candidates: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
     """Return the finding for tables that are compared with encodings of a config.
 
+    candidates: the tables in each order of columns that they may have.
     Return None if no encoding has the number of pairs of the tables.
     """
     cases = []
-    for tables in orders:
+    for candidate in candidates:
         for rotary in rotaries:
-            usable = _of_width(tables, rotary.rotary_dim // 2)
+            tables = _first_pairs(candidate, rotary.rotary_dim // 2)
             # xPos is left out: it multiplies sinusoids by factors that depend on the position
-            if usable is not None and rotary.ndim == positions.shape[1] and rotary._settings.rope_type != "xpos":
-                cases.append((usable, rotary))
+            if tables is not None and rotary.ndim == positions.shape[1] and not rotary._settings.amplitudes_vary:
+                cases.append((tables, rotary))
     if not cases:
         return None
-    first, rotary = cases[0]
-    blocks = (first.rows(slice(i, i + _ROWS)).together().astype(np.float64) for i in range(0, len(positions), _ROWS))
-    lost = np.flatnonzero(np.concatenate([~np.isfinite(block).all(axis=1) for block in blocks]))
-    if len(lost):
-        reason = f"compared with {described(rotary)}: {len(lost)} rows have values that are not finite"
-        position = float(positions[lost[0]].flat[0])
+    tables, rotary = cases[0]
+    parts = (tables.rows(slice(i, i + _SAMPLED_ROWS)) for i in range(0, len(positions), _SAMPLED_ROWS))
+    finite = np.concatenate([np.isfinite(part.together().astype(np.float64)).all(axis=1) for part in parts])
+    if not finite.all():
+        reason = f"compared with {described(rotary)}: {int((~finite).sum())} rows have values that are not finite"
+        position = float(positions[~finite].flat[0])
         return Finding(name, _KIND, "wrong", "values", reason, np.inf, first_position=position)
     judged: list[tuple[Tables, Rotary, Judgement]] = []
     for tables, rotary in cases:
         judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)
         if judgement.complete and judgement.fault is None:
-            return _in_layout(name, tables, rotary, judgement)
+            return _judge_layout(name, tables, rotary, judgement)
         judged.append((tables, rotary, judgement))
+    # the first finding for each fault that a judgement names
+    findings: dict[Fault, Finding] = {}
+    for _, rotary, judgement in judged:
+        if judgement.fault is not None:
+            reason = f"compared with {described(rotary)}: {judgement.reason}"
+            findings.setdefault(judgement.fault, _rotary_finding(name, "wrong", judgement.fault, reason, judgement))
+    if "rounded" in findings:
+        return findings["rounded"]
+    for tables, rotary, judgement in judged:
+        variant = _explaining_variant(tables, rotary, positions, form)
+        if variant is not None:
+            return _rotary_finding(name, "wrong", variant.fault, variant.reason, judgement)
     # the fault "values" comes last, because a wrong scaling may also leave most values unchanged
-    for fault in ("rounded", None, "values"):
-        for tables, rotary, judgement in judged:
-            if fault is None:
-                variant = _variant(tables, rotary, positions, form)
-                if variant is not None:
-                    return _finding(name, "wrong", variant.fault, variant.reason, judgement)
-            elif judgement.fault == fault:
-                return _finding(
-                    name, "wrong", judgement.fault, f"compared with {described(rotary)}: {judgement.reason}", judgement
-                )
-    tables, rotary, judgement = min(judged, key=lambda one: one[2].largest_error)
-    if _turns(tables, form) and not judgement.gross:
+    if "values" in findings:
+        return findings["values"]
+    tables, rotary, judgement = min(judged, key=lambda case: case[2].largest_error)
+    if not _are_cosines_and_sines(tables, form):
+        return unknown_tensor(name, "not cosines and sines; probably other weights")
+    if not judgement.gross:
         reason = f"close to {described(rotary)}, but with larger errors than those of float32 arithmetic"
-        return _finding(name, "unknown", None, reason, judgement)
-    if _turns(tables, form):
-        reason = f"different from {described(rotary)}, and no known fault explains the difference"
-        return _finding(name, "wrong", "frequencies", reason, judgement)
-    return Finding(name, "a tensor", "unknown", None, "not cosines and sines; probably other weights")
+        return _rotary_finding(name, "unknown", None, reason, judgement)
+    reason = f"different from {described(rotary)}, and no known fault explains the difference"
+    return _rotary_finding(name, "wrong", "frequencies", reason, judgement)
 
 
-def _of_equal_axes(orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
+def _match_equal_axes(candidates: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]) -> bool:
     """Return whether tables agree with an encoding of several axes if all axes have the same position, as in text."""
     for rotary in rotaries:
         if rotary.ndim > 1 and positions.shape[1] == 1 and rotary.frequencies.ndim == 1:
-            one = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=rotary.attention_factor)
-            usable = [_of_width(tables, rotary.rotary_dim // 2) for tables in orders]
-            if any(each and agrees(each.together(), each.encoding(one), positions, form) for each in usable):
-                return True
+            factor = rotary.attention_factor
+            one_axis = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=factor)
+            for candidate in candidates:
+                tables = _first_pairs(candidate, rotary.rotary_dim // 2)
+                if tables and agrees(tables.together(), tables.encoding(one_axis), positions, form):
+                    return True
     return False
 
 
-def _of_width(tables: Tables, pairs: int) -> Tables | None:
+def _first_pairs(tables: Tables, pairs: int) -> Tables | None:
     """Return the tables with only their first ``pairs`` pairs, or None if a pair after these rotates."""
     if tables.pairs == pairs:
         return tables
     if tables.pairs < pairs or tables.sin is None or tables.copies > 1:
         return None
-    rest = (tables.cos[:, pairs:] == 1).all() and (tables.sin[:, pairs:] == 0).all()
-    return tables._replace(cos=tables.cos[:, :pairs], sin=tables.sin[:, :pairs]) if rest else None
+    if (tables.cos[:, pairs:] != 1).any() or (tables.sin[:, pairs:] != 0).any():
+        return None
+    return tables._replace(cos=tables.cos[:, :pairs], sin=tables.sin[:, :pairs])
 
 
-def _finding(name: str, verdict: Any, fault: Fault | None, reason: str, judgement: Judgement) -> Finding:
+def _rotary_finding(name: str, verdict: Any, fault: Fault | None, reason: str, judgement: Judgement) -> Finding:
     first = judgement.first_position if verdict == "wrong" else None
     return Finding(name, _KIND, verdict, fault, reason, judgement.largest_error, judgement.radians, first)
 
 
-def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
+def _judge_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
     """Return the finding for tables with right values.
 
     The layout is wrong if the columns are interleaved, and the model rotates pairs that are half a head apart.
@@ -233,23 +247,24 @@ def _in_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) 
     words = f"same as {described(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
         reason = f"{words}, with the two columns of a pair side by side, but the model's pairs are half a head apart"
-        return _finding(name, "wrong", "layout", reason, judgement)
-    return _finding(name, "right", None, words, judgement)
+        return _rotary_finding(name, "wrong", "layout", reason, judgement)
+    return _rotary_finding(name, "right", None, words, judgement)
 
 
-def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) -> Variant | None:
+def _explaining_variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) -> Variant | None:
     """Return the wrong base, scaling, attention factor or order that explains the tables, or None."""
     if tables.sin is not None and agrees(tables.together(swapped=True), tables.encoding(rotary), positions, form):
         return Variant("layout", f"cosines and sines of {described(rotary)} are swapped", rotary.frequencies)
-    some = _some(len(positions))
     exact, factor = rotary.frequencies, rotary.attention_factor
     if tables.sin is None or tables.copies > 1 or exact.ndim > 1 or positions.shape[1] > 1:
         return None
-    table = tables.together()[some]
-    if agrees(table, tables.encoding(rotary), positions[some], form):
+    rows = _sampled_rows(len(positions))
+    table, positions = tables.together()[rows], positions[rows]
+    if agrees(table, tables.encoding(rotary), positions, form):
         # these rows are right, so no fault of frequencies explains the tables
         return None
-    z = (tables.cos[some].astype(np.float64) + 1j * tables.sin[some].astype(np.float64))[:, np.newaxis]
+    # cosine + i sine, of shape (rows, 1, pairs); its size is the attention factor of the tables
+    z = (tables.cos[rows].astype(np.float64) + 1j * tables.sin[rows].astype(np.float64))[:, np.newaxis]
     sizes = np.abs(z)
     size = float(sizes.mean())
     if not np.isfinite(sizes).all() or size == 0:
@@ -259,7 +274,7 @@ def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) ->
         variants.append(Variant("scaling", f"without the attention factor {factor:g}", exact, 1.0))
         variants.append(Variant("scaling", f"the attention factor {factor:g} applied twice", exact, factor**2))
     variants.append(Variant("scaling", f"attention factor {size:.4g}, but the config has {factor:g}", exact, size))
-    measured = frequencies_in(Sample(None, z, positions[some], form.kind, None, None))
+    measured = frequencies_in(Sample(None, z, positions, form.kind, None, None))
     if measured is not None:
         numbers = measured.frequencies[:, 0]
         variants += [*scaling_variants(rotary, exact, numbers), *base_variants(rotary, exact, numbers)]
@@ -267,7 +282,7 @@ def _variant(tables: Tables, rotary: Rotary, positions: Floats, form: Format) ->
         factors = (variant.factor,) if variant.frequencies is exact else (variant.factor, factor, size)
         for amplitude in dict.fromkeys(factors):
             other = Rotary(2 * len(exact), frequencies=variant.frequencies, attention_factor=amplitude)
-            if agrees(table, tables.encoding(other), positions[some], form):
+            if agrees(table, tables.encoding(other), positions, form):
                 return variant
     return None
 
@@ -280,8 +295,8 @@ class _Order(NamedTuple):
     second: slice
 
 
-def _apart(
-    name: str, orders: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
+def _judge_separately(
+    name: str, candidates: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
     """Return the finding for cosines and sines that match a config separately, with different orders or factors.
 
@@ -294,31 +309,28 @@ def _apart(
             _Order("side by side", *columns_of("interleaved", 2 * pairs)),
             _Order("in halves, the second half in reverse order", slice(0, pairs), slice(None, pairs - 1, -1)),
         )
-        for tables in orders:
+        for tables in candidates:
             if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or positions.shape[1] > 1:
                 continue
             copies = tables.cos.shape[1] // pairs
             if tables.cos.shape[1] != copies * pairs or copies not in (1, 2):
                 continue
-            separate = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
-            each = [
-                _order_and_factor(table, function, separate, copies, rotary, positions, form)
-                for table, function in ((tables.cos, "cos"), (tables.sin, "sin"))
-            ]
-            if each[0] is None or each[1] is None:
+            orders = (_Order("", slice(None), slice(0)),) if copies == 1 else layouts
+            of_cos = _order_and_factor(tables.cos, "cos", orders, copies, rotary, positions, form)
+            of_sin = _order_and_factor(tables.sin, "sin", orders, copies, rotary, positions, form)
+            if of_cos is None or of_sin is None:
                 continue
-            (cosines, one), (sines, other) = each[0], each[1]
+            (cos_order, cos_factor), (sin_order, sin_factor) = of_cos, of_sin
             words = f"compared with {described(rotary)}"
-            if cosines is not sines:
-                reason = f"{words}: the cosines of pairs are {cosines.words}, the sines {sines.words}"
+            if cos_order is not sin_order:
+                reason = f"{words}: the cosines of pairs are {cos_order.words}, the sines {sin_order.words}"
                 return Finding(name, _KIND, "wrong", "layout", reason)
-            if one != other:
-                reason = (
-                    f"{words}: attention factor {one:.4g} in cosines, {other:.4g} in sines; the config has {factor:g}"
-                )
+            if cos_factor != sin_factor:
+                factors = f"attention factor {cos_factor:.4g} in cosines, {sin_factor:.4g} in sines"
+                reason = f"{words}: {factors}; the config has {factor:g}"
                 return Finding(name, _KIND, "wrong", "scaling", reason)
-            if cosines is layouts[2]:
-                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cosines.words}")
+            if cos_order is layouts[2]:
+                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cos_order.words}")
     return None
 
 
@@ -326,77 +338,75 @@ def _order_and_factor(
     table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, positions: Floats, form: Format
 ) -> tuple[_Order, float] | None:
     """Return (order of columns, factor) with which a table of cosines or of sines matches a config, or None."""
-    factor, some = rotary.attention_factor, _some(len(positions))
-    exact = rotary._angles_of(function).encode(positions[some, 0], dtype=np.float64)
+    config_factor, rows = rotary.attention_factor, _sampled_rows(len(positions))
+    exact = np.tile(rotary._angles_of(function).encode(positions[rows, 0], dtype=np.float64), copies)
+    square = max(float((exact * exact).sum()), 1e-300)
     for order in orders:
-        ordered = np.concatenate([table[some, order.first], table[some, order.second]], axis=1)
+        sample = np.concatenate([table[rows, order.first], table[rows, order.second]], axis=1)
         # measure the factor of all values by least squares
-        both = np.tile(exact, copies)
-        measured = factor * float((ordered.astype(np.float64) * both).sum() / max(float((both * both).sum()), 1e-300))
-        for one in dict.fromkeys((factor, 1.0, factor**2, measured)):
-            if np.isfinite(one) and one > 0:
-                other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=one)
+        measured = config_factor * float((sample.astype(np.float64) * exact).sum() / square)
+        for factor in dict.fromkeys((config_factor, 1.0, config_factor**2, measured)):
+            if np.isfinite(factor) and factor > 0:
+                other = Rotary(rotary.rotary_dim, frequencies=rotary.frequencies, attention_factor=factor)
                 encoding = other._angles_of(*[function] * copies)
-                if agrees(ordered, encoding, positions[some], form):
-                    every = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
-                    return (order, one) if agrees(every, encoding, positions, form) else None
+                if agrees(sample, encoding, positions[rows], form):
+                    ordered = np.concatenate([table[:, order.first], table[:, order.second]], axis=1)
+                    return (order, factor) if agrees(ordered, encoding, positions, form) else None
     return None
 
 
-def _some(rows: int) -> Any:
+def _sampled_rows(rows: int) -> Any:
     """Return the indices of the first rows and of some rows among all others."""
-    spread = np.linspace(0, rows - 1, min(rows, _ROWS)).round().astype(np.intp)
-    return np.unique(np.r_[np.arange(min(rows, _ROWS)), spread])
+    spread = np.linspace(0, rows - 1, min(rows, _SAMPLED_ROWS)).round().astype(np.intp)
+    return np.unique(np.r_[np.arange(min(rows, _SAMPLED_ROWS)), spread])
 
 
-def _turns(tables: Tables, form: Format) -> bool:
+def _are_cosines_and_sines(tables: Tables, form: Format) -> bool:
     """Return whether these are cosines and sines of the same angles, with one common factor."""
     if tables.sin is None:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
+        # cos^2 + sin^2 is the square of the factor
         squares = tables.cos[:4096].astype(np.float64) ** 2 + tables.sin[:4096].astype(np.float64) ** 2
-        known = squares[np.isfinite(squares)]
-        size = np.median(known) if known.size else 0.0
-        near = np.abs(squares - size) <= size * (8 * form.rounding + 1e-4)
-    return bool(size > 0 and near.mean() > 0.9)
+        finite = squares[np.isfinite(squares)]
+        square = np.median(finite) if finite.size else 0.0
+        agreeing = np.abs(squares - square) <= square * (8 * form.rounding + 1e-4)
+    return bool(square > 0 and agreeing.mean() > 0.9)
 
 
 # ---- without a config -----------------------------------------------------------------------------------------------
 
 
-def _without_config(name: str, orders: list[Tables], positions: Floats, form: Format) -> Finding:
+def _without_config(name: str, candidates: list[Tables], positions: Floats, form: Format) -> Finding:
     """Return the finding for tables whose encoding is identified, because there is no config."""
-    turning = [tables for tables in orders if _turns(tables, form) and tables.pairs > 1 and tables.copies == 1]
-    if not turning or len(positions) < 8:
-        return Finding(name, "a tensor", "unknown", None, "not cosines and sines of pairs that rotate")
-    tables, dtype = turning[0], dtype_for(form)
-    # `_turns` is False for tables without sines
-    assert tables.sin is not None
-    judged = []
-    for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _ROWS)}):
-        part = slice(begin, begin + _ROWS)
+    in_pairs = [tables for tables in candidates if tables.pairs > 1 and tables.copies == 1]
+    tables = next((tables for tables in in_pairs if _are_cosines_and_sines(tables, form)), None)
+    if tables is None or tables.sin is None or len(positions) < 8:
+        return unknown_tensor(name, "not cosines and sines of pairs that rotate")
+    dtype, judged = dtype_for(form), []
+    for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _SAMPLED_ROWS)}):
+        part = slice(begin, begin + _SAMPLED_ROWS)
         cos, sin = tables.cos[part].astype(dtype), tables.sin[part].astype(dtype)
         if not (np.isfinite(cos).all() and np.isfinite(sin).all()) or len(cos) < 8:
             continue
-        own = positions[part] if positions.shape[1] > 1 else positions[part, 0]
-        answer = identify_rotary(cos=cos, sin=sin, positions=own)
+        positions_of_part = positions[part] if positions.shape[1] > 1 else positions[part, 0]
+        answer = identify_rotary(cos=cos, sin=sin, positions=positions_of_part)
         if answer.rotary is None or not (answer.presets or answer.base is not None):
             continue
         judgement = judge_waves(tables.together(), tables.encoding(answer.rotary), positions, form)
         words = described(answer.rotary) + (f" ({', '.join(answer.presets[:3])})" if answer.presets else "")
         if judgement.complete and judgement.fault is None:
-            return _finding(name, "right", None, f"same as {words}", judgement)
+            return _rotary_finding(name, "right", None, f"same as {words}", judgement)
         judged.append((words, judgement))
     for words, judgement in judged:
         if judgement.fault is not None:
-            return _finding(name, "wrong", judgement.fault, f"compared with {words}: {judgement.reason}", judgement)
+            reason = f"compared with {words}: {judgement.reason}"
+            return _rotary_finding(name, "wrong", judgement.fault, reason, judgement)
     # if all rows are wrong, no base can be measured, so try the three most common bases
-    for base in ROTARY_BASES[:3]:
+    for base in ROTARY_BASES[:3] if positions.shape[1] == 1 else ():
         rotary = Rotary(2 * tables.pairs, base=base)
-        if positions.shape[1] == 1:
-            judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)
-            if judgement.fault == "rounded":
-                return _finding(
-                    name, "wrong", "rounded", f"compared with {described(rotary)}: {judgement.reason}", judgement
-                )
+        judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)
+        if judgement.fault == "rounded":
+            reason = f"compared with {described(rotary)}: {judgement.reason}"
+            return _rotary_finding(name, "wrong", "rounded", reason, judgement)
     return Finding(name, _KIND, "unknown", None, "cosines and sines of unknown frequencies")

@@ -6,6 +6,7 @@ from typing import Any
 
 from .files import MOST_BYTES, Tensor, open_files
 from .names import kind_of
+from .report import listed
 
 # largest number of names of tensors in an error
 _MOST_NAMES = 20
@@ -14,16 +15,14 @@ _MOST_NAMES = 20
 def table_in(path: str) -> Any:
     """Return the values of the only tensor in a file or folder, or of the only tensor named like a position table."""
     with open_files(path) as opened:
-        inside: list[Any] = list(opened)
-        tensors = [each for each in inside if isinstance(each, Tensor)]
-        tables = [each for each in tensors if kind_of(each.name, each.shape) == "table"]
+        tensors = [entry for entry in opened if isinstance(entry, Tensor)]
+        tables = [tensor for tensor in tensors if kind_of(tensor.name, tensor.shape) == "table"]
         if len(tensors) == 1:
             tables = tensors
         if len(tables) != 1:
-            names = [each.name for each in tables or tensors]
-            listed = f"{', '.join(names[:_MOST_NAMES])}{', ..' if len(names) > _MOST_NAMES else ''}" or "none"
+            names = listed((tensor.name for tensor in tables or tensors), _MOST_NAMES) or "none"
             count = "several position tables" if tables else "no tensor with the name of a position table"
-            raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {listed}")
+            raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {names}")
         (table,) = tables
         if table.unread:
             raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which is unsupported")

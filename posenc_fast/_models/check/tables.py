@@ -17,22 +17,25 @@ from ..._core.numbers.formats import FLOAT16, Format
 from ..identify.angles import ORDERS
 from ..identify.bases import BASES
 from ..identify.encoding import Identification, identify
-from .report import TABLE, Finding
+from .report import TABLE, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, narrowest, widened
 from .waves import Waves, judge_waves, radians_at_end
 
-# `identify` is called for _PARTS parts of a table, each of _PART rows.
-_PART, _PARTS = 64, 4
+# `identify` is called for _PARTS parts of a table, each of _PART_ROWS rows.
+_PART_ROWS, _PARTS = 64, 4
 # A table has at least _LEAST_ROWS rows and _LEAST_COLUMNS columns.
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
 # largest number of rows before the rows of positions, for other tokens such as a class token
-_TOKENS = 4
-# `_may_turn` tests parts of _ROWS rows and _COLUMNS columns.
-_ROWS, _COLUMNS = 48, 32
+_MOST_TOKENS = 4
+# `_may_be_sinusoidal` tests parts of _SINUSOID_ROWS rows and _SINUSOID_COLUMNS columns.
+_SINUSOID_ROWS, _SINUSOID_COLUMNS = 48, 32
 
 
 class _Guess(NamedTuple):
-    """An encoding that a table was probably meant to have. start: position of row 0. words: description."""
+    """An encoding that a table was probably meant to have.
+
+    start: position of row 0. step: difference between the positions of consecutive rows. words: description.
+    """
 
     encoding: Encoding
     start: float
@@ -53,23 +56,25 @@ def judge_table(name: str, table: Any) -> Finding:
         Values in their stored type.
     """
     array = array_of(table, name)
-    finding = _judged(name, array)
+    finding = _judge_array(name, array)
     wider = None if finding.verdict == "right" else widened(array)
-    if wider is not None and (other := _judged(name, wider)).verdict == "right":
-        return other.twice_rounded()
+    if wider is not None:
+        finding_if_wider = _judge_array(name, wider)
+        if finding_if_wider.verdict == "right":
+            return finding_if_wider.twice_rounded()
     return finding
 
 
-def _judged(name: str, array: Array) -> Finding:
+def _judge_array(name: str, array: Array) -> Finding:
     if array.dtype.kind == "c":
-        return Finding(name, "a tensor", "unknown", None, "complex numbers are not a position table")
+        return unknown_tensor(name, "complex numbers are not a position table")
     shape = [n for n in array.shape if n != 1]
     if len(shape) < 2 or array.shape[-1] < _LEAST_COLUMNS or array.size < _LEAST_ROWS * array.shape[-1]:
         reason = f"shape {array.shape} has too few rows or columns to identify an encoding"
-        return Finding(name, "a tensor", "unknown", None, reason)
+        return unknown_tensor(name, reason)
     array = array.reshape(shape)
     form = narrowest(array)
-    own = array.dtype.name
+    stored_type = array.dtype.name
     if form is FLOAT16:
         # `identify` derives its tolerance from the dtype
         array = array.astype(np.float16)
@@ -77,7 +82,7 @@ def _judged(name: str, array: Array) -> Finding:
     finite = np.concatenate(
         [np.isfinite(flat[i : i + 4096].astype(np.float64)).all(axis=1) for i in range(0, len(flat), 4096)]
     )
-    if not _may_turn(flat if finite.all() else flat[finite]):
+    if not _may_be_sinusoidal(flat if finite.all() else flat[finite]):
         return Finding(name, TABLE, "unknown", None, "not sinusoidal; probably learned positions, or other weights")
     answer = Identification()
     if finite.all():
@@ -86,40 +91,41 @@ def _judged(name: str, array: Array) -> Finding:
         except ValueError as error:
             return Finding(name, TABLE, "unknown", None, str(error))
         if answer and _is_known(answer, form):
-            return _with_zero_rows(_right(name, array, answer, form, own), answer.zero_rows, len(flat))
-    if len(shape) > 2:
-        flat = np.zeros((0, shape[-1]))
-    judged = _faults(name, flat, finite, answer, form)
-    if judged is not None:
-        return judged
+            return _with_zero_rows(_right_finding(name, array, answer, form, stored_type), answer.zero_rows, len(flat))
+    # the rows of a grid are not at consecutive positions, so faults of a grid are not named
+    wrong = _judge_faults(name, flat, finite, answer, form) if len(shape) == 2 else None
+    if wrong is not None:
+        return wrong
     if answer:
         reason = f"sinusoids of unknown frequencies: {answer.encoding!r}"
         return Finding(name, TABLE, "unknown", None, reason, answer.error)
-    near = f"; the closest is {answer.closest}, off by {answer.error:.3g}" if answer.closest else ""
-    return Finding(
-        name, TABLE, "unknown", None, f"no known encoding{near}; probably learned positions, or other weights"
-    )
+    closest = f"; the closest is {answer.closest}, off by {answer.error:.3g}" if answer.closest else ""
+    reason = f"no known encoding{closest}; probably learned positions, or other weights"
+    return Finding(name, TABLE, "unknown", None, reason)
 
 
-def _may_turn(flat: Array) -> bool:
+def _may_be_sinusoidal(flat: Array) -> bool:
     """Return whether at least a quarter of the columns are sinusoidal.
 
     In such a column, the sum of the values before and after each value is a fixed multiple of this value.
     """
-    columns = np.unique(np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _COLUMNS)).round().astype(np.intp))
-    turning = 0
-    starts = {0, max(0, len(flat) // 2 - _ROWS // 2)}
-    for start in starts:
-        some = flat[start : start + _ROWS, columns].astype(np.float64)
-        some = some[some.any(axis=1)]
-        if len(some) < _LEAST_ROWS:
+    columns = np.unique(
+        np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _SINUSOID_COLUMNS)).round().astype(np.intp)
+    )
+    sinusoidal_columns = 0
+    for start in {0, max(0, len(flat) // 2 - _SINUSOID_ROWS // 2)}:
+        rows = flat[start : start + _SINUSOID_ROWS, columns].astype(np.float64)
+        rows = rows[rows.any(axis=1)]
+        if len(rows) < _LEAST_ROWS:
             continue
-        middle, sides = some[1:-1], some[:-2] + some[2:]
-        size = (middle**2).sum(axis=0)
-        factor = (middle * sides).sum(axis=0) / np.maximum(size, 1e-300)
-        rest = np.median(np.abs(sides - factor * middle), axis=0)
-        turning = max(turning, int((rest <= 0.03 * np.sqrt(size / len(middle)) + 1e-30).sum()))
-    return 4 * turning >= len(columns)
+        middle, neighbours = rows[1:-1], rows[:-2] + rows[2:]
+        # measure the multiple of each column by least squares
+        squares = (middle**2).sum(axis=0)
+        factor = (middle * neighbours).sum(axis=0) / np.maximum(squares, 1e-300)
+        residual = np.median(np.abs(neighbours - factor * middle), axis=0)
+        allowed = 0.03 * np.sqrt(squares / len(middle)) + 1e-30
+        sinusoidal_columns = max(sinusoidal_columns, int((residual <= allowed).sum()))
+    return 4 * sinusoidal_columns >= len(columns)
 
 
 def _is_known(answer: Identification, form: Format) -> bool:
@@ -137,11 +143,11 @@ def _is_known(answer: Identification, form: Format) -> bool:
 def name_of(answer: Identification) -> str:
     """Return the names of the first presets of an identification, or the repr of its encoding if there are none."""
     if answer.presets:
-        return ", ".join(answer.presets[:3]) + (", .." if answer.presets[3:] else "")
+        return listed(answer.presets, 3)
     return repr(answer.encoding)
 
 
-def _right(name: str, array: Array, answer: Identification, form: Format, own: str) -> Finding:
+def _right_finding(name: str, array: Array, answer: Identification, form: Format, stored_type: str) -> Finding:
     """Return the finding for a table with a known encoding. own: name of its stored type."""
     encoding = answer.encoding
     assert encoding is not None
@@ -152,7 +158,7 @@ def _right(name: str, array: Array, answer: Identification, form: Format, own: s
         positions = answer.start + answer.step * np.arange(len(flat), dtype=np.float64)[:, np.newaxis]
         rows = np.setdiff1d(np.arange(len(flat)), answer.zero_rows)
         radians = radians_at_end(flat, Waves.of(encoding), positions, rows)
-    if form in HALVES and form.name != own:
+    if form in HALVES and form.name != stored_type:
         reason += f", with values of {form.name}, rounded once"
     return Finding(name, TABLE, "right", None, reason, answer.error, radians)
 
@@ -165,77 +171,71 @@ def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Findi
     """
     if not zero or _are_tokens(zero):
         return finding
-    last = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
-    before = zero[: len(zero) - last]
-    shown = f"{', '.join(map(str, zero[:8]))}{', ..' if zero[8:] else ''}"
-    reason = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {shown}"
+    count_at_end = next((i for i, row in enumerate(reversed(zero)) if row != rows - 1 - i), len(zero))
+    before_end = zero[: len(zero) - count_at_end]
+    reason = f"{finding.says}; {'row' if len(zero) == 1 else f'{len(zero)} rows'} of zeros: {listed(zero, 8)}"
     if len(zero) == 1:
         return replace(finding, says=reason)
-    if last and (len(before) < 2 or _are_tokens(before)):
+    if count_at_end and (len(before_end) < 2 or _are_tokens(before_end)):
         return replace(finding, verdict="unknown", says=f"{reason}, the last ones: padding, or never written")
     return replace(finding, verdict="wrong", fault="values", says=reason, first_position=None)
 
 
 def _are_tokens(zero: tuple[int, ...]) -> bool:
     """Return whether the rows of zeros are the first rows, and few enough for tokens such as class tokens."""
-    return len(zero) <= _TOKENS and zero == tuple(range(len(zero)))
+    return len(zero) <= _MOST_TOKENS and zero == tuple(range(len(zero)))
 
 
-def _faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
+def _judge_faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
     """Return the finding for a table if an encoding with a known fault explains the table, else None."""
-    zero = np.concatenate([(flat[i : i + 4096] == 0).all(axis=1) for i in range(0, max(len(flat), 1), 4096)])
-    kept = ~zero if zero.any() else np.ones(len(flat), bool)
-    if kept.sum() < _LEAST_ROWS:
+    not_zero = np.concatenate([(flat[i : i + 4096] != 0).any(axis=1) for i in range(0, len(flat), 4096)])
+    if not_zero.sum() < _LEAST_ROWS:
         return None
-    for guess in _guesses(flat, finite & kept, answer):
-        positions = guess.start + guess.step * np.arange(len(flat), dtype=np.float64)
-        judged = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept)
-        before = positions < 0
-        if judged.fault == "values" and guess.start < 0 and before[:_TOKENS].any() and not before[_TOKENS:].any():
-            rest = judge_waves(flat, guess.encoding, positions[:, np.newaxis], form, kept & ~before)
-            if rest.complete and rest.fault is None:
-                count = int(before.sum())
+    for guess in _guesses(flat, finite & not_zero, answer):
+        positions = guess.start + guess.step * np.arange(len(flat), dtype=np.float64)[:, np.newaxis]
+        judged = judge_waves(flat, guess.encoding, positions, form, not_zero)
+        before_0 = positions[:, 0] < 0
+        may_have_tokens = before_0[:_MOST_TOKENS].any() and not before_0[_MOST_TOKENS:].any()
+        if judged.fault == "values" and guess.start < 0 and may_have_tokens:
+            judged_from_0 = judge_waves(flat, guess.encoding, positions, form, not_zero & ~before_0)
+            if judged_from_0.complete and judged_from_0.fault is None:
+                count = int(before_0.sum())
                 reason = f"computed by {guess.words}, after {count} {'row' if count == 1 else 'rows'} of another kind"
-                return Finding(name, TABLE, "right", None, reason, rest.largest_error, rest.radians)
+                numbers = judged_from_0.largest_error, judged_from_0.radians
+                return Finding(name, TABLE, "right", None, reason, *numbers)
         if judged.complete and judged.fault is not None:
-            return Finding(
-                name,
-                TABLE,
-                "wrong",
-                judged.fault,
-                f"{guess.words}: {judged.reason}",
-                judged.largest_error,
-                judged.radians,
-                judged.first_position,
-            )
+            reason = f"{guess.words}: {judged.reason}"
+            numbers = judged.largest_error, judged.radians
+            return Finding(name, TABLE, "wrong", judged.fault, reason, *numbers, judged.first_position)
     return None
 
 
 def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]:
     """Yield encodings that a table was probably meant to have.
 
-    These are the closest preset, encodings of tutorials, and encodings that are identified in parts of the table.
+    These are the closest preset, encodings of tutorials, and encodings that are identified in parts of the table. kept:
+    mask of the rows that are finite and not zero.
     """
-    d = flat.shape[1]
+    width = flat.shape[1]
     if answer.closest:
-        nearest: Any = presets.get(answer.closest)(d)
+        nearest: Any = presets.get(answer.closest)(width)
         if nearest.ndim == 1:
             if answer.scale != 1:
                 nearest = Encoding(nearest.frequencies, nearest.phases, answer.scale * nearest.amplitudes)
             yield _Guess(nearest, answer.start, answer.step, answer.closest)
-    rows = np.flatnonzero(kept)[:_ROWS]
-    for encoding, start in itertools.product(tutorial_encodings(d), (0, 1)):
+    rows = np.flatnonzero(kept)[:_SINUSOID_ROWS]
+    for encoding, start in itertools.product(tutorial_encodings(width), (0, 1)):
         if are_about(flat[rows].astype(np.float64), encoding.encode(start + rows, dtype=np.float64)):
             yield _Guess(encoding, start, 1, repr(encoding))
-    parts = sorted({int(start) for start in np.linspace(0, max(0, len(flat) - _PART), _PARTS)})
+    begins = sorted({int(begin) for begin in np.linspace(0, max(0, len(flat) - _PART_ROWS), _PARTS)})
     seen: set[tuple[Encoding, float]] = set()
-    for begin in parts:
-        part = slice(begin, begin + _PART)
+    for begin in begins:
+        part = slice(begin, begin + _PART_ROWS)
         if not kept[part].all() or len(flat[part]) < 2 * _LEAST_ROWS:
             continue
-        own = identify(flat[part])
-        if own and own.encoding is not None and not own.axes and (own.presets or own.base in BASES):
-            guess = _Guess(own.encoding, own.start - own.step * begin, own.step, name_of(own))
+        found = identify(flat[part])
+        if found.encoding is not None and not found.axes and (found.presets or found.base in BASES):
+            guess = _Guess(found.encoding, found.start - found.step * begin, found.step, name_of(found))
             if (guess.encoding, guess.start) not in seen:
                 seen.add((guess.encoding, guess.start))
                 yield guess

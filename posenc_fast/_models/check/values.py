@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._core.numbers.arrays import Array, Floats
-from ..._core.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Format, float_type, format_of, types_here
+from ..._core.numbers.formats import BFLOAT16, FLOAT16, FLOAT32, Format, float_type, format_of, types_here
 from ..._core.numbers.rounding import round_once, values_of
 from ..._core.positions.foreign import as_array
 from ..identify.angles import BLOCK
@@ -67,13 +67,13 @@ def narrowest(array: Array) -> Format:
     if form in HALVES:
         return form
     flat = array.reshape(-1)
-    some = flat[:: max(1, flat.size // TYPE_SAMPLE)].astype(np.float64)
-    narrower = [other for other in (*HALVES, FLOAT32) if other.bits < form.bits]
-    for other in narrower:
-        # every type represents ones and zeros exactly, so they do not determine a type
-        if fits(other, some) and not np.isin(some, (-1.0, 0.0, 1.0)).all():
-            return other
-    return FLOAT64 if form is FLOAT64 else FLOAT32
+    sample = flat[:: max(1, flat.size // TYPE_SAMPLE)].astype(np.float64)
+    # every type represents ones and zeros exactly, so they do not determine a type
+    if not np.isin(sample, (-1.0, 0.0, 1.0)).all():
+        for narrower in (*HALVES, FLOAT32):
+            if narrower.bits < form.bits and fits(narrower, sample):
+                return narrower
+    return form
 
 
 def is_constant(array: Array) -> bool:
@@ -90,7 +90,7 @@ def widened(array: Array) -> Array | None:
 
     Such values were rounded to bfloat16 before they were stored in float16.
     """
-    some = array.reshape(-1)[:: max(1, array.size // TYPE_SAMPLE)]
-    if format_of(array.dtype) is not FLOAT16 or narrowest(some.astype(np.float32)) is not BFLOAT16:
+    sample = array.reshape(-1)[:: max(1, array.size // TYPE_SAMPLE)]
+    if format_of(array.dtype) is not FLOAT16 or narrowest(sample.astype(np.float32)) is not BFLOAT16:
         return None
     return array.astype(np.float32)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from ..._core.numbers.arrays import Array, Floats
 from ..._core.numbers.formats import Format
 from ..identify.angles import BLOCK
 from ..identify.tolerances import CHECKED_SINE, least_of, relative_slack
-from .report import Fault
+from .report import Fault, listed
 from .values import HALVES, through
 
 # Roundings to 16 bits are tried on at most 2 * _ROWS rows and _COLUMNS columns.
@@ -96,12 +98,12 @@ def _compare(
     largest, gross = 0.0, False
     count = max(1, BLOCK // table.shape[1])
     for first in range(0, len(rows), count):
-        some = rows[first : first + count]
-        values, chosen = table[some].astype(np.float64), positions[some]
-        exact = encoding.encode(chosen if chosen.shape[1] > 1 else chosen[:, 0], dtype=np.float64)
+        part = rows[first : first + count]
+        values, part_positions = table[part].astype(np.float64), positions[part]
+        exact = encoding.encode(part_positions if positions.shape[1] > 1 else part_positions[:, 0], dtype=np.float64)
         difference = np.abs(values - exact)
+        allowed = waves.allowed(part_positions, values, form)
         # `~(<=)` instead of `>`, so that NaN counts as wrong
-        allowed = waves.allowed(chosen, values, form)
         wrong = ~(difference <= allowed)
         gross |= not bool((difference <= _GROSS * allowed).all())
         of_rows[first : first + count] = wrong.sum(axis=1)
@@ -114,8 +116,8 @@ def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) ->
     """Return whether all values of a table agree with an encoding."""
     waves, rows = Waves.of(encoding), np.arange(len(table))
     # compare the first rows alone first, which suffices to reject most encodings
-    some = (rows[:8], rows) if len(rows) > 8 else (rows,)
-    return all(not _compare(table, encoding, waves, positions, form, part).of_rows.any() for part in some)
+    parts = (rows[:8], rows) if len(rows) > 8 else (rows,)
+    return not any(_compare(table, encoding, waves, positions, form, part).of_rows.any() for part in parts)
 
 
 def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Format, kept: Any = None) -> Judgement:
@@ -134,9 +136,9 @@ def judge_waves(table: Array, encoding: Encoding, positions: Floats, form: Forma
     rounding = _rounding(table, waves, positions, rows, np.flatnonzero(wrong_rows > 0), form)
     if rounding:
         return Judgement(True, "rounded", rounding, largest, radians, first_position)
-    single = _single(positions[rows], wrong_rows, wrong_columns) if gross else ""
-    if single:
-        return Judgement(True, "values", single, largest, radians, first_position)
+    few_wrong = _few_wrong(positions[rows], wrong_rows, wrong_columns) if gross else ""
+    if few_wrong:
+        return Judgement(True, "values", few_wrong, largest, radians, first_position)
     return Judgement(False, None, "", largest, radians, first_position, gross)
 
 
@@ -148,17 +150,15 @@ def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDAr
     return float(2 * np.arcsin(np.clip(np.nan_to_num(chords, nan=2.0) / 2, 0, 1)).max(initial=0.0))
 
 
-def _single(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_columns: npt.NDArray[np.intp]) -> str:
+def _few_wrong(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_columns: npt.NDArray[np.intp]) -> str:
     """Return a sentence about the wrong rows or columns if only few rows or columns are wrong, else an empty string."""
-    bad, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
-    if 2 * len(bad) <= len(positions):
-        shown = ", ".join(f"{value:g}" for value in positions[bad[:8], 0])
-        part = "" if len(columns) > 8 else f", columns {', '.join(map(str, columns))},"
-        return f"the rows of {len(bad)} positions{part} are wrong: {shown}{', ..' if len(bad) > 8 else ''}"
+    rows, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
+    if 2 * len(rows) <= len(positions):
+        shown = listed((f"{value:g}" for value in positions[rows, 0]), 8)
+        in_columns = "" if len(columns) > 8 else f", columns {listed(columns, 8)},"
+        return f"the rows of {len(rows)} positions{in_columns} are wrong: {shown}"
     if 4 * len(columns) <= len(wrong_columns):
-        return (
-            f"{len(columns)} columns are wrong: {', '.join(map(str, columns[:8]))}{', ..' if len(columns) > 8 else ''}"
-        )
+        return f"{len(columns)} columns are wrong: {listed(columns, 8)}"
     return ""
 
 
@@ -172,59 +172,55 @@ def _rounding(
 ) -> str:
     """Return a clause about the steps of the formula whose rounding to 16 bits explains the table, else "".
 
-    Only some rows and columns are compared.
+    Only some rows and columns are compared. wrong: indices in ``rows`` of the rows with wrong values.
     """
-    picked = np.unique(np.r_[_spread(len(rows), _ROWS), wrong[_spread(len(wrong), _ROWS)]])
-    some, columns = rows[picked], _spread(table.shape[1], _COLUMNS)
-    part = waves.take(columns)
-    values, chosen = table[np.ix_(some, columns)].astype(np.float64), positions[some]
-    exact = part.at(chosen @ part.frequencies.T)
-    allowed = part.allowed(chosen, values, form)
-    for words, angles in _roundings(chosen, part.frequencies):
+    spread_rows, spread_wrong_rows = _evenly_spread(len(rows), _ROWS), wrong[_evenly_spread(len(wrong), _ROWS)]
+    rows, columns = rows[np.union1d(spread_rows, spread_wrong_rows)], _evenly_spread(table.shape[1], _COLUMNS)
+    waves, positions = waves.take(columns), positions[rows]
+    values = table[np.ix_(rows, columns)].astype(np.float64)
+    exact = waves.at(positions @ waves.frequencies.T)
+    allowed = waves.allowed(positions, values, form)
+    for words, angles in _roundings(positions, waves.frequencies):
         with np.errstate(invalid="ignore"):
-            variant = part.at(angles)
-        agrees = np.abs(values - variant) <= allowed
-        changed = np.abs(variant - exact) > 3 * allowed
+            rounded = waves.at(angles)
+        agrees = np.abs(values - rounded) <= allowed
+        # values that the rounding changes visibly
+        changed = np.abs(rounded - exact) > 3 * allowed
         if changed.sum() >= 8 and agrees[changed].mean() >= _AGREEING and agrees[~changed].mean() >= _AGREEING:
             return words
     return ""
 
 
-def _spread(count: int, most: int) -> npt.NDArray[np.intp]:
+def _evenly_spread(count: int, most: int) -> npt.NDArray[np.intp]:
+    """Return at most ``most`` indices from 0 to ``count - 1``."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
 
 
 def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Floats]]:
     """Yield (description, angles) for angles of which one or several steps were rounded to 16 bits."""
     for form in HALVES:
-
-        def rounded(values: Floats, form: Format = form) -> Floats:
-            return through(form, values)
-
-        through_it = f"went through {form.name}"
+        round_to_form = partial(through, form)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            some = np.abs(frequencies[frequencies != 0])
-            powers, logs = frequencies.copy(), frequencies.copy()
-            signs = np.sign(frequencies[frequencies != 0])
-            powers[frequencies != 0] = signs / rounded(1 / some)
-            logs[frequencies != 0] = signs * np.exp(rounded(np.log(some)))
-            for step, each in (
-                ("", frequencies),
-                ("frequencies", rounded(frequencies)),
-                ("powers of the base", powers),
-                ("powers of the base and frequencies", rounded(powers)),
-                ("exponents", logs),
-                ("exponents and frequencies", rounded(logs)),
-            ):
-                others = (
-                    ([step], positions, False),
-                    (["positions", step], rounded(positions), False),
-                    ([step, "angles"], positions, True),
-                    (["positions", step, "angles"], rounded(positions), True),
-                )
-                for steps, chosen, angles_too in others:
-                    names = [name for name in steps if name]
-                    if names:
-                        angles = chosen @ each.T
-                        angles = rounded(angles) if angles_too else angles
-                        yield f"{' and '.join(names)} {through_it}", angles
+            rotating = frequencies != 0
+            sizes, signs = np.abs(frequencies[rotating]), np.sign(frequencies[rotating])
+            of_powers, of_exponents = frequencies.copy(), frequencies.copy()
+            of_powers[rotating] = signs / round_to_form(1 / sizes)
+            of_exponents[rotating] = signs * np.exp(round_to_form(np.log(sizes)))
+            # the frequencies that result from each rounded step of their formula
+            steps = {
+                "": frequencies,
+                "frequencies": round_to_form(frequencies),
+                "powers of the base": of_powers,
+                "powers of the base and frequencies": round_to_form(of_powers),
+                "exponents": of_exponents,
+                "exponents and frequencies": round_to_form(of_exponents),
+            }
+            choices = product(steps.items(), (False, True), (False, True))
+            for (step, used_frequencies), round_angles, round_positions in choices:
+                is_rounded = {"positions": round_positions, step: step != "", "angles": round_angles}
+                names = [name for name, rounded in is_rounded.items() if rounded]
+                if names:
+                    used_positions = round_to_form(positions) if round_positions else positions
+                    angles = used_positions @ used_frequencies.T
+                    angles = round_to_form(angles) if round_angles else angles
+                    yield f"{' and '.join(names)} went through {form.name}", angles

@@ -29,7 +29,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
             raise ValueError(
                 f"layer_type={layer_type!r} is not a layer type of {part.where}; give one of {', '.join(known)}"
             )
-        if not known and not by_type and not part.is_unknown:
+        if not (known or by_type or part.is_unknown):
             raise ValueError(
                 f"layer_type={layer_type!r} is not for {part.model}, whose layers are all alike; leave the argument out"
             )
@@ -68,29 +68,28 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
             f"{part.rope_where}[{stray[0]!r}]={part.rope[stray[0]]!r} is for layers that {part.model} does not have; "
             f"allowed are parameters for {', '.join(row.groups)}"
         )
-    label = part.label(layer_type) if layer_type is not None else _only(part, nested)
+    label = part.label(layer_type) if layer_type is not None else _only_group(part, nested)
     if part.is_null(label):
         return None
     group = row.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
-    # only classes that read base keys for groups of layers fill in missing parameters
-    fills = any(one.base_keys for one in row.groups.values())
     if group is None and not nested:
         raise ValueError(
             f"{part.key('layer_types')} has the layer type {layer_type!r}, which {part.model} does not have; allowed "
             f"are {', '.join(row.groups)}"
         )
-    if group is None or (nested and label not in nested and not fills):
+    if group is None or (nested and label not in nested and not row.fills_groups):
         raise ValueError(
             f"{part.rope_where} has parameters for {', '.join(nested)}, but no parameters for {label}; add them"
         )
-    return _overridden(_with_parameters(part._replace(group=group, layer=index), label, nested), layer_type or label)
+    part = _with_parameters_of_group(part._replace(group=group, layer=index), group, label, nested)
+    return _overridden(part, layer_type or label)
 
 
-def _only(part: Part, nested: list[str]) -> str:
+def _only_group(part: Part, nested: list[str]) -> str:
     """Return the name of the group of layers with RoPE, or raise an error if there are several such groups."""
     types, groups = part.types(), part.row.groups
-    used = nested if types is None else list(dict.fromkeys(map(part.label, types)))
-    used = [one for one in used or groups if (one in groups or one in nested) and not part.is_null(one)]
+    labels = (nested if types is None else list(dict.fromkeys(map(part.label, types)))) or groups
+    used = [label for label in labels if label in (*groups, *nested) and not part.is_null(label)]
     if len(used) != 1:
         raise Several(
             f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
@@ -100,10 +99,9 @@ def _only(part: Part, nested: list[str]) -> str:
     return used[0]
 
 
-def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
-    """Return the part with only the rotary parameters of one group of layers."""
-    group, rope, groups = part.group, part.rope, part.row.groups
-    assert group is not None
+def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested: list[str]) -> Part:
+    """Return the part with only the rotary parameters of one group of layers, whose name is label."""
+    rope, groups = part.rope, part.row.groups
     default: dict[str, Any] = {"rope_type": group.rope_type}
     if group.factor is not None:
         default["partial_rotary_factor"] = group.factor
@@ -114,36 +112,31 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
                 f"{part.rope_where} has {stray[0]}={rope[stray[0]]!r} next to parameters for {', '.join(nested)}; move "
                 f"{stray[0]} into the parameters of the kinds of layers that use it"
             )
-        own = dict(rope.get(label) or default)
-        # `always` classes set rope_type themselves, so they ignore the key "type"
-        if group.always and own.get("rope_type") is None and own.get("type") not in (None, "default"):
-            raise ValueError(
-                f"{part.rope_where}[{label!r}]['type']={own['type']!r} is not read by {part.model}, which reads "
-                "rope_type; rename type to rope_type if the model was trained with this scaling, or remove the "
-                "scaling from the config"
-            )
-        special = group.unscaled_base or part.row.codes[0]
-        filled = not special and any(one.base_keys for one in groups.values())
-        if label in nested and own.get("rope_theta") is None and not filled:
+        parameters = dict(rope.get(label) or default)
+        if group.always_factor:
+            _check_type_key(part, parameters, f"{part.rope_where}[{label!r}]")
+        fills_base = part.row.fills_groups and not group.unscaled_base and not part.row.codes[0]
+        if label in nested and parameters.get("rope_theta") is None and not fills_base:
             raise Undecided(
                 f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base for "
                 "all layers. Add rope_theta to the config"
             )
-        if own.get("truncate") is False:
+        if parameters.get("truncate") is False:
             raise ValueError(
                 f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always truncates if a "
                 "kind of layers has its own parameters. Remove truncate from the config, or call Rotary(head_dim, "
                 "scaling=..)"
             )
         _check_lists(part, nested)
-        return part._replace(rope=own, rope_where=f"{part.rope_where}[{label!r}]")
-    if not rope or (not group.flat and any(one.flat for one in groups.values())):
-        if rope:
-            _check_flat(part)
+        return part._replace(rope=parameters, rope_where=f"{part.rope_where}[{label!r}]")
+    if not rope:
         return part._replace(rope=default)
-    if not group.flat:
+    if not any(one.reads_shared for one in groups.values()):
         raise ValueError(f"{part.rope_where} must have separate parameters for each of {', '.join(groups)}")
-    _check_flat(part)
+    _check_shared(part)
+    if not group.reads_shared:
+        # the shared parameters are for other groups
+        return part._replace(rope=default)
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
             f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for "
@@ -154,7 +147,7 @@ def _with_parameters(part: Part, label: str, nested: list[str]) -> Part:
     return part._replace(rope=rope)
 
 
-def _check_flat(part: Part) -> None:
+def _check_shared(part: Part) -> None:
     """Raise an error if all layers share rotary parameters that transformers would not read completely."""
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):
@@ -167,9 +160,15 @@ def _check_flat(part: Part) -> None:
             f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Remove truncate "
             "from the config, or call Rotary(head_dim, scaling=..)"
         )
-    if part.row.preset and rope.get("rope_type") is None and rope.get("type") not in (None, "default"):
+    if part.row.preset:
+        _check_type_key(part, rope, where)
+
+
+def _check_type_key(part: Part, parameters: Mapping[str, Any], where: str) -> None:
+    """Raise an error for a scaling in the key "type", for a class that sets rope_type itself and ignores this key."""
+    if parameters.get("rope_type") is None and parameters.get("type") not in (None, "default"):
         raise ValueError(
-            f"{where}['type']={rope['type']!r} is not read by {part.model}, which reads rope_type; rename type to "
+            f"{where}['type']={parameters['type']!r} is not read by {part.model}, which reads rope_type; rename type to "
             "rope_type if the model was trained with this scaling, or remove the scaling from the config"
         )
 
@@ -208,10 +207,9 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
             )
         label = part.label(layer_type)
         index = next((i for i, one in enumerate(types) if part.label(one) == label), None)
-    # the keys of per_layer_config are layer indices, which may have leading zeros
-    own = [
-        value for key, value in overrides.items() if index is not None and str(key).isdecimal() and int(key) == index
-    ]
-    if own:
-        check_spelling(own[0], where, part.row)
-    return part._replace(config={**part.config, **(own[0] if own else {})})
+    for key, values in overrides.items():
+        # the keys of per_layer_config are layer indices, which may have leading zeros
+        if index is not None and str(key).isdecimal() and int(key) == index:
+            check_spelling(values, where, part.row)
+            return part._replace(config={**part.config, **values})
+    return part

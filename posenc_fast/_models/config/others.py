@@ -54,8 +54,8 @@ _TORCHTUNE: dict[str, str] = {
 _TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
 
 
-def form_of(config: Config) -> str:
-    """Return the format of a config, which is a key of `NAMES`, or an empty string for any other format."""
+def name_of_format(config: Config) -> str:
+    """Return the key in `NAMES` of the format of a config, or an empty string for any other format."""
     keys = set(config)
     if "_component_" in keys:
         return "torchtune"
@@ -76,12 +76,12 @@ class _Config(NamedTuple):
     """A config of one format, and the index of the requested layer."""
 
     values: Config
-    form: str
+    format: str
     layer: int | None
 
     @property
     def where(self) -> str:
-        return f"config ({NAMES[self.form]})"
+        return f"config ({NAMES[self.format]})"
 
     def key(self, key: str) -> str:
         return f"{self.where}[{key!r}]"
@@ -101,9 +101,9 @@ class _Config(NamedTuple):
     def has(self, key: str) -> bool:
         return self.values.get(key) is not None
 
-    def head(self, width: str, heads: str, own: str) -> int:
-        """Return the head width from the key ``own``, or else from the quotient of the keys ``width`` and ``heads``."""
-        return self.count(own, 2) if self.has(own) else self.count(width) // self.count(heads)
+    def head(self, width: str, heads: str, head: str) -> int:
+        """Return the head width from the key ``head``, or else from the quotient of the keys ``width`` and ``heads``."""
+        return self.count(head, 2) if self.has(head) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
         """Return Llama 3.1's scaling, as `Rotary` takes it."""
@@ -116,31 +116,39 @@ class _Config(NamedTuple):
         return {"rope_type": "llama3", "factor": factor, **parts}
 
 
-def arguments_of(config: Config, form: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE."""
+def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout: Any) -> dict[str, Any] | None:
+    """Return the arguments of the `Rotary` that a config describes, or None for a layer without RoPE.
+
+    name: name of the format, a key of `NAMES`.
+    """
     if layer_type is not None:
         raise ValueError(
-            f"layer_type={layer_type!r} is not for a {NAMES[form]}; pass layer=, the index of a layer, or leave both "
+            f"layer_type={layer_type!r} is not for a {NAMES[name]}; pass layer=, the index of a layer, or leave both "
             "arguments out"
         )
-    one = _Config(config, form, None if layer is None else count_of(layer, "layer", 0))
-    for key, value in config.items():
-        if value is not None and key not in _READ[form] and _WORDS & set(str(key).lower().split("_")):
+    config = _Config(values, name, None if layer is None else count_of(layer, "layer", 0))
+    for key, value in values.items():
+        if value is not None and key not in _READ[name] and _WORDS & set(str(key).lower().split("_")):
             raise ValueError(
-                f"{one.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
+                f"{config.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
             )
-    depth = next((key for key in ("n_layers", "num_layers", "n_layer") if one.has(key)), None)
-    if depth is not None and one.layer is not None and one.layer >= one.count(depth):
-        raise ValueError(f"layer={layer} is too large: {one.key(depth)} is {one.count(depth)}, counted from 0")
-    arguments = _READERS[form](one)
+    depth_key = next((key for key in ("n_layers", "num_layers", "n_layer") if config.has(key)), None)
+    if depth_key is not None and config.layer is not None and config.layer >= config.count(depth_key):
+        raise ValueError(
+            f"layer={layer} is too large: {config.key(depth_key)} is {config.count(depth_key)}, counted from 0"
+        )
+    arguments = _READERS[name](config)
     if arguments is not None and arguments["head_dim"] > MOST_VALUES:
         raise ValueError(
-            f"{one.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can rotate"
+            f"{config.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can "
+            "rotate"
         )
-    return arguments if arguments is None or layout is None else {**arguments, "layout": layout}
+    if arguments is not None and layout is not None:
+        arguments["layout"] = layout
+    return arguments
 
 
-# ---- params.json: interleaved pairs --------------------------------------------------------------------------------------
+# ---- params.json: interleaved pairs ----------------------------------------------------------------------------------
 
 
 def _meta(config: _Config) -> dict[str, Any] | None:
@@ -163,22 +171,22 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     scaled, factors = config.values.get("use_scaled_rope"), ("rope_scaling_factor", "rope_high_freq_factor")
     if scaled is not None and not isinstance(scaled, bool):
         raise TypeError(f"{config.key('use_scaled_rope')} must be true or false, not {scaled!r}")
-    here = [key for key in factors if config.has(key)]
+    present = [key for key in factors if config.has(key)]
     if not scaled:
-        if here:
+        if present:
             raise ValueError(
-                f"{config.key(here[0])} is not read without use_scaled_rope; remove {here[0]}, or set "
+                f"{config.key(present[0])} is not read without use_scaled_rope; remove {present[0]}, or set "
                 "use_scaled_rope to true"
             )
         return None
-    if len(here) == 2:
+    if len(present) == 2:
         return config.scaling(config.number(factors[0]), 1.0, config.number(factors[1]), 8192)
-    size = config.count("dim"), config.count("n_layers")
-    factor = _SCALED.get(size)
-    if factor is None or here or config.has("moe_args"):
+    dim, n_layers = config.count("dim"), config.count("n_layers")
+    factor = _SCALED.get((dim, n_layers))
+    if factor is None or present or config.has("moe_args"):
         raise Undecided(
             f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and "
-            f"3.3, 32 in 3.2. A model with dim={size[0]} and n_layers={size[1]} is unknown. Add rope_scaling_factor "
+            f"3.3, 32 in 3.2. A model with dim={dim} and n_layers={n_layers} is unknown. Add rope_scaling_factor "
             "and rope_high_freq_factor (4 in these models) to the config"
         )
     return config.scaling(factor, 1.0, 4.0, 8192)
@@ -201,10 +209,12 @@ def _mistral(config: _Config) -> dict[str, Any]:
                 f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is ambiguous; from_config supports only "
                 "false, which does not scale cosines and sines. Call Rotary(head_dim, scaling=..) instead"
             )
-        names = {"factor": "factor", "beta": "beta_fast", "alpha": "beta_slow"}
-        names["original_max_position_embeddings"] = "original_max_position_embeddings"
-        parts = {new: real(yarn[old], f"{config.key('yarn')}[{old!r}]", positive=True) for old, new in names.items()}
-        scaling = {"rope_type": "yarn", **parts, "attention_factor": 1.0}
+        names = {"beta": "beta_fast", "alpha": "beta_slow"}
+        parameters = {
+            names.get(key, key): real(yarn[key], f"{config.key('yarn')}[{key!r}]", positive=True)
+            for key in ("factor", "beta", "alpha", "original_max_position_embeddings")
+        }
+        scaling = {"rope_type": "yarn", **parameters, "attention_factor": 1.0}
     return _arguments(config, config.number("rope_theta"), scaling)
 
 
@@ -225,7 +235,7 @@ def _arguments(config: _Config, base: float, scaling: dict[str, Any] | None) -> 
     return {"head_dim": head, "base": base, "layout": "interleaved", "scaling": scaling}
 
 
-# ---- torchtune and litgpt ---------------------------------------------------------------------------------------------------
+# ---- torchtune and litgpt --------------------------------------------------------------------------------------------
 
 
 def _torchtune(config: _Config) -> dict[str, Any]:
@@ -269,11 +279,11 @@ def _litgpt(config: _Config) -> dict[str, Any]:
             f"{config.key('rotary_percentage')}, which rotates {dim} of {head} values; remove rope_n_elem from the "
             "config"
         )
-    base, adjusted = config.number("rope_base"), config.values.get("rope_adjustments")
+    base, adjustments = config.number("rope_base"), config.values.get("rope_adjustments")
     if config.has("rope_local_base_freq"):
         indices = config.needed("rope_indices")
         if config.layer is None:
-            firsts = [indices.index(one) for one in (0, 1) if one in indices] if is_list(indices) else []
+            firsts = [indices.index(kind) for kind in (0, 1) if kind in indices] if is_list(indices) else []
             raise Several(
                 f"{config.key('rope_local_base_freq')} is the base of only some layers; give layer=, the index of a "
                 "layer",
@@ -282,17 +292,17 @@ def _litgpt(config: _Config) -> dict[str, Any]:
         if not is_list(indices) or config.layer >= len(indices) or indices[config.layer] not in (0, 1):
             raise ValueError(f"{config.key('rope_indices')}={indices!r} must have 0 or 1 for layer={config.layer}")
         if indices[config.layer]:
-            base, adjusted = config.number("rope_local_base_freq"), None
+            base, adjustments = config.number("rope_local_base_freq"), None
     ratio = config.number("rope_condense_ratio") if config.has("rope_condense_ratio") else 1.0
     scaling = None if ratio == 1 else {"rope_type": "linear", "factor": ratio}
-    if adjusted is not None:
-        scaling = _litgpt_scaling(config, adjusted, ratio)
+    if adjustments is not None:
+        scaling = _litgpt_scaling(config, adjustments, ratio)
     return {"head_dim": head, "rotary_dim": dim, "base": base, "layout": "half", "scaling": scaling}
 
 
-def _litgpt_scaling(config: _Config, adjusted: Any, ratio: float) -> dict[str, Any]:
+def _litgpt_scaling(config: _Config, adjustments: Any, ratio: float) -> dict[str, Any]:
     where = config.key("rope_adjustments")
-    keys = set(adjusted) if isinstance(adjusted, Mapping) else set()
+    keys = set(adjustments) if isinstance(adjustments, Mapping) else set()
     if ratio != 1:
         raise ValueError(
             f"{where} and {config.key('rope_condense_ratio')}={ratio:g} are both scalings; remove one of them"
@@ -302,12 +312,12 @@ def _litgpt_scaling(config: _Config, adjusted: Any, ratio: float) -> dict[str, A
             f"{where} is YaRN, which litgpt blends in the opposite order of other programs; call Rotary(head_dim, "
             "scaling=..) with the scaling that the model was trained with"
         )
-    numbers = {key: real(adjusted[key], f"{where}[{key!r}]", positive=True) for key in keys}
+    numbers = {key: real(adjustments[key], f"{where}[{key!r}]", positive=True) for key in keys}
     if keys == {"factor"}:
         return {"rope_type": "linear", "factor": numbers["factor"]}
     if keys != {"factor", "low_freq_factor", "high_freq_factor", "original_max_seq_len"}:
         raise ValueError(
-            f"{where}={adjusted!r} must be an object of factor, or of factor, low_freq_factor, high_freq_factor and "
+            f"{where}={adjustments!r} must be an object of factor, or of factor, low_freq_factor, high_freq_factor and "
             "original_max_seq_len"
         )
     low, high = numbers["low_freq_factor"], numbers["high_freq_factor"]

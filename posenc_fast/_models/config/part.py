@@ -145,14 +145,14 @@ class Part(NamedTuple):
         if listed is not None:
             if not is_list(listed):
                 raise TypeError(f"{self.key('layer_types')} must be a sequence of strings, not {listed!r}")
-            listed = list(listed)
-            if self.row.mlp_entries and "mlp" in listed:
-                if len(listed) % 2 or any((one == "mlp") != (i % 2 == 1) for i, one in enumerate(listed)):
-                    raise ValueError(
-                        f"{self.key('layer_types')} must have 'mlp' after the type of every layer, or contain no 'mlp'"
-                    )
-                listed = listed[::2]
-            return listed
+            types = list(listed)
+            if not self.row.mlp_entries or "mlp" not in types:
+                return types
+            if len(types) % 2 or types[1::2] != ["mlp"] * (len(types) // 2) or "mlp" in types[::2]:
+                raise ValueError(
+                    f"{self.key('layer_types')} must have 'mlp' after the type of every layer, or contain no 'mlp'"
+                )
+            return types[::2]
         key, names = self.row.codes
         codes = self.config.get(key) if key else None
         if is_list(codes):
@@ -165,13 +165,15 @@ class Part(NamedTuple):
         if pattern is None or count is None:
             return None
         every = (self.integer(pattern.key, 1) if pattern.key else None) or pattern.every
-        full = [(i if pattern.first else i + 1) % every == 0 or (pattern.last and i == count - 1) for i in range(count)]
-        return ["full_attention" if one else "sliding_attention" for one in full]
+        is_full = [
+            (i if pattern.first else i + 1) % every == 0 or (pattern.last and i == count - 1) for i in range(count)
+        ]
+        return ["full_attention" if full else "sliding_attention" for full in is_full]
 
     def label(self, layer_type: Any) -> Any:
         """Return the group name of a layer type in rotary parameters."""
-        named = (label for label, group in self.row.groups.items() if layer_type in group.layer_types)
-        return next(named, layer_type)
+        labels = (label for label, group in self.row.groups.items() if layer_type in group.layer_types)
+        return next(labels, layer_type)
 
     def of_layer(self, values: Sequence[Any], where: str) -> Any:
         """Return the value of the requested layer from values per layer.
@@ -182,14 +184,15 @@ class Part(NamedTuple):
             if self.layer >= len(values):
                 raise ValueError(f"{where} has {len(values)} values, one per layer, so layer={self.layer} has no value")
             return values[self.layer]
+        # layers without RoPE have the value 0 or none
         used = [value for value in values if value]
         if self.group is not None:
-            groups = [self.row.groups.get(self.label(one)) for one in self.types() or ()]
+            groups = [self.row.groups.get(self.label(layer_type)) for layer_type in self.types() or ()]
             used = [value for value, group in zip(values, groups, strict=False) if group is self.group]
         if not used or any(value != used[0] for value in used):
-            firsts = {repr(values[i]): i for i in reversed(range(len(values)))}
+            first_layers = {repr(values[i]): i for i in reversed(range(len(values)))}
             raise Several(
                 f"{where} has a value for each layer; give layer=, the index of a layer",
-                [{"layer": i} for i in sorted(firsts.values())],
+                [{"layer": i} for i in sorted(first_layers.values())],
             )
         return used[0]

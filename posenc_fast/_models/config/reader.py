@@ -48,21 +48,21 @@ def arguments_of(
     """Return the arguments of the `Rotary` that a config describes, or None for layers without RoPE."""
     try:
         config = _read(config)
-        form = others.form_of(config)
-        if form:
-            return others.arguments_of(config, form, layer, layer_type, layout)
+        format_name = others.name_of_format(config)
+        if format_name:
+            return others.arguments_of(config, format_name, layer, layer_type, layout)
         part = _prepared(config, layout)
         layer_type, index = requested(part, layer, layer_type)
         if not rotates(part, layer_type, index):
             return None
         layer_part = for_layer(part, layer_type, index)
-        return None if layer_part is None else _arguments(_scaled(layer_part), layout, seq_len)
+        return None if layer_part is None else _arguments(_unscaled_if_listed(layer_part), layout, seq_len)
     except RecursionError:
         where = os.fspath(config) if isinstance(config, (str, os.PathLike)) else "config"
         raise ValueError(f"{where} is nested too deeply to be a model's config") from None
 
 
-class Encoding(NamedTuple):
+class EncodingOfLayers(NamedTuple):
     """The encoding of one kind of layers, for one range of sequence lengths."""
 
     # options of `arguments_of` that choose the layers and the length
@@ -71,10 +71,10 @@ class Encoding(NamedTuple):
     arguments: dict[str, Any] | None
 
 
-def encodings_of(config: Any) -> list[Encoding]:
+def encodings_of(config: Any) -> list[EncodingOfLayers]:
     """Return the encodings of all kinds of layers and of all sequence lengths that one part of a config describes."""
     config = _read(config)
-    waiting = [{}, *({"layer_type": one} for one in _layer_types(config))]
+    waiting = [{}, *({"layer_type": layer_type} for layer_type in _layer_types(config))]
     done: list[dict[str, Any]] = []
     encodings = []
     while waiting:
@@ -85,19 +85,19 @@ def encodings_of(config: Any) -> list[Encoding]:
         options = waiting.pop(0)
         done.append(options)
         try:
-            encodings.append(Encoding(options, arguments_of(config, **options)))
+            encodings.append(EncodingOfLayers(options, arguments_of(config, **options)))
         except Several as error:
             # an option that chooses a length keeps the options that chose the layers; an option for layers starts anew
-            more = [{**options, **one} if "seq_len" in one else dict(one) for one in error.options]
-            if not more:
+            choices = [{**options, **new} if "seq_len" in new else dict(new) for new in error.options]
+            if not choices:
                 raise Undecided(str(error)) from None
-            waiting += [one for one in more if one not in done and one not in waiting]
+            waiting += [choice for choice in choices if choice not in done and choice not in waiting]
     return encodings
 
 
 def _layer_types(config: Config) -> list[str]:
     """Return the layer types of a part, or an empty list if all its layers are alike."""
-    if others.form_of(config):
+    if others.name_of_format(config):
         return []
     part = _prepared(config, None)
     groups = part.nested or part.row.groups
@@ -148,6 +148,7 @@ def _loaded(path: Path) -> Any:
 def _part(config: Config) -> tuple[Config, str, str]:
     """Return (part with RoPE, its place in the config, its model type). In a composite model, this is the text part."""
     where, model = "config", _type_of(config)
+    # descend into sub-configs until the model type has RoPE
     while model not in table.types():
         known = table.parts().get(model) or dict.fromkeys(TEXTS, "")
         found = {key: default for key, default in known.items() if isinstance(config.get(key), Mapping)}
@@ -165,7 +166,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
         elif model in table.parts():
             # early files have the keys of the text part at the top level
-            return config, where, _flat(config, where, model)
+            return config, where, _type_of_only_part(config, where, model)
         else:
             break
     texts = [key for key in TEXTS if isinstance(config.get(key), Mapping) and config[key]]
@@ -185,7 +186,7 @@ def _type_of(config: Config, default: str = "") -> str:
     return from_architectures[0] if from_architectures else str(config.get("model_type") or default)
 
 
-def _flat(config: Config, where: str, model: str) -> str:
+def _type_of_only_part(config: Config, where: str, model: str) -> str:
     """Return the model type of the only part of a composite config, if the part's keys are at the top level."""
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
@@ -207,8 +208,8 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
     if model in table.pairs("unreadable"):
         raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
-        others = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
-        advice = f"; pass one of the parts of this config instead: {', '.join(others)}" if others else ""
+        parts = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
+        advice = f"; pass one of the parts of this config instead: {', '.join(parts)}" if parts else ""
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
@@ -244,11 +245,14 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
 
 
 def _check_needs(part: Part) -> None:
-    for key, needed, default, words in part.row.needs:
-        value = part.get(key)
-        if (default if value is None else value) != needed:
-            kind = NoRotary if words in ("no rotary encoding", "ALiBi") else Undecided
-            raise kind(f"{part.key(key)}={value!r} means {words} in {part.model}; from_config supports only {needed!r}")
+    for need in part.row.needs:
+        value = part.get(need.key)
+        if (need.default if value is None else value) != need.required:
+            error = NoRotary if need.others_mean in ("no rotary encoding", "ALiBi") else Undecided
+            raise error(
+                f"{part.key(need.key)}={value!r} means {need.others_mean} in {part.model}; from_config supports only "
+                f"{need.required!r}"
+            )
     if not part.row.parameters and part.config.get("rope_type") not in (None, "default"):
         raise ValueError(
             f"{part.key('rope_type')}={part.config['rope_type']!r} is not read by {part.model}; move rope_type "
@@ -267,10 +271,11 @@ def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
     row, head, factor = part.row, width(part), factor_of(part)
     dim = rotated_dim(part, head, factor)
     base, scaling = base_of(part), _scaling_of(part, factor, seq_len)
+    # raises an error for an invalid parameter
     checked = _rope.checked_scaling(scaling, dim // 2, part.rope_where)
     axes = _axes_of(part, dim // 2)
     if layout is None:
-        layout = row.layout if not row.switch or _switched(part, row.switch[0]) else row.switch[1]
+        layout = _layout_of(part)
     result: dict[str, Any] = {"head_dim": head, "rotary_dim": dim, "layout": layout}
     if axes is not None and any(axes):
         result["sections"] = axes
@@ -281,17 +286,21 @@ def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
     return result | {"base": base, "scaling": None if scaling["rope_type"] == "default" else scaling}
 
 
-def _switched(part: Part, key: str) -> bool:
+def _layout_of(part: Part) -> str:
+    """Return the layout of the model type, which a key of the config may switch."""
+    if not part.row.switch:
+        return part.row.layout
+    key, layout_if_false = part.row.switch
     value = part.config.get(key, True)
     if not isinstance(value, bool):
         raise TypeError(
             f"{part.key(key)} must be true or false, not {value!r}; to use the default true, remove {key} from the "
             "config"
         )
-    return value
+    return part.row.layout if value else layout_if_false
 
 
-def _scaled(part: Part) -> Part:
+def _unscaled_if_listed(part: Part) -> Part:
     """Return the part, without the scaling if the config excludes its layer from the scaling."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
@@ -300,16 +309,19 @@ def _scaled(part: Part) -> Part:
     if not is_list(layers):
         raise TypeError(f"{part.key(key)} must be a sequence of indices of layers, not {layers!r}")
     if part.layer is None:
+        indices = range(part.depth() or 0)
         scaled = {i for i in layers if isinstance(i, int)}
-        count = range(part.depth() or 0)
-        firsts = [next((i for i in count if (i in scaled) == wanted), None) for wanted in (True, False)]
-        options = [{"layer": i} for i in firsts if i is not None]
-        raise Several(f"{part.key(key)}={layers!r} scales only some layers; give layer=, the index of a layer", options)
-    base = {key: value for key, value in part.rope.items() if key == "rope_theta"}
-    return part if part.layer in layers else part._replace(rope=base)
+        first_scaled = [i for i in indices if i in scaled][:1]
+        first_unscaled = [i for i in indices if i not in scaled][:1]
+        raise Several(
+            f"{part.key(key)}={layers!r} scales only some layers; give layer=, the index of a layer",
+            [{"layer": i} for i in first_scaled + first_unscaled],
+        )
+    base_only = {key: value for key, value in part.rope.items() if key == "rope_theta"}
+    return part if part.layer in layers else part._replace(rope=base_only)
 
 
-# ---- scaling: rope_type and its parameters, as `Rotary` takes them ------------------------------------------------------
+# ---- scaling: rope_type and its parameters, as `Rotary` takes them ---------------------------------------------------
 
 
 def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any]:
@@ -317,18 +329,18 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     rope, name = part.rope, _rope_type(part)
     if seq_len is not None:
         seq_len = real(seq_len, "seq_len", positive=True)
-    if name == "dynamic" and "alpha" in part.row.also and rope.get("alpha"):
+    if name == "dynamic" and "alpha" in part.row.more_parameters and rope.get("alpha"):
         _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
     if name == "ntk" and rope.get("factor") is not None:
         # vLLM's scaling "ntk" has two formulas; mixed_b chooses the second
-        name, rope = (
-            ("ntk_fixed", rope) if rope.get("mixed_b") is None else ("ntk_mixed", {**rope, "b": rope["mixed_b"]})
-        )
-        rope.pop("mixed_b", None)
+        mixed_b = rope.get("mixed_b")
+        name = "ntk_fixed" if mixed_b is None else "ntk_mixed"
+        rope = {key: value for key, value in rope.items() if key != "mixed_b"}
+        rope |= {} if mixed_b is None else {"b": mixed_b}
         part = part._replace(rope=rope)
     scaled_as = "yarn" if name == TELECHAT else name
-    if rope.get("alpha") and "alpha" in part.row.also and name != "ntk":
+    if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
         raise ValueError(
             f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', not with {name!r}; "
             "set rope_type to 'dynamic', or remove alpha from the config"
@@ -341,26 +353,28 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     if scaled_as == "yarn":
         _set_yarn(part, scaling)
     if name == TELECHAT and "attention_factor" not in scaling:
-        stretched = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
-        scaling["attention_factor"] = 1.0 if stretched <= 1 else 0.07 * float(log(stretched)) + 1.0
+        stretch = real(scaling["factor"], f"{part.rope_where}['factor']", positive=True)
+        scaling["attention_factor"] = 1.0 if stretch <= 1 else 0.07 * float(log(stretch)) + 1.0
     if name == "proportional":
-        default = default_factor(part) if part.group is None or part.group.always else None
-        factor = factor or default or 1.0
+        if factor is None and (part.group is None or part.group.always_factor):
+            factor = default_factor(part)
+        factor = 1.0 if factor is None else factor
         if factor > 1:
             raise ValueError(
                 f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must "
                 "be at most 1; correct the factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
-    ratio = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
-    if scaled_as == "dynamic" or ratio:
+    # without factor and attention_factor, longrope computes the factor from the two lengths
+    needs_length = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
+    if scaled_as == "dynamic" or needs_length:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
-    for least, most in ORDERED:
-        if least in parameters:
-            _check_order(part, scaling, parameters, least, most)
+    for low_key, high_key in ORDERED:
+        if low_key in parameters:
+            _check_order(part, scaling, parameters, low_key, high_key)
     if "seq_len" in parameters:
         if seq_len is None:
-            # longest is the length of the longest sequence that keeps the frequencies of the training
+            # sequences up to this length keep the frequencies of the training
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
@@ -407,7 +421,7 @@ def _rope_type(part: Part) -> str:
 def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     """Raise an error for a rotary parameter that is not read. name: rope_type. parameters: parameters of rope_type."""
     row, rope = part.row, part.rope
-    read = {*COMMON, *row.also, *parameters, *(SECTIONED if row.sections is not None else ())}
+    read = {*COMMON, *row.more_parameters, *parameters, *(SECTIONED if row.sections is not None else ())}
     unknown = [key for key in rope if rope[key] is not None and key not in read]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
@@ -425,11 +439,11 @@ def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     the value in the rotary parameters, and max_position_embeddings.
     """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
-    own = part.config.get(key) if part.group is None else None
-    if own is not None:
+    top_level = part.config.get(key) if part.group is None else None
+    if top_level is not None:
         inner = [(f"{part.rope_where}[{key!r}]", scaling[key])] if key in scaling else []
-        check_same([(part.key(key), own), *inner], "original lengths")
-        scaling[key] = real(own, part.key(key), positive=True)
+        check_same([(part.key(key), top_level), *inner], "original lengths")
+        scaling[key] = real(top_level, part.key(key), positive=True)
     elif part.row.original_length is not None:
         scaling[key] = part.row.original_length
     elif key not in scaling:
@@ -446,10 +460,10 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         length = real(length, part.key("max_position_embeddings"), positive=True)
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
-    one, other = rope.get("mscale"), rope.get("mscale_all_dim")
+    mscale, mscale_all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
     # If only mscale is present, programs agree only for mscale=1. If only mscale_all_dim is present, they never agree.
-    if bool(one) != bool(other) and one != 1 and "attention_factor" not in scaling:
-        key = "mscale" if one else "mscale_all_dim"
+    if bool(mscale) != bool(mscale_all_dim) and mscale != 1 and "attention_factor" not in scaling:
+        key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
             "only one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
@@ -460,25 +474,26 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
             scaling.pop(key, None)
 
 
-def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], least: str, most: str) -> None:
-    """Raise an error if the value of the key ``least`` exceeds the value of the key ``most``."""
-    low, high = (scaling.get(key, parameters[key]) for key in (least, most))
+def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], low_key: str, high_key: str) -> None:
+    """Raise an error if the value of the key ``low_key`` exceeds the value of the key ``high_key``."""
+    low, high = (scaling.get(key, parameters[key]) for key in (low_key, high_key))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
     # llama3 divides by the difference of the two values, so they must differ
     if low > high or (low == high and scaling["rope_type"] == "llama3"):
         where = part.rope_where
         raise ValueError(
-            f"{where}[{least!r}]={low!r} must be less than {where}[{most!r}]={high!r}; correct the two values"
+            f"{where}[{low_key!r}]={low!r} must be less than {where}[{high_key!r}]={high!r}; correct the two values"
         )
 
 
-# ---- axis of each pair ---------------------------------------------------------------------------------------------------
+# ---- axis of each pair -----------------------------------------------------------------------------------------------
 
 
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
     """Return the axis of each pair, or None if there is one axis."""
     sections, rope = part.row.sections, part.rope
+    # the rule "atoms" is in SPECTRA, because the axes come with the frequencies
     if sections is None or sections.rule == "atoms":
         return None
     if sections.rule in AXES:
@@ -497,24 +512,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         )
     key = keys[0] if keys else "mrope_section"
     counts = rope[key] if keys else sections.default
-    flag, rule = rope.get("mrope_interleaved"), sections.rule
-    if flag is not None and not isinstance(flag, bool):
-        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {flag!r}")
-    if rule == "flagged":
-        rule = "interleaved" if flag else "contiguous"
-        if "openpangu" in (rope.get("rope_type"), rope.get("type")):
-            rule = "pangu"
-            if not keys or flag is False:
-                raise ValueError(
-                    f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and "
-                    f"mrope_interleaved=True, but has mrope_section={counts!r} and mrope_interleaved={flag!r}; "
-                    "correct these keys of the config"
-                )
-    elif flag is not None and bool(flag) != (rule == "interleaved"):
-        raise ValueError(
-            f"{part.rope_where}['mrope_interleaved']={flag!r} contradicts {part.model}, whose sections are "
-            f"{'contiguous' if flag else 'interleaved'}; remove mrope_interleaved from the config"
-        )
+    rule = _rule_of_counts(part, sections.rule, counts, in_config=bool(keys))
     if counts is None:
         return None
     where = f"{part.rope_where}[{key!r}]"
@@ -530,3 +528,29 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     if sections.default is not None and len(counts) != len(sections.default):
         raise ValueError(f"{where}={counts} must have one count for each of {sections.axes}")
     return COUNTED[rule](counts, pairs)
+
+
+def _rule_of_counts(part: Part, rule: str, counts: Any, in_config: bool) -> str:
+    """Return the name of the function in `COUNTED` that computes the axis of each pair from the counts of the axes.
+
+    rule: rule of the model type. in_config: whether the counts are in the config, and not the default of the model type.
+    """
+    rope, interleaved = part.rope, part.rope.get("mrope_interleaved")
+    if interleaved is not None and not isinstance(interleaved, bool):
+        raise TypeError(f"{part.rope_where}['mrope_interleaved'] must be true or false, not {interleaved!r}")
+    if rule == "flagged" and "openpangu" in (rope.get("rope_type"), rope.get("type")):
+        if not in_config or interleaved is False:
+            raise ValueError(
+                f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and mrope_interleaved=True, "
+                f"but has mrope_section={counts!r} and mrope_interleaved={interleaved!r}; correct these keys of the "
+                "config"
+            )
+        return "pangu"
+    if rule == "flagged":
+        return "interleaved" if interleaved else "contiguous"
+    if interleaved is not None and interleaved != (rule == "interleaved"):
+        raise ValueError(
+            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts {part.model}, whose sections are "
+            f"{'contiguous' if interleaved else 'interleaved'}; remove mrope_interleaved from the config"
+        )
+    return rule

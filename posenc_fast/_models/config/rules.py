@@ -14,7 +14,7 @@ from ..._core.rotary import scaling as _rope
 from ..._core.rotary.pairs import in_turn
 from .part import Config, NoRotary, Part, Several, is_list
 
-# ---- axis of each pair, from the number of pairs, or from the counts in a config --------------------------------------
+# ---- axis of each pair, from the number of pairs, or from the counts in a config -------------------------------------
 
 
 def _contiguous(counts: Sequence[int], pairs: int) -> list[int]:
@@ -32,6 +32,7 @@ def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
     """
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
+    # the -1 at the beginning is not an axis
     remaining, axes = list(totals), [-1]
     while any(remaining):
         unfinished = [a for a, count in enumerate(remaining) if count]
@@ -59,58 +60,54 @@ COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
     "pangu": _pangu,
 }
 
-# ---- frequencies other than a geometric progression from 1 ------------------------------------------------------------
+# ---- frequencies other than a geometric progression from 1 -----------------------------------------------------------
 
 Arguments = dict[str, Any]
 # (rope_type, all its parameters)
-Scaling = tuple[str, dict[str, Any]]
+CheckedScaling = tuple[str, dict[str, Any]]
 
 
-def _stretched(pairs: int, base: float, scaling: Scaling) -> _rope.Frequencies:
-    return _rope.frequencies_of(2 * pairs, base, *scaling)
-
-
-def _backwards(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+def _backwards(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
     if scaling[0] == "default":
         return {"frequencies": geometric(pairs, base=base, first=-1.0)}
-    values, factor = _stretched(pairs, base, scaling)
+    values, factor = _rope.frequencies_of(2 * pairs, base, *scaling)
     return {"frequencies": -np.asarray(values), "attention_factor": factor}
 
 
-def _pixtral(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+def _pixtral(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
     unscaled = geometric(pairs, base=base)
     return {"frequencies": [unscaled[0::2], unscaled[1::2]]}
 
 
-def _dinov3(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+def _dinov3(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
     return {"frequencies": [geometric(pairs // 2, base=base, first=2 * math.pi)] * 2}
 
 
-def _atoms(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
     """Return frequencies for four axes: x, y and z, with equal frequencies, and the uid of an atom's group.
 
-    The remaining pairs do not rotate.
+    The remaining pairs do not rotate. Their axis is the last one.
     """
     keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
-    space, names = (count_of(part.needed(key), part.key(key), 0) for key in keys)
-    near, far = (
+    spatial_pairs, uid_pairs = (count_of(part.needed(key), part.key(key), 0) for key in keys)
+    spatial_base, uid_base = (
         real(part.needed(key), part.key(key), positive=True)
         for key in ("spatial_rope_base_frequency", "uid_rope_base_frequency")
     )
-    counts = [space, space, space, names]
-    rest = pairs - sum(counts)
-    if rest < 0:
+    counts, bases = [spatial_pairs] * 3 + [uid_pairs], [spatial_base] * 3 + [uid_base]
+    at_rest = pairs - sum(counts)
+    if at_rest < 0:
         raise ValueError(
             f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}; correct "
             f"{' or '.join(keys)}"
         )
-    schedules = [geometric(n, base=one) for one, n in zip((near, near, near, far), counts, strict=True) if n]
-    axes = np.repeat(np.arange(4), [*counts[:3], names + rest])
+    schedules = [geometric(count, base=base) for count, base in zip(counts, bases, strict=True) if count]
+    axes = np.repeat(np.arange(4), [*counts[:3], uid_pairs + at_rest])
     # frequencies are listed one by one, because no geometric progression contains the 0 of pairs that do not rotate
-    return {"frequencies": np.concatenate([*map(np.asarray, schedules), np.zeros(rest)]), "sections": axes.tolist()}
+    return {"frequencies": np.concatenate([*map(np.asarray, schedules), np.zeros(at_rest)]), "sections": axes.tolist()}
 
 
-def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any) -> Arguments:
+def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
     """Choose short or long factors and mscale by sequence length, like Microsoft's code and transformers until 4.57."""
     rope_type, parameters = scaling
     if rope_type == "default":
@@ -125,11 +122,14 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: Scaling, seq_len: Any)
         )
     if "attention_factor" in parameters:
         return {"base": base, "scaling": {"rope_type": rope_type, **parameters, "attention_factor": factor}}
-    return {"frequencies": np.asarray(_stretched(pairs, base, scaling).values), "attention_factor": factor}
+    return {
+        "frequencies": np.asarray(_rope.frequencies_of(2 * pairs, base, *scaling).values),
+        "attention_factor": factor,
+    }
 
 
 # functions of (part, number of pairs, base, scaling, seq_len) that return arguments of a Rotary
-SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
+SPECTRA: dict[str, Callable[[Part, int, float, CheckedScaling, Any], Arguments]] = {
     "backwards": _backwards,
     "pixtral": _pixtral,
     "dinov3": _dinov3,
@@ -137,7 +137,7 @@ SPECTRA: dict[str, Callable[[Part, int, float, Scaling, Any], Arguments]] = {
     "phimoe": _phimoe,
 }
 
-# ---- widths, and the rotated parts of them -------------------------------------------------------------------------------
+# ---- widths, and the rotated parts of them ---------------------------------------------------------------------------
 
 
 def _global_head(config: Config) -> int:
@@ -145,11 +145,11 @@ def _global_head(config: Config) -> int:
 
 
 def _sliding_dots(config: Config) -> int:
-    rope, head, rest = (config.get(f"swa_{key}") for key in ("qk_rope_head_dim", "head_dim", "qk_nope_head_dim"))
+    rope, head, nope = (config.get(f"swa_{key}") for key in ("qk_rope_head_dim", "head_dim", "qk_nope_head_dim"))
     if rope is not None:
         return count_of(rope, "config['swa_qk_rope_head_dim']", 2)
     whole = 256 if head is None else count_of(head, "config['swa_head_dim']", 2)
-    return whole - (192 if rest is None else count_of(rest, "config['swa_qk_nope_head_dim']", 0))
+    return whole - (192 if nope is None else count_of(nope, "config['swa_qk_nope_head_dim']", 0))
 
 
 # functions of a config that return the head width of one group of layers, unless per_layer_config has the width
@@ -160,7 +160,7 @@ ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
 }
 
-# ---- rotary parameters collected from other keys --------------------------------------------------------------------------
+# ---- rotary parameters collected from other keys ---------------------------------------------------------------------
 
 
 def _chatglm(config: Config) -> dict[str, Any]:
@@ -195,7 +195,7 @@ def _grok(config: Config) -> dict[str, Any]:
 # functions of a config that return its rotary parameters
 PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
 
-# ---- layers without RoPE --------------------------------------------------------------------------------------------------
+# ---- layers without RoPE ---------------------------------------------------------------------------------------------
 
 # layer types of layers that have no attention, and so no RoPE
 NO_ATTENTION = frozenset(["linear_attention", "mamba", "mamba2", "conv", "recurrent", "linear", "moe", "mlp"])
@@ -262,6 +262,7 @@ def _listed(part: Part, key: str, index: int | None) -> bool:
     return real(int(value) if isinstance(value, bool) else value, f"{part.key(key)}[{index}]") != 0
 
 
+# the rules, by their names in models.txt
 WITHOUT = {
     "hybrid": Without("layers without attention (mamba, linear, conv, recurrent) have no RoPE", _with_attention),
     "full_attention": Without(

@@ -43,26 +43,12 @@ def check_spelling(config: Config, where: str, row: Row) -> None:
 
 
 @functools.cache
-def keys_of(name: str) -> frozenset[str]:
-    """Return all config keys that models of the family with this name read."""
-    row = table.family(name)
-    keys = {
-        *ALWAYS,
-        *table.names("bases"),
-        *row.width,
-        *(row.per_head or ()),
-        *row.factor_keys,
-        *row.dims,
-        *row.base_keys,
-    }
-    keys |= {
-        row.layer_bases,
-        row.codes[0],
-        row.scaled_layers,
-        *row.keys,
-        *row.switch[:1],
-        *(key for key, *_ in row.needs),
-    }
+def keys_of(family: str) -> frozenset[str]:
+    """Return all config keys that models of a family read. family: name of the family."""
+    row = table.family(family)
+    keys = {*ALWAYS, *table.names("bases"), *row.width, *(row.per_head or ()), *row.factor_keys, *row.dim_keys}
+    keys |= {*row.base_keys, row.layer_bases, row.codes[0], row.scaled_layers, *row.keys, *row.switch[:1]}
+    keys |= {need.key for need in row.needs}
     keys |= {key for group in row.groups.values() for key in group.base_keys}
     keys |= {key for rule in row.without for key in WITHOUT[rule].keys}
     keys |= {row.pattern.key} if row.pattern is not None else set()
@@ -70,28 +56,28 @@ def keys_of(name: str) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=8192)
-def _corrected(key: str, name: str) -> str | None:
+def _corrected(key: str, family: str) -> str | None:
     """Return the key of a family that the author of a config probably meant by another key, or None.
 
-    Either the two keys differ by at most two letters, or another package uses the key for the same setting. name: name
-    of the family.
+    Either the two keys differ by at most two letters, or another package uses the key for the same setting.
     """
     foreign = table.pairs("foreign").get(key)
-    if foreign in keys_of(name):
+    if foreign in keys_of(family):
         return foreign
     letters = _letters(key)
-    for one, wanted in _spelled(name):
-        most = 2 if len(wanted) >= 8 else 1
+    for known_key, known_letters in _spelled(family):
+        most = 2 if len(known_letters) >= 8 else 1
         # each replaced letter adds at most two letters that occur in only one of the words
-        possible = abs(len(letters) - len(wanted)) <= most and len(set(letters) ^ set(wanted)) <= 2 * most
-        if possible and _distance(letters, wanted) <= most:
-            return one
+        possible = abs(len(letters) - len(known_letters)) <= most and len(set(letters) ^ set(known_letters)) <= 2 * most
+        if possible and _distance(letters, known_letters) <= most:
+            return known_key
     return None
 
 
 @functools.cache
-def _spelled(name: str) -> tuple[tuple[str, str], ...]:
-    return tuple((key, _letters(key)) for key in sorted(keys_of(name)))
+def _spelled(family: str) -> tuple[tuple[str, str], ...]:
+    """Return (key, its letters) of each key that models of a family read."""
+    return tuple((key, _letters(key)) for key in sorted(keys_of(family)))
 
 
 def _letters(key: str) -> str:
@@ -100,15 +86,16 @@ def _letters(key: str) -> str:
 
 def _distance(one: str, other: str) -> int:
     """Return the edit distance of two words: insertions, deletions, replacements and swaps of neighbours."""
-    before, last = [0] * (len(other) + 1), list(range(len(other) + 1))
+    # row i has the distances of the first i letters of one to the beginnings of the other
+    second_last, last = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         row = [i]
-        for j, wanted in enumerate(other, 1):
-            best = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != wanted))
-            if i > 1 < j and letter == other[j - 2] and one[i - 2] == wanted:
-                best = min(best, before[j - 2] + 1)
+        for j, other_letter in enumerate(other, 1):
+            best = min(last[j] + 1, row[-1] + 1, last[j - 1] + (letter != other_letter))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == other_letter:
+                best = min(best, second_last[j - 2] + 1)
             row.append(best)
-        before, last = last, row
+        second_last, last = last, row
     return last[-1]
 
 
@@ -119,7 +106,7 @@ def _has_meaning(key: Any, value: Any) -> bool:
     return bool(WORDS & set(words)) and is_setting and not isinstance(value, bool)
 
 
-def _closest(key: str, name: str) -> str:
+def _closest(key: str, family: str) -> str:
     """Return the family's key about RoPE that is most similar to a key, or an empty string if none is similar."""
-    known = (one for one in keys_of(name) if WORDS & set(one.split("_")))
+    known = (known_key for known_key in keys_of(family) if WORDS & set(known_key.split("_")))
     return next(iter(difflib.get_close_matches(key.lower(), sorted(known), 1)), "")

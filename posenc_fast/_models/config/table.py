@@ -20,14 +20,14 @@ class LayerGroup(NamedTuple):
     base: float
     # config keys of the base
     base_keys: tuple[str, ...] = ()
-    # default fraction of the width that rotates; see `always`
+    # default fraction of the width that rotates; see `always_factor`
     factor: float | None = None
     # whether `factor` is also the default if the config has rotary parameters for this group
-    always: bool = False
+    always_factor: bool = False
     # default rope_type
     rope_type: str = "default"
     # whether rotary parameters that all layers share apply to this group
-    flat: bool = False
+    reads_shared: bool = False
     # default attention_factor if the rope_type is yarn
     yarn_factor: float | None = None
     # whether `base` applies only if the config has no rotary parameters
@@ -60,6 +60,16 @@ class Sections(NamedTuple):
     default: tuple[int, ...] | None
     # names of the axes, for pages and errors
     axes: str
+
+
+class Need(NamedTuple):
+    """A key that must have one value, because `Rotary` does not support the other values."""
+
+    key: str
+    required: Any
+    default: Any
+    # meaning of other values, for errors
+    others_mean: str
 
 
 class Row(NamedTuple):
@@ -96,14 +106,14 @@ class Row(NamedTuple):
     # default fraction of the width that rotates. None: the class reads no fraction, and all values rotate.
     factor: float | None = None
     # the only fraction that a config may contain if `factor` is None
-    only: float = 1.0
+    only_factor: float = 1.0
     # keys of the fraction
     factor_keys: tuple[str, ...] = ("partial_rotary_factor",)
     # keys of the number of values that rotate, in place of a fraction
-    dims: tuple[str, ...] = ()
-    # whether the class reads the keys in `dims`; if not, their values must agree with the fraction
-    dims_read: bool = True
-    # default value of the keys in `dims`
+    dim_keys: tuple[str, ...] = ()
+    # whether the class reads the keys in `dim_keys`; if not, their values must agree with the fraction
+    reads_dim_keys: bool = True
+    # default value of the keys in `dim_keys`
     default_dim: int | None = None
     # name of a function in rules.ROTARY_DIMS that computes the number of values that rotate
     rotary_dim: str = ""
@@ -116,7 +126,7 @@ class Row(NamedTuple):
     # key of a list of bases, one per layer, which overrides the base
     layer_bases: str = ""
     # whether the class ignores the top-level base if the rotary parameters contain one
-    own_base: bool = False
+    prefers_inner_base: bool = False
     # kinds of layers with their own rotary parameters, by name
     groups: Mapping[str, LayerGroup] = {}
     # (key, layer type of each number): the key of a list with one number per layer, which replaces layer_types
@@ -143,8 +153,8 @@ class Row(NamedTuple):
     sections: Sections | None = None
     # name of a function in rules.SPECTRA that computes the frequencies, or "geometric"
     spectrum: str = "geometric"
-    # more keys that the rotary parameters may contain, besides those of the scaling
-    also: tuple[str, ...] = ()
+    # more keys that the rotary parameters may contain, besides the parameters of the scaling
+    more_parameters: tuple[str, ...] = ()
     # rope_type that each alias in a config means
     aliases: Mapping[str, str] = {}
     # whether the class reads a scaling
@@ -153,8 +163,13 @@ class Row(NamedTuple):
     original_length: int | None = None
     # other keys that the functions of this row read
     keys: tuple[str, ...] = ()
-    # (key, required value, default value, meaning of other values) for each key that must have one value
-    needs: tuple[tuple[str, Any, Any, str], ...] = ()
+    # keys that must have one value
+    needs: tuple[Need, ...] = ()
+
+    @property
+    def fills_groups(self) -> bool:
+        """Whether the class fills in missing parameters of groups. Only classes with base keys for groups do."""
+        return any(group.base_keys for group in self.groups.values())
 
     @property
     def axial(self) -> bool:
@@ -221,23 +236,23 @@ def parts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def types() -> dict[str, tuple[str, str]]:
-    """Return (family, text of the type's own settings) of each model type."""
+    """Return (family, text of the settings of the type alone) of each model type."""
     return {
-        model: (name, own)
-        for name, block in _blocks().items()
+        model: (family_name, settings)
+        for family_name, block in _blocks().items()
         for line in block.lines
         if line.startswith("models ")
-        for model, own in re.findall(r"([\w.-]+)(?:\(([^)]*)\))?", line[7:])
+        for model, settings in re.findall(r"([\w.-]+)(?:\(([^)]*)\))?", line.removeprefix("models "))
     }
 
 
 @functools.cache
 def families() -> dict[str, list[str]]:
     """Return the model types of each family that has any, in the order of the file."""
-    result: dict[str, list[str]] = {}
-    for model, (name, _) in types().items():
-        result.setdefault(name, []).append(model)
-    return result
+    models: dict[str, list[str]] = {}
+    for model, (family_name, _) in types().items():
+        models.setdefault(family_name, []).append(model)
+    return models
 
 
 @functools.cache
@@ -249,54 +264,61 @@ def family(name: str) -> Row:
 @functools.lru_cache(maxsize=1024)
 def row(model: str) -> Row:
     """Return the row of a model type. An unlisted type has the row of the family UNKNOWN."""
-    name, own = types().get(model, (UNKNOWN, ""))
-    return family(name)._replace(model=model, **_settings(own))
+    family_name, settings = types().get(model, (UNKNOWN, ""))
+    return family(family_name)._replace(model=model, **_settings(settings))
 
 
-def _fields(name: str) -> dict[str, Any]:
-    block = _blocks()[name]
+def _fields(family_name: str) -> dict[str, Any]:
+    """Return the fields of the row of a family, from its block and the blocks of its parents."""
+    block = _blocks()[family_name]
     fields = {key: value for key, value in _fields(block.parent).items() if key != "note"} if block.parent else {}
     fields["source"] = block.source
     groups, needs = {}, []
     for line in block.lines:
         keyword, _, text = line.partition(" ")
         text = text.strip()
-        first, _, rest = text.partition(": ")
+        before_colon, _, after_colon = text.partition(": ")
         match keyword:
             case "rules":
                 fields |= _settings(text)
             case "layers":
-                groups[first] = LayerGroup(**_settings(rest))
+                groups[before_colon] = LayerGroup(**_settings(after_colon))
             case "codes":
-                fields["codes"] = first, {int(code): name for code, name in _settings(rest).items()}
+                layer_types = _settings(after_colon)
+                fields["codes"] = before_colon, {int(code): layer_type for code, layer_type in layer_types.items()}
             case "pattern":
                 fields["pattern"] = Pattern(**_settings(text)) if text else None
             case "axes":
-                rule, *counts = first.split()
-                fields["sections"] = Sections(rule, tuple(map(int, counts)) or None, rest)
+                rule, *counts = before_colon.split()
+                fields["sections"] = Sections(rule, tuple(map(int, counts)) or None, after_colon)
             case "aliases":
                 fields["aliases"] = _settings(text)
             case "needs":
-                (key, value), (_, default) = _settings(first).items()
-                needs.append((key, value, default, rest))
+                # "key=required, default=value: meaning of other values"
+                (key, required), (_, default) = _settings(before_colon).items()
+                needs.append(Need(key, required, default, after_colon))
             case "rotated" | "note":
                 fields[keyword] = text
     return fields | ({"groups": groups} if groups else {}) | ({"needs": tuple(needs)} if needs else {})
 
 
 # settings whose value is a list of words
-WORDS = {"switch", "width", "per_head", "factor_keys", "dims", "base_keys", "without", "also", "keys", "layer_types"}
+WORDS = {
+    "switch", "width", "per_head", "factor_keys", "dim_keys", "base_keys", "without", "more_parameters", "keys",
+    "layer_types",
+}  # fmt: skip
 # settings whose value is a float
-NUMBERS = {"base", "factor", "only", "yarn_factor"}
+NUMBERS = {"base", "factor", "only_factor", "yarn_factor"}
 CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 def _settings(text: str) -> dict[str, Any]:
     """Return the value of each key in a text "key=value, key=value, ..". A key without a value is True."""
-    return dict(_setting(*one.strip().partition("=")) for one in text.split(",")) if text else {}
+    return dict(_setting(*setting.strip().partition("=")) for setting in text.split(",")) if text else {}
 
 
 def _setting(key: str, equals: str, text: str) -> tuple[str, Any]:
+    """Return (key, value) of the three parts of a text "key=value"."""
     if not equals:
         return key, True
     if text in CONSTANTS:

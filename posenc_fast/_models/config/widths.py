@@ -14,7 +14,7 @@ from .table import names
 
 def width(part: Part) -> int:
     """Return the head width."""
-    head, head_dim = _width(part), part.config.get("head_dim")
+    head, head_dim = _unchecked_width(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
             f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} values can rotate"
@@ -37,7 +37,7 @@ def _sizes(part: Part) -> str:
     return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
 
 
-def _width(part: Part) -> int:
+def _unchecked_width(part: Part) -> int:
     row, group = part.row, part.group
     if group is not None and group.head and "per_layer_config" not in part.config:
         return count_of(HEADS[group.head](part.config), f"the width of heads in {part.where}", 2)
@@ -57,17 +57,17 @@ def _width(part: Part) -> int:
         return count_of(
             part.needed(row.width[0], f"is the number of values of a head that {part.model} rotates"), "", 2
         )
-    of, heads = row.per_head
-    why = f"determines the head width ({' or '.join([*row.width, f'{of} // {heads}'])})"
-    total, count = part.needed(of, why), part.needed(heads, why)
-    return count_of(total, part.key(of), 1) // count_of(count, part.key(heads), 1)
+    total_key, heads_key = row.per_head
+    why = f"determines the head width ({' or '.join([*row.width, f'{total_key} // {heads_key}'])})"
+    total, heads = part.needed(total_key, why), part.needed(heads_key, why)
+    return count_of(total, part.key(total_key), 1) // count_of(heads, part.key(heads_key), 1)
 
 
 def factor_of(part: Part) -> float | None:
     """Return the rotated fraction of the head width, or None if the config does not contain a fraction."""
     keys = dict.fromkeys((*part.row.factor_keys, "partial_rotary_factor"))
-    read = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
-    value, where = _one_of(part, "partial_rotary_factor", read, "rotated fractions of the head")
+    outer_keys = [key for key in keys if key != "partial_rotary_factor" or part.row.outer_factor]
+    value, where = _first_present(part, "partial_rotary_factor", outer_keys, "rotated fractions of the head")
     if is_list(value) and _reads_lists(part):
         value = part.of_layer(value, where)
     return None if value is None else real(value, where, positive=True)
@@ -78,17 +78,18 @@ def _reads_lists(part: Part) -> bool:
     return "partial_rotary_factors" in part.row.factor_keys
 
 
-def _one_of(part: Part, inner: str, keys: Iterable[str], words: str) -> tuple[Any, str]:
-    """Return (value, place in the config) of the rotary parameter ``inner`` or, if it is missing, of one of the keys.
+def _first_present(part: Part, inner: str, outer_keys: Iterable[str], words: str) -> tuple[Any, str]:
+    """Return (value, place in the config) of the rotary parameter ``inner`` or, if it is missing, of an outer key.
 
     words: name of the values in the error for two different values, in the plural.
     """
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
-    places += [(part.key(key), part.config.get(key)) for key in keys]
-    values = [(value, where) for where, value in places if value is not None]
+    places += [(part.key(key), part.config.get(key)) for key in outer_keys]
+    present = [(where, value) for where, value in places if value is not None]
     # lists are not compared: they have one value per layer
-    check_same([(where, value) for value, where in values if not is_list(value)], words)
-    return values[0] if values else (None, places[-1][0])
+    check_same([(where, value) for where, value in present if not is_list(value)], words)
+    where, value = present[0] if present else places[-1]
+    return value, where
 
 
 def default_factor(part: Part) -> float | None:
@@ -117,10 +118,11 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     elif row.rotary_dim:
         dim = ROTARY_DIMS[row.rotary_dim](lambda key: count_of(part.needed(key), part.key(key), 1), head)
     elif row.factor is None:
-        dim = _whole(part, head, factor)
+        _check_unread_factor(part, head, factor)
+        dim = head
     else:
-        dim = _part(part, head, factor)
-    _check_others(part, head, dim)
+        dim = _partial_dim(part, head, factor, row.factor)
+    _check_unread_dims(part, head, dim)
     if dim % 2:
         raise ValueError(
             f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; call "
@@ -135,7 +137,7 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     return dim
 
 
-def _check_others(part: Part, head: int, dim: int) -> None:
+def _check_unread_dims(part: Part, head: int, dim: int) -> None:
     """Raise an error for keys that the model does not read and that contradict the number of rotated values."""
     if part.config.get("rope_rotate_half_dims") and not part.row.parameters and 2 * dim != head:
         raise ValueError(
@@ -143,25 +145,26 @@ def _check_others(part: Part, head: int, dim: int) -> None:
             f"remove this key from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with "
             "this key"
         )
-    for key, whole in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
+    # the values of the first two keys are numbers of values, those of the others are fractions of the head
+    for key, unit in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
-        if value is None or key in (*part.row.dims, *part.row.factor_keys):
+        if value is None or key in (*part.row.dim_keys, *part.row.factor_keys):
             continue
-        if real(value, part.key(key)) * whole != dim:
+        if real(value, part.key(key)) * unit != dim:
             raise ValueError(
                 f"{part.key(key)}={value!r} is not read by {part.model}, which rotates {dim} of {head} values; remove "
                 f"{key} from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with {key}"
             )
 
 
-def _whole(part: Part, head: int, factor: float | None) -> int:
-    """Return the head width for a class that reads no fraction, or raise an error for another fraction."""
-    latent, whole = "qk_rope_head_dim" in part.row.width, part.config.get("head_dim")
-    if factor is None or factor == part.row.only:
-        return head
-    if latent:
-        if factor == 1 or (factor < 1 and type(whole) is int and int(whole * factor) == head):
-            return head
+def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
+    """Raise an error for a rotated fraction that contradicts a class without fractions, which rotates whole heads."""
+    if factor is None or factor == part.row.only_factor:
+        return
+    if "qk_rope_head_dim" in part.row.width:
+        head_dim = part.config.get("head_dim")
+        if factor == 1 or (factor < 1 and type(head_dim) is int and int(head_dim * factor) == head):
+            return
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the "
             "rotated part; remove partial_rotary_factor from the config"
@@ -177,25 +180,25 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
     default = part.row.whole_head
     if default is None or ("head_dim" not in part.config and not default):
         return
-    whole = count_of(part.config.get("head_dim", default), part.key("head_dim"), 1)
-    if whole > MOST_VALUES or int(min(whole * factor, MOST_VALUES)) != head:
-        head_dim = whole if "head_dim" in part.config else f"{whole} (the default of its class)"
+    head_dim = count_of(part.config.get("head_dim", default), part.key("head_dim"), 1)
+    if head_dim > MOST_VALUES or int(min(head_dim * factor, MOST_VALUES)) != head:
+        origin = "" if "head_dim" in part.config else " (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={head_dim}, of which {part.model} rotates the fraction {factor:g}, but this "
-            f"is not {part.row.width[0]}={head}; correct one of the two keys"
+            f"{part.where} has head_dim={head_dim}{origin}, of which {part.model} rotates the fraction {factor:g}, but "
+            f"this is not {part.row.width[0]}={head}; correct one of the two keys"
         )
 
 
 def _check_default(part: Part, factor: float | None) -> None:
     """Raise an error if it is ambiguous whether transformers uses the config's or the class's partial_rotary_factor."""
     row, group, model = part.row, part.group, part.model
-    outer, missing = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor") is None
+    outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")
     default = default_factor(part)
     # the rotary parameters are nested if their place ends with the name of a kind of layers
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
     in_use = default if row.outer_factor or factor is None else factor
-    if outer is not None and missing and ignored and outer != in_use:
+    if outer is not None and inner is None and ignored and outer != in_use:
         raise ValueError(
             f"{part.key('partial_rotary_factor')}={outer!r} at the top level is not read by {model}; move "
             f"partial_rotary_factor into {part.rope_where}, or remove it from the config"
@@ -207,27 +210,30 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
 
 
-def _part(part: Part, head: int, given: float | None) -> int:
-    """Return the number of rotated values, from the fraction or from the keys in `Row.dims`."""
-    _check_default(part, given)
+def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor: float) -> int:
+    """Return the number of rotated values, from the fraction or from the keys in `Row.dim_keys`."""
+    _check_default(part, config_factor)
     row, group = part.row, part.group
-    default = group.factor if group is not None and group.always else row.factor
-    factor = default if given is None else given
-    assert factor is not None
+    if config_factor is not None:
+        factor = config_factor
+    elif group is not None and group.always_factor and group.factor is not None:
+        factor = group.factor
+    else:
+        factor = row_factor
     if factor > 1:
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, "
             "or remove it and give rotary_dim"
         )
     dim = int(head * factor)
-    for key in row.dims:
+    for key in row.dim_keys:
         value = part.config.get(key, row.default_dim)
         if value is None and row.default_dim is not None:
             raise ValueError(
                 f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; set this key to a number"
             )
         count = dim if value is None else count_of(value, part.key(key), 2)
-        if count != dim and (given is not None or not row.dims_read):
+        if count != dim and (config_factor is not None or not row.reads_dim_keys):
             raise ValueError(
                 f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
                 "values; leave one out of the config"
@@ -248,22 +254,22 @@ def base_of(part: Part) -> float:
 
 def _base_of(part: Part) -> float:
     row, group = part.row, part.group
-    keys = () if row.parameters else row.base_keys if group is None else group.base_keys
-    if row.own_base and part.rope.get("rope_theta") is not None:
+    keys = row.base_keys if group is None else group.base_keys
+    if row.parameters or (row.prefers_inner_base and part.rope.get("rope_theta") is not None):
         keys = ()
-    value, where = _one_of(part, "rope_theta", keys, "bases")
+    value, where = _first_present(part, "rope_theta", keys, "bases")
     of_layers = part.config.get(row.layer_bases) if row.layer_bases else None
     if of_layers is not None:
         value, where = of_layers, part.key(row.layer_bases)
     if is_list(value) and (of_layers is not None or _reads_lists(part)):
         value = part.of_layer(value, where)
-    inner = part.config.get("attn_config")
-    stored = inner.get("rope_theta") if isinstance(inner, Mapping) else None
-    if value is None and stored is not None:
-        value, where = stored, f"{part.key('attn_config')}['rope_theta']"
+    attn_config = part.config.get("attn_config")
+    attn_base = attn_config.get("rope_theta") if isinstance(attn_config, Mapping) else None
+    if value is None and attn_base is not None:
+        value, where = attn_base, f"{part.key('attn_config')}['rope_theta']"
     if value is None:
         _check_null(part)
-        if part.row.needs_parameters:
+        if row.needs_parameters:
             raise Undecided(
                 f"{part.rope_where} lacks 'rope_theta'. The default base of {part.model} is not the base of a config "
                 "without rotary parameters. Add rope_theta to the config"
@@ -274,9 +280,9 @@ def _base_of(part: Part) -> float:
                 "the config"
             )
         return row.base if group is None else group.base
-    if stored is not None and stored != value:
+    if attn_base is not None and attn_base != value:
         raise ValueError(
-            f"{part.key('attn_config')}['rope_theta']={stored!r} and {where}={value!r} are two different bases. "
+            f"{part.key('attn_config')}['rope_theta']={attn_base!r} and {where}={value!r} are two different bases. "
             "transformers reads the second, and the model's own code the first; leave one out of the config"
         )
     return real(value, where, positive=True)
@@ -302,16 +308,16 @@ def _check_null(part: Part) -> None:
 def _check_bases(part: Part, base: float) -> None:
     """Raise an error for a base that the model does not read, unless the model's base has the same value."""
     row = part.row
-    inner, read_here = part.rope.get("rope_theta"), row.inner_base and (row.base_keys or row.groups)
-    if inner is not None and not read_here and inner != _outer_base(part):
+    inner, reads_inner = part.rope.get("rope_theta"), row.inner_base and bool(row.base_keys or row.groups)
+    if inner is not None and not reads_inner and inner != _outer_base(part):
         raise ValueError(
             f"{part.rope_where}['rope_theta']={inner!r} is not read by {part.model}; remove it from the config"
         )
-    read = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
-    read |= {key for one in row.groups.values() for key in one.base_keys}
+    read_keys = {*row.base_keys, row.layer_bases, *(key for name in row.without for key in WITHOUT[name].keys)}
+    read_keys |= {key for group in row.groups.values() for key in group.base_keys}
     for key in names("bases"):
         value = part.config.get(key)
-        if value is None or key in read or value == base or (key == "rope_theta" and row.groups):
+        if value is None or key in read_keys or value == base or (key == "rope_theta" and row.groups):
             continue
         raise ValueError(
             f"{part.key(key)}={value!r} is a base that {part.model} does not read; remove {key} from the config"

@@ -65,7 +65,7 @@ def scale_of(table: Table, values: Floats, expected: Floats) -> float:
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
     common = (1.0, d**-0.5, (2 / d) ** 0.5, 2**0.5, d**0.5)
-    return next((one for one in common if abs(scale / one - 1) < table.form.rounding / 2 + 1e-6), scale)
+    return next((factor for factor in common if abs(scale / factor - 1) < table.form.rounding / 2 + 1e-6), scale)
 
 
 def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
@@ -87,13 +87,15 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
     """
     d = table.values.shape[1]
     pairs = d // 2
-    half = pairs if odd_of(table) == "zero" else d - pairs
     values = table.values[table.rows]
     if layout == "interleaved":
-        both = {functions[0]: values[:, 0 : 2 * pairs : 2], functions[1]: values[:, 1 : 2 * pairs : 2]}
+        first, second = values[:, 0 : 2 * pairs : 2], values[:, 1 : 2 * pairs : 2]
     else:
-        both = {functions[0]: values[:, :pairs], functions[1]: values[:, half : half + pairs]}
-    z = both["cos"] + 1j * both["sin"]
+        half = pairs if odd_of(table) == "zero" else d - pairs
+        first, second = values[:, :pairs], values[:, half : half + pairs]
+    cos, sin = (first, second) if functions[0] == "cos" else (second, first)
+    # (rows, pairs)
+    z = cos + 1j * sin
     lengths = np.abs(z)
     scale = lengths.mean() if pairs else 0.0
     if scale == 0 or np.abs(lengths / scale - 1).max() > 4 * table.form.rounding + 1e-5:
@@ -101,20 +103,20 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
     consecutive = np.diff(table.rows) == 1
     if not consecutive.any():
         return None
-    turns = np.angle((z[1:] * z[:-1].conj())[consecutive].sum(axis=0))
-    n = table.rows[:, np.newaxis].astype(np.float64)
-    # after the mean rotation is subtracted, the remaining angles are small and continuous
-    rest = np.unwrap(np.angle(z * np.exp(-1j * turns * n)), axis=0)
-    centre = n.mean()
-    spread = ((n - centre) ** 2).sum()
-    slope = ((n - centre) * rest).sum(axis=0) / spread
-    noise = rest - rest.mean(axis=0) - slope * (n - centre)
-    frequencies = turns + slope
-    if np.abs(noise).max() > 8 * table.form.rounding + 1e-5 + 1e-6 * np.abs(frequencies).max() * n.max():
+    mean_rotation = np.angle((z[1:] * z[:-1].conj())[consecutive].sum(axis=0))
+    rows = table.rows[:, np.newaxis].astype(np.float64)
+    # after the mean rotation is subtracted, the remaining angles are small and continuous; fit a line to them
+    remaining = np.unwrap(np.angle(z * np.exp(-1j * mean_rotation * rows)), axis=0)
+    centre = rows.mean()
+    spread = ((rows - centre) ** 2).sum()
+    slope = ((rows - centre) * remaining).sum(axis=0) / spread
+    noise = remaining - remaining.mean(axis=0) - slope * (rows - centre)
+    frequencies = mean_rotation + slope
+    if np.abs(noise).max() > 8 * table.form.rounding + 1e-5 + 1e-6 * np.abs(frequencies).max() * rows.max():
         return None
-    phases = np.angle(np.exp(1j * (rest.mean(axis=0) - slope * centre)))
+    phases = np.angle(np.exp(1j * (remaining.mean(axis=0) - slope * centre)))
     # small sines have smaller rounding errors
-    rounding = table.form.rounding * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * n.max()) + 1e-9
+    rounding = table.form.rounding * np.minimum(1.0, np.abs(phases) + np.abs(frequencies) * rows.max()) + 1e-9
     errors = np.maximum(np.sqrt((noise**2).mean(axis=0)), rounding) / np.sqrt(spread)
     known = np.abs(frequencies) > 4 * errors
     step = -1 if frequencies[known].sum() < 0 else 1
@@ -126,17 +128,20 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
 def start_of(angles: Angles) -> float:
     """Return the position of row 0, computed from the phases.
 
-    The slowest pair determines it without ambiguity. Each faster pair makes it more precise.
+    The slowest pair determines it without ambiguity. Each faster pair makes it more precise. The estimates of the pairs
+    are averaged, and weighted by the inverse of their variances.
     """
-    order = np.flatnonzero(angles.known)[np.argsort(angles.frequencies[angles.known])]
+    known_pairs = np.flatnonzero(angles.known)
+    slowest_first = known_pairs[np.argsort(angles.frequencies[known_pairs])]
     start, variance = 0.0, math.inf
-    for k in order.tolist():
+    for k in slowest_first.tolist():
         frequency = float(angles.frequencies[k])
-        rest = (float(angles.phases[k]) - start * frequency + math.pi) % (2 * math.pi) - math.pi
-        own = (float(angles.rounding[k]) / frequency) ** 2
-        share = 1.0 if math.isinf(variance) else variance / (variance + own)
-        start += share * rest / frequency
-        variance = own if math.isinf(variance) else variance * own / (variance + own)
+        # angle between the phase and the phase of the estimated start, from -pi to pi
+        difference = (float(angles.phases[k]) - start * frequency + math.pi) % (2 * math.pi) - math.pi
+        pair_variance = (float(angles.rounding[k]) / frequency) ** 2
+        share = 1.0 if math.isinf(variance) else variance / (variance + pair_variance)
+        start += share * difference / frequency
+        variance = pair_variance if math.isinf(variance) else variance * pair_variance / (variance + pair_variance)
     return start
 
 
@@ -145,38 +150,42 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 
     Common arguments come first. half: denominator of the exponents without a shift.
     """
-    i, w = np.flatnonzero(angles.known), angles.frequencies[angles.known]
-    weights, logs = (w / angles.errors[angles.known]) ** 2, np.log(w)
-    if len(w) > 1:
+    # frequency i is first * base ** (-i / (half - freq_shift)), so the logarithms lie on a line that falls
+    i = np.flatnonzero(angles.known)
+    frequencies, errors = angles.frequencies[i], angles.errors[i]
+    weights, logs = (frequencies / errors) ** 2, np.log(frequencies)
+    if len(i) > 1:
         centre, level = np.average(i, weights=weights), np.average(logs, weights=weights)
         fall = -(weights * (i - centre) * logs).sum() / (weights * (i - centre) ** 2).sum()
         measured = math.exp(level + fall * centre)
     else:
         # a single frequency does not determine a base, so assume the most common base
         fall = math.log(BASES[0]) / half
-        measured = float(w[0] * math.exp(fall * i[0]))
+        measured = float(frequencies[0] * math.exp(fall * i[0]))
     seen = set()
-    near = [first for first in FIRSTS if abs(first / measured - 1) < 0.02]
-    for first in (*near, float(f"{measured:.4g}"), measured):
-        if len(w) > 1:
+    common = [first for first in FIRSTS if abs(first / measured - 1) < 0.02]
+    for first in (*common, float(f"{measured:.4g}"), measured):
+        if len(i) > 1:
             # measure the base again, with exactly this first frequency
             fall = -(weights * i * (logs - math.log(first))).sum() / (weights * i**2).sum()
-        for base, shift in _bases(fall, half):
+        for base, shift in _bases_and_shifts(fall, half):
             expected = math.log(first) - i / (half - shift) * math.log(base)
-            close = np.abs(expected - logs) < 0.05 + 8 * angles.errors[angles.known] / w
+            close = np.abs(expected - logs) < 0.05 + 8 * errors / frequencies
             if close.all() and (base, shift, first) not in seen:
                 seen.add((base, shift, first))
                 yield {"base": base, "freq_shift": shift, "first": first}
 
 
-def _bases(fall: float, half: float) -> list[tuple[float, float]]:
-    """Return possible (base, freq_shift). The logarithms of their frequencies fall by about ``fall`` per pair."""
+def _bases_and_shifts(fall: float, half: float) -> list[tuple[float, float]]:
+    """Return possible (base, freq_shift). The logarithms of their frequencies fall by about ``fall`` per pair.
+
+    The order is that of `BASES`, then that of rounded estimates, and for equal ranks that of `_SHIFTS`.
+    """
     options = []
     for order, shift in enumerate(_SHIFTS):
         if half > shift and abs(fall * (half - shift)) < 600:
-            base = math.exp(fall * (half - shift))
-            options += [(rank, order, known) for rank, known in enumerate(BASES) if abs(math.log(known / base)) < 0.05]
-            options += [
-                (rank, order, one) for rank, one in enumerate([*few_digits(base, DIGITS[1:]), base], len(BASES))
-            ]
+            estimate = math.exp(fall * (half - shift))
+            near = [base if abs(math.log(base / estimate)) < 0.05 else None for base in BASES]
+            ranked = enumerate([*near, *few_digits(estimate, DIGITS[1:]), estimate])
+            options += [(rank, order, base) for rank, base in ranked if base is not None]
     return [(base, _SHIFTS[order]) for _, order, base in sorted(options)]

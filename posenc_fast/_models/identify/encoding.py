@@ -14,6 +14,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ from .angles import (
 )
 from .bases import BASES
 from .calls import Shown, call_of
-from .grids import over_axes
+from .grids import fit_grid
 
 # smallest number of rows, other than rows of zeros, that a table must have
 LEAST_ROWS = 8
@@ -53,16 +54,8 @@ _ROWS, _SAMPLE = 1024, 32
 # first positions to try with presets
 _STARTS = (0, 1, 2)
 # names of the parameters of presets that are bases
-_BASE_NAMES = (
-    "base",
-    "max_len",
-    "max_period",
-    "max_positions",
-    "max_timescale",
-    "max_wavelength",
-    "temperature",
-    "theta",
-)
+_BASE_NAMES = ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "temperature",
+               "theta")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -221,35 +214,34 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     >>> bool(pf.identify(np.random.default_rng(0).normal(size=(100, 64))))
     False
     """
-    first = None if start is None else real(start, "start")
+    start = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # import here, because most programs identify arrays
-        from ... import _table_in  # type: ignore[attr-defined]
-
-        values = _table_in(os.fspath(table))
+        # `check` depends on this module, so it is imported by name
+        values = import_module("..check.table_in", __package__).table_in(os.fspath(table))
     checked, shape = _checked(values)
     if len(shape) > 1:
-        return _over_axes(checked, first, shape) or Identification(zero_rows=checked.zero_rows)
+        return _over_axes(checked, start, shape) or Identification(zero_rows=checked.zero_rows)
     fits = []
     for layout, functions in itertools.product(LAYOUTS, ORDERS):
         angles = measure(checked, layout, functions)
         if angles is not None:
-            candidates = _candidates(checked, angles, first, layout, functions)
+            candidates = _candidates(checked, angles, start, layout, functions)
             fits += [fit for fit in (_fit(checked, candidate) for candidate in candidates) if fit.misfit <= 1]
     for _, group in itertools.groupby(sorted(fits, key=_Fit.rarity), key=_Fit.rarity):
-        alike = list(group)
+        equally_rare = list(group)
         # accept a slightly larger error for more common parameters, because sources have errors of their own
-        least = 2 * min(fit.misfit for fit in alike) + 0.1
-        for fit in alike:
-            if fit.misfit <= least:
+        accepted = 2 * min(fit.misfit for fit in equally_rare) + 0.1
+        for fit in equally_rare:
+            if fit.misfit <= accepted:
                 settings = fit.candidate.settings
                 encoding = sinusoidal(checked.whole.shape[1], scale=fit.scale, **settings)
-                answer = _answer(checked, fit, encoding, _makers(encoding, settings))
+                answer = _answer(checked, fit, encoding, _presets_like(encoding, settings))
                 if answer is not None:
                     return answer
-    nearest = _by_name(checked, first)
-    return nearest or _over_axes(checked, first, None) or nearest
+    # if no preset matches, this identification is false, and names the closest preset
+    by_name = _by_name(checked, start)
+    return by_name or _over_axes(checked, start, None) or by_name
 
 
 def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
@@ -272,17 +264,18 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
         )
     array = array.reshape(math.prod(shape), whole[-1])
     values = array[:_ROWS].astype(np.float64)
-    for i in range(0, len(array), _ROWS):
-        if not np.isfinite(array[i : i + _ROWS].astype(np.float64)).all():
-            raise ValueError("table has values that are not finite; leave out the rows with these values")
-    zero = np.concatenate([(array[i : i + _ROWS] == 0).all(axis=1) for i in range(0, max(len(array), 1), _ROWS)])
-    rows = np.flatnonzero(~zero[:_ROWS])
+    # test a block of rows at a time, because tables may be large; an empty table has one empty block
+    blocks = [array[i : i + _ROWS] for i in range(0, max(len(array), 1), _ROWS)]
+    if not all(np.isfinite(block.astype(np.float64)).all() for block in blocks):
+        raise ValueError("table has values that are not finite; leave out the rows with these values")
+    is_zero = np.concatenate([(block == 0).all(axis=1) for block in blocks])
+    rows = np.flatnonzero(~is_zero[:_ROWS])
     if len(rows) < LEAST_ROWS:
         raise ValueError(
             f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS} rows "
             "that are not zero"
         )
-    return Table(array, values, rows, tuple(np.flatnonzero(zero).tolist()), form), shape
+    return Table(array, values, rows, tuple(np.flatnonzero(is_zero).tolist()), form), shape
 
 
 def _candidates(
@@ -290,24 +283,29 @@ def _candidates(
 ) -> Iterator[_Candidate]:
     """Yield encodings with about these angles. Encodings with common parameters come first."""
     d, odd = table.values.shape[1], odd_of(table)
-    about = start_of(angles) if start is None else start
-    starts = [round(about), about] if start is None and abs(about - round(about)) < 0.2 else [about]
+    if start is None:
+        estimate = start_of(angles)
+        starts = [round(estimate), estimate] if abs(estimate - round(estimate)) < 0.2 else [estimate]
+    else:
+        starts = [start]
     half, count = (d // 2, d // 2) if odd == "zero" else (d / 2, -(-d // 2))
     progressions: list[dict[str, Any]] = [*schedules(angles, half)]
     if angles.known.all() and len(angles.frequencies) == count:
         # the last candidate has exactly the measured frequencies, if each column belongs to a measured pair
         progressions.append({"frequencies": angles.frequencies})
-    order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
+    column_order: dict[str, Any] = {"layout": layout, "functions": functions, "odd": odd}
     # Use the numbers 1, 2, .. as frequencies, so that the frequency of a column is the number of its pair.
-    template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **order)
+    template = sinusoidal(d, frequencies=np.arange(1.0, count + 1), **column_order)
     columns = template.frequencies.astype(np.intp) - 1
-    for place, schedule in itertools.product(starts, progressions):
+    for first_position, schedule in itertools.product(starts, progressions):
         frequencies = schedule.get("frequencies")
         if frequencies is None:
             exponents = -np.arange(count) / (half - schedule["freq_shift"])
             frequencies = schedule["first"] * schedule["base"] ** exponents
-        settings = {**schedule, **order}
-        yield _Candidate(frequencies[columns], template.phases, template.amplitudes, place, angles.step, settings)
+        settings = {**schedule, **column_order}
+        yield _Candidate(
+            frequencies[columns], template.phases, template.amplitudes, first_position, angles.step, settings
+        )
 
 
 # ---- comparison -------------------------------------------------------------------------------------------------
@@ -315,8 +313,8 @@ def _candidates(
 
 def _fit(table: Table, candidate: _Candidate) -> _Fit:
     """Compare a candidate, multiplied by the best factor, with the first and the last of the measured rows."""
-    kept = table.rows if len(table.rows) <= 2 * _SAMPLE else np.r_[table.rows[:_SAMPLE], table.rows[-_SAMPLE:]]
-    values, angles = table.values[kept], candidate.angles(kept)
+    rows = table.rows if len(table.rows) <= 2 * _SAMPLE else np.r_[table.rows[:_SAMPLE], table.rows[-_SAMPLE:]]
+    values, angles = table.values[rows], candidate.angles(rows)
     expected = candidate.amplitudes * np.sin(angles + 2 * np.pi * candidate.phases)
     scale = scale_of(table, values, expected)
     difference = np.abs(values - scale * expected)
@@ -327,35 +325,35 @@ def _fit(table: Table, candidate: _Candidate) -> _Fit:
 def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
     """Compare all rows but rows of zeros with an encoding.
 
-    Return (largest difference, largest quotient of a difference and the tolerated difference).
+    Return (largest quotient of a difference and the tolerated difference, largest difference).
     """
     count = max(1, BLOCK // table.whole.shape[1])
-    kept = np.ones(len(table.whole), bool)
-    kept[list(table.zero_rows)] = False
+    not_zero = np.ones(len(table.whole), bool)
+    not_zero[list(table.zero_rows)] = False
     start: Any = fit.candidate.start
     step = fit.candidate.step
-    largest = misfit = 0.0
+    misfit = error = 0.0
     for first in range(0, len(table.whole), count):
-        part = kept[first : first + count]
-        values = table.whole[first : first + count].astype(np.float64)[part]
-        expected = encoding.table(len(part), start=start + first * step, step=step, dtype=np.float64)[part]
+        compared = not_zero[first : first + count]
+        values = table.whole[first : first + count].astype(np.float64)[compared]
+        expected = encoding.table(len(compared), start=start + first * step, step=step, dtype=np.float64)[compared]
         difference = np.abs(values - expected)
-        rows = first + np.flatnonzero(part)
+        rows = first + np.flatnonzero(compared)
         allowed = tolerated(table, values, fit.candidate.angles(rows), fit.scale)
-        largest = max(largest, float(difference.max(initial=0.0)))
         misfit = max(misfit, float((difference / allowed).max(initial=0.0)))
-    return largest, misfit
+        error = max(error, float(difference.max(initial=0.0)))
+    return misfit, error
 
 
-def _answer(table: Table, fit: _Fit, encoding: Encoding, makers: tuple[str, ...]) -> Identification | None:
-    """Return the identification if all rows match the encoding, else None. makers: names of presets."""
-    error, misfit = _compare(table, fit, encoding)
+def _answer(table: Table, fit: _Fit, encoding: Encoding, presets: tuple[str, ...]) -> Identification | None:
+    """Return the identification if all rows match the encoding, else None. presets: names of its presets."""
+    misfit, error = _compare(table, fit, encoding)
     if misfit > 1:
         return None
     settings = fit.candidate.settings
     known: dict[str, Any] = {name: settings.get(name) for name in ("base", "freq_shift", "first", "layout")}
     return Identification(
-        presets=makers,
+        presets=presets,
         encoding=encoding,
         start=fit.candidate.start,
         step=fit.candidate.step,
@@ -395,7 +393,7 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
     return tuple(found)
 
 
-def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
+def _presets_like(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the presets that equal an encoding or, if there are none, that equal it up to a factor."""
     exact: set[str] = set()
     scaled: set[str] = set()
@@ -413,30 +411,30 @@ def _makers(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ...]:
 
 def _by_name(table: Table, start: float | None) -> Identification:
     """Return the identification of a table as a preset of its width. If none matches, it names the closest preset."""
-    makers: dict[Encoding, list[str]] = {}
+    names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):
-        makers.setdefault(encoding, []).append(name)
+        names_of.setdefault(encoding, []).append(name)
     fits = [
-        (_fit(table, _Candidate(one.frequencies, one.phases, one.amplitudes, place, 1, {})), one)
-        for one, place in itertools.product(makers, _STARTS if start is None else (start,))
+        (_fit(table, _Candidate(preset.frequencies, preset.phases, preset.amplitudes, first_position, 1, {})), preset)
+        for preset, first_position in itertools.product(names_of, _STARTS if start is None else (start,))
     ]
     if not fits:
         return Identification(zero_rows=table.zero_rows)
     # among encodings that differ only by a factor, prefer factor 1
     fit, encoding = min(fits, key=lambda pair: (pair[0].misfit, abs(math.log(abs(pair[0].scale) or 1e-300))))
     if fit.misfit <= 1:
-        answer = _answer(table, fit, _times(encoding, fit.scale), tuple(makers[encoding]))
+        answer = _answer(table, fit, _times(encoding, fit.scale), tuple(names_of[encoding]))
         if answer is not None:
             return answer
     fit, encoding = min(fits, key=lambda pair: (round(pair[0].error, 6), abs(math.log(abs(pair[0].scale) or 1e-300))))
-    error, _ = _compare(table, fit, _times(encoding, fit.scale))
-    near = error <= NEAR * abs(fit.scale) * np.abs(encoding.amplitudes).max()
+    _, error = _compare(table, fit, _times(encoding, fit.scale))
+    is_close = error <= NEAR * abs(fit.scale) * np.abs(encoding.amplitudes).max()
     return Identification(
         start=fit.candidate.start,
         scale=fit.scale,
         zero_rows=table.zero_rows,
         error=error,
-        closest=makers[encoding][0] if near else None,
+        closest=names_of[encoding][0] if is_close else None,
     )
 
 
@@ -445,18 +443,18 @@ def _over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None)
 
     shape: shape of the grid. If it is None, all shapes with one point per row are tried.
     """
-    over = over_axes(table, start, shape)
-    if over is None:
+    fit = fit_grid(table, start, shape)
+    if fit is None:
         return None
-    first = over.axes[0]
+    first = fit.axes[0]
     return Identification(
-        presets=over.presets,
-        encoding=_times(over.encoding, over.scale),
+        presets=fit.presets,
+        encoding=_times(fit.encoding, fit.scale),
         start=first.start if isinstance(first, range) else 0,
-        scale=over.scale,
+        scale=fit.scale,
         zero_rows=table.zero_rows,
-        error=over.error,
-        axes=over.axes,
+        error=fit.error,
+        axes=fit.axes,
     )
 
 

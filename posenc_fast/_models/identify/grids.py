@@ -22,7 +22,7 @@ _LONGEST = 16
 _WIDTHS = {"num_pos_feats": 2, "channels": 1}
 
 
-class Over(NamedTuple):
+class GridFit(NamedTuple):
     """The encoding of a table over several axes.
 
     presets: names of presets that return the encoding. axes: argument of `grid`. scale: factor of all columns. error:
@@ -36,24 +36,29 @@ class Over(NamedTuple):
     error: float
 
 
-def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) -> Over | None:
+def fit_grid(table: Table, start: float | None, shape: tuple[int, ...] | None) -> GridFit | None:
     """Return the first preset and grid that match the table after its leading rows of zeros, or None."""
     skipped = next(i for i, row in enumerate((*table.zero_rows, -1)) if row != i)
     points = len(table.whole) - skipped
     if shape is not None and skipped:
         return None
-    makers: dict[Encoding, list[str]] = {}
+    names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _presets(table.whole.shape[1]):
-        makers.setdefault(encoding, []).append(name)
-    picked = np.unique(np.linspace(0, points - 1, _SAMPLE).astype(np.intp))
-    sample = table.whole[skipped + picked].astype(np.float64)
-    lengths_of = {ndim: list(_shapes(points, ndim)) if shape is None else [] for ndim in (2, 3)}
-    if shape is not None:
-        lengths_of[len(shape)] = [shape]
-    tried = [(lengths, encoding, names) for encoding, names in makers.items() for lengths in lengths_of[encoding.ndim]]
-    tried += [(each, encoding, ["diffusers_2d"]) for each in lengths_of[2] for encoding in _stretched(each, table)]
-    for lengths, encoding, names in tried:
-        cells = np.stack(np.unravel_index(picked, lengths), -1)
+        names_of.setdefault(encoding, []).append(name)
+    sampled = np.unique(np.linspace(0, points - 1, _SAMPLE).astype(np.intp))
+    sample = table.whole[skipped + sampled].astype(np.float64)
+    shapes = [*_shapes(points, 2), *_shapes(points, 3)] if shape is None else [shape]
+    candidates = [
+        (lengths, encoding, names)
+        for encoding, names in names_of.items()
+        for lengths in shapes
+        if len(lengths) == encoding.ndim
+    ]
+    candidates += [
+        (lengths, encoding, ["diffusers_2d"]) for lengths in shapes for encoding in _stretched(lengths, table)
+    ]
+    for lengths, encoding, names in candidates:
+        cells = np.stack(np.unravel_index(sampled, lengths), -1)
         for firsts in _firsts(lengths, start):
             angles = (cells + firsts) @ encoding.frequencies.T
             expected = encoding.amplitudes * np.sin(angles + 2 * np.pi * encoding.phases)
@@ -63,7 +68,7 @@ def over_axes(table: Table, start: float | None, shape: tuple[int, ...] | None) 
             error = _compared(table, skipped, encoding, lengths, firsts, scale)
             if error is not None:
                 axes = tuple(n if f == 0 else range(f, f + n) for f, n in zip(firsts, lengths, strict=True))
-                return Over(tuple(names), encoding, axes, scale, error)
+                return GridFit(tuple(names), encoding, axes, scale, error)
     return None
 
 
@@ -75,8 +80,8 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
         first = parameters[0] if parameters else ""
         if facts.rotary or facts.axes == "1" or not (facts.by_width or first in _WIDTHS):
             continue
-        counts = [each for each in parameters if each in ("ndim", "spatial_dims")]
-        for options in [{counts[0]: ndim} for ndim in (2, 3)] if counts else [{}]:
+        ndim_names = [parameter for parameter in parameters if parameter in ("ndim", "spatial_dims")]
+        for options in [{ndim_names[0]: ndim} for ndim in (2, 3)] if ndim_names else [{}]:
             build: Any = facts.build
             try:
                 encoding = build(d // _WIDTHS.get(first, 1), **options)
@@ -90,7 +95,7 @@ def _presets(d: int) -> Iterator[tuple[str, Encoding]]:
 def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
     """Yield encodings of diffusers for a square grid with scaled positions, as in PixArt and Stable Diffusion 3."""
     side, d = lengths[0], table.whole.shape[1]
-    if side == lengths[1] and d % 4 == 0:
+    if lengths == (side, side) and d % 4 == 0:
         for base_size, scale in ((16, 1), (32, 1), (64, 1), (side, 2), (side, 4)):
             yield diffusers_2d(d, side, base_size=base_size, interpolation_scale=scale)
 

@@ -94,12 +94,16 @@ class RotaryIdentification(Shown):
 
 
 class _Fit(NamedTuple):
-    """A rotary encoding, a sample, and the result of their comparison: the misfit and error from `Sample.compare`."""
+    """A rotary encoding, a sample, and the result of their comparison: the misfit and error from `Sample.compare`.
+
+    preset: name of the preset that returns the encoding, or "" for an encoding from measured frequencies.
+    """
 
     misfit: float
     error: float
     rotary: Rotary
     sample: Sample
+    preset: str = ""
 
     def rarity(self) -> tuple[bool, bool, bool]:
         """Return a sort key that puts encodings of one axis, of whole heads and without a scaling first."""
@@ -169,15 +173,15 @@ def identify_rotary(
     >>> bool(pf.identify_rotary(x=x, turned=x[::-1]))
     False
     """
-    ways = {"frequencies": frequencies is not None, "cos": cos is not None, "x": x is not None}
-    if sum(ways.values()) != 1:
+    sources = sum(argument is not None for argument in (frequencies, cos, x))
+    if sources != 1:
         raise ValueError(
-            "pass exactly one of frequencies, cos (with sin), and x (with turned), but the call has "
-            f"{sum(ways.values())} of them"
+            f"pass exactly one of frequencies, cos (with sin), and x (with turned), but the call has {sources} of them"
         )
-    for one, other, has in (("sin", "cos", sin is not None), ("turned", "x", turned is not None)):
-        if has and not ways[other]:
-            raise ValueError(f"{one} needs {other}; pass both")
+    if sin is not None and cos is None:
+        raise ValueError("sin needs cos; pass both")
+    if turned is not None and x is None:
+        raise ValueError("turned needs x; pass both")
     head = None if head_dim is None else count_of(head_dim, "head_dim", 2)
     if head is not None:
         check_width(head, "head_dim")
@@ -185,12 +189,11 @@ def identify_rotary(
         samples = [_of_frequencies(frequencies, positions, head)]
     elif cos is not None:
         samples = list(_of_tables(cos, sin, positions, head))
+    elif turned is None:
+        raise ValueError("x needs turned, the same vectors after rotation")
     else:
-        assert x is not None
-        if turned is None:
-            raise ValueError("x needs turned, the same vectors after rotation")
         samples = list(_of_vectors(x, turned, positions, head))
-    fits = _fitting(samples, _defaults() + _widths(samples))
+    fits = _compared(samples, _defaults() + _with_widths_of(samples))
     return _named(fits) or _measured(samples) or _closest(fits)
 
 
@@ -235,56 +238,58 @@ def _of_frequencies(frequencies: Any, positions: Any, head: int | None) -> Sampl
 
 def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator[Sample]:
     """Yield a sample for each order of columns that the tables may have."""
-    first, kind = _array(cos, "cos")
+    values, kind = _array(cos, "cos")
     if sin is None:
-        if first.dtype.kind != "c" and first.shape[-2:] == (2, 2):
-            first = first[..., 0, 0] + 1j * first[..., 1, 0]
-        if first.dtype.kind != "c":
+        if values.dtype.kind != "c" and values.shape[-2:] == (2, 2):
+            # the first column of a rotation matrix has the cosine and the sine
+            values = values[..., 0, 0] + 1j * values[..., 1, 0]
+        if values.dtype.kind != "c":
             raise ValueError(
-                f"without sin, cos must be complex or have shape (.., pairs, 2, 2), but is real of shape {first.shape}"
+                f"without sin, cos must be complex or have shape (.., pairs, 2, 2), but is real of shape {values.shape}"
             )
     else:
-        second, _ = _array(sin, "sin")
-        if first.dtype.kind == "c" or second.dtype.kind == "c" or first.shape != second.shape:
+        sines, _ = _array(sin, "sin")
+        if values.dtype.kind == "c" or sines.dtype.kind == "c" or values.shape != sines.shape:
             raise ValueError(
-                f"cos and sin must be real and have the same shape, not {first.dtype} {first.shape} and {second.dtype} "
-                f"{second.shape}"
+                f"cos and sin must be real and have the same shape, not {values.dtype} {values.shape} and "
+                f"{sines.dtype} {sines.shape}"
             )
-        first = first + 1j * second
-    if first.size == 0:
-        raise ValueError(f"cos has shape {first.shape}, but must not be empty")
-    *outer, columns = first.shape or (1,)
-    table = first.reshape([n for n in outer if n != 1] + [columns])
+        values = values + 1j * sines
+    if values.size == 0:
+        raise ValueError(f"cos has shape {values.shape}, but must not be empty")
+    *outer, columns = values.shape or (1,)
+    table = values.reshape([n for n in outer if n != 1] + [columns])
     while table.ndim > 2:
         if (table != table[:1]).any():
             raise ValueError(
-                f"cos has shape {first.shape}, and differs along its first axis; pass one table, such as cos[0] and "
+                f"cos has shape {values.shape}, and differs along its first axis; pass one table, such as cos[0] and "
                 "sin[0]"
             )
         table = table[0]
     table = table.reshape(-1, columns)
     if len(table) < 2:
         raise ValueError(
-            f"cos has shape {first.shape}, but must have shape (.., tokens, columns), with at least two tokens"
+            f"cos has shape {values.shape}, but must have shape (.., tokens, columns), with at least two tokens"
         )
     if (table == table[0]).all():
         # all rows are equal: no pair rotates, or each pair rotates by whole turns
         return
-    places = _checked_positions(positions, len(table))[:_TOKENS]
+    positions = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
     if columns % 2 == 0:
         layouts: tuple[RotaryLayout, ...] = ("half", "interleaved")
         for layout in layouts:
-            one, other = (table[..., part] for part in columns_of(layout, columns))
-            if (one == other).all():
-                yield Sample(None, one, places, kind, layout, head)
-    yield Sample(None, table, places, kind, None, head)
+            # some tables have two equal columns per pair
+            first, second = (table[..., part] for part in columns_of(layout, columns))
+            if (first == second).all():
+                yield Sample(None, first, positions, kind, layout, head)
+    yield Sample(None, table, positions, kind, None, head)
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
     """Yield a sample for each layout and each possible rotary width. Values after this width are unchanged."""
-    before, kind = _array(x, "x")
-    after, other = _array(turned, "turned")
+    before, kind_before = _array(x, "x")
+    after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
     if before.shape != after.shape or before.ndim < 2 or not real or before.size == 0 or before.shape[-2] < 2:
         raise ValueError(
@@ -294,26 +299,28 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):
         raise ValueError(f"head_dim={head} differs from the width of x, which has shape {before.shape}")
-    places = _checked_positions(positions, tokens)[:_TOKENS]
-    some_heads = (array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS] for array in (before, after))
-    both = [heads.transpose(1, 0, 2) for heads in some_heads]
+    positions = _checked_positions(positions, tokens)[:_TOKENS]
+    # (tokens, heads, width)
+    before, after = (
+        array.reshape(-1, tokens, width)[:_HEADS, :_TOKENS].transpose(1, 0, 2) for array in (before, after)
+    )
     # tokens of zeros, such as padding, contain no angles
-    used = (both[0] != 0).any(axis=(1, 2))
-    both, places = [array[used] for array in both], places[used]
-    changed = np.flatnonzero((both[0] != both[1]).any(axis=(0, 1)))
+    used = (before != 0).any(axis=(1, 2))
+    before, after, positions = before[used], after[used], positions[used]
+    changed = np.flatnonzero((before != after).any(axis=(0, 1)))
     if not len(changed):
         return
-    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try common parts of a
-    # head as well.
-    least = (int(changed[-1]) + 2) // 2 * 2
-    common = {width * k // 16 * 2 for k in range(1, 9)}
-    common |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
-    for dim in sorted({least, *common}):
-        if least <= dim <= width:
+    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try each eighth of a head
+    # as well, and the widths of presets.
+    smallest = (int(changed[-1]) + 2) // 2 * 2
+    widths = {width * k // 16 * 2 for k in range(1, 9)}
+    widths |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
+    for dim in sorted({smallest, *widths}):
+        if smallest <= dim <= width:
             for layout in LAYOUTS:
-                pairs = zip(both, source_and_target(layout), strict=True)
-                source, target = (complex_pairs(values, order, dim) for values, order in pairs)
-                yield Sample(source, target, places, max(kind, other), layout, width)
+                source, target = source_and_target(layout)
+                pairs_before, pairs_after = complex_pairs(before, source, dim), complex_pairs(after, target, dim)
+                yield Sample(pairs_before, pairs_after, positions, max(kind_before, kind_after), layout, width)
 
 
 # ---- presets ----------------------------------------------------------------------------------------------------
@@ -338,14 +345,14 @@ def _preset_rotary(name: str, **options: Any) -> Rotary | None:
     """Return the Rotary of a preset, or None if its source does not support the width."""
     build: Any = FACTS[name].build
     try:
-        rotary = build(**options)
+        rotary: Rotary = build(**options)
     except ValueError:
         return None
-    return rotary if isinstance(rotary, Rotary) else None
+    return rotary
 
 
 @functools.lru_cache(maxsize=64)
-def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+def _of_width(pairs: int, head: int | None, theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
     """Return (name, Rotary) of each preset whose head_dim can be chosen to rotate this number of pairs.
 
     head: head width, or None if it is unknown. theta: base (default: the base of the preset).
@@ -355,36 +362,46 @@ def _scaled(pairs: int, head: int | None, theta: float | None = None) -> tuple[t
         parameters = inspect.signature(FACTS[name].build).parameters
         if "head_dim" not in parameters or (theta is not None and "theta" not in parameters):
             continue
-        # if the head width is unknown, leave out presets that rotate only a part of the head
-        if head is None and default.rotary_dim not in (default.head_dim, 2 * pairs):
+        options: dict[str, Any] = {} if theta is None else {"theta": theta}
+        if head is not None:
+            options["head_dim"] = head
+        elif default.rotary_dim == default.head_dim:
+            options["head_dim"] = 2 * pairs
+        elif default.rotary_dim == 2 * pairs:
+            options["head_dim"] = default.head_dim
+        else:
+            # a preset that rotates a part of the head does not determine the head width
             continue
-        width = default.head_dim * 2 * pairs / default.rotary_dim if head is None else head
-        options: dict[str, Any] = {"head_dim": int(width)}
-        if theta is not None:
-            options["theta"] = theta
-        rotary = _preset_rotary(name, **options) if width == int(width) else None
+        rotary = _preset_rotary(name, **options)
         if rotary is not None and rotary.rotary_dim == 2 * pairs:
             presets.append((name, rotary))
     return tuple(presets)
 
 
-def _matrix(rotary: Rotary, axes: int, by_pair: bool) -> Floats | None:
-    """Return the frequencies (pairs, axes) of a Rotary for positions with this number of axes, or None.
+def _with_widths_of(samples: list[Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
+    """Return (name, Rotary) of the presets with the widths of the samples, and with the base theta, if given."""
+    widths = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
+    return tuple(preset for pairs, head in widths for preset in _of_width(pairs, head, theta))
 
-    The result is None if the Rotary has another number of axes. For one axis, the frequencies of all axes are added,
-    because tokens of a text have the same position on each axis. by_pair: whether the sample consists of frequencies.
+
+def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
+    """Return the frequencies (pairs, axes) of a Rotary for the axes of a sample.
+
+    For one axis, the frequencies of all axes are added, because tokens of a text have the same position on each axis.
+    Return None if the Rotary has another number of axes.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
+    axes = sample.positions.shape[1]
     if values.shape[1] == axes:
         return values
-    if axes == 1 and (not by_pair or rotary._settings.axes is not None):
+    if axes == 1 and (sample.frequencies is None or rotary._settings.axes is not None):
         return np.asarray(values.sum(axis=1, keepdims=True))
     return None
 
 
-def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[tuple[str, _Fit]]:
-    """Return (name, fit) for every preset and each sample with the same layout and number of pairs."""
+def _compared(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[_Fit]:
+    """Return the comparisons of every preset with each sample that has the same layout and number of pairs."""
     fits = []
     for name, rotary in presets:
         for sample in samples:
@@ -393,30 +410,24 @@ def _fitting(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> 
             # Only vectors must have the layout of the preset. DeepSeek's tables have the layout before the rotation.
             if sample.before is not None and sample.layout != rotary.layout:
                 continue
-            matrix = _matrix(rotary, sample.positions.shape[1], sample.frequencies is not None)
-            if matrix is not None:
-                factor = 1.0 if sample.frequencies is not None else rotary.attention_factor
-                fits.append((name, _Fit(*sample.compare(matrix, factor), rotary, sample)))
+            frequencies = _frequencies_for(sample, rotary)
+            if frequencies is not None:
+                misfit, error = sample.compare(frequencies, rotary.attention_factor)
+                fits.append(_Fit(misfit, error, rotary, sample, name))
     return fits
 
 
-def _widths(samples: list[Sample], theta: float | None = None) -> tuple[tuple[str, Rotary], ...]:
-    """Return (name, Rotary) of the presets with the widths of the samples, and with the base theta, if given."""
-    widths = dict.fromkeys((sample.pairs, sample.head_dim) for sample in samples)
-    return tuple(preset for pairs, head in widths for preset in _scaled(pairs, head, theta))
-
-
-def _named(compared: list[tuple[str, _Fit]]) -> RotaryIdentification | None:
+def _named(fits: list[_Fit]) -> RotaryIdentification | None:
     """Return the identification as the best matching preset, or None. It names all presets that match about as well."""
-    fits = [(name, fit) for name, fit in compared if fit.misfit <= 1]
+    fits = [fit for fit in fits if fit.misfit <= 1]
     if not fits:
         return None
     # prefer samples with a known layout: their tables had two equal columns per pair
-    fits = [one for one in fits if one[1].sample.layout is not None] or fits
-    least = min(fit.misfit for _, fit in fits)
-    fits = [(name, fit) for name, fit in fits if fit.misfit <= 2 * least + 0.1]
-    best = min(fits, key=lambda one: (round(one[1].misfit, 1), one[1].rarity(), one[0]))[1]
-    return replace(_described(best), presets=tuple(sorted({name for name, _ in fits})))
+    fits = [fit for fit in fits if fit.sample.layout is not None] or fits
+    least = min(fit.misfit for fit in fits)
+    fits = [fit for fit in fits if fit.misfit <= 2 * least + 0.1]
+    best = min(fits, key=lambda fit: (round(fit.misfit, 1), fit.rarity(), fit.preset))
+    return replace(_described(best), presets=tuple(sorted({fit.preset for fit in fits})))
 
 
 def _described(fit: _Fit) -> RotaryIdentification:
@@ -450,6 +461,7 @@ def _base_of(rotary: Rotary) -> float | None:
         if len(values) < 2 or not values.all():
             return None
         logs = np.log(values)
+        # frequency i is first * base ** (-i / pairs), so the logarithms fall by log(base) / pairs
         fall = (logs[0] - logs[-1]) / (len(values) - 1)
         if np.abs(logs - (logs[0] - fall * np.arange(len(values)))).max() > 1e-6:
             return None
@@ -457,13 +469,16 @@ def _base_of(rotary: Rotary) -> float | None:
     return bases.pop() if len(bases) == 1 else None
 
 
-def _closest(compared: list[tuple[str, _Fit]]) -> RotaryIdentification:
-    if not compared:
+def _closest(fits: list[_Fit]) -> RotaryIdentification:
+    """Return an identification without an encoding, which names the closest preset if one is close."""
+    if not fits:
         return RotaryIdentification()
-    name, fit = min(compared, key=lambda one: one[1].error)
-    before = fit.sample.before
-    largest = fit.rotary.attention_factor * (1.0 if before is None else float(np.abs(before).max()))
-    return RotaryIdentification(closest=name if fit.error <= NEAR * largest else None, error=fit.error)
+    closest = min(fits, key=lambda fit: fit.error)
+    # cosines and sines are at most 1
+    before = closest.sample.before
+    largest = closest.rotary.attention_factor * (1.0 if before is None else float(np.abs(before).max()))
+    is_close = closest.error <= NEAR * largest
+    return RotaryIdentification(closest=closest.preset if is_close else None, error=closest.error)
 
 
 # ---- frequencies of no preset ---------------------------------------------------------------------------------------
@@ -474,21 +489,17 @@ def _measured(samples: list[Sample]) -> RotaryIdentification | None:
     for sample in samples:
         measured = frequencies_in(sample)
         for guess, sections in guesses(measured) if measured is not None else ():
-            matrix = guess.frequencies[:, np.newaxis]
+            # (pairs, axes), or (pairs, 1) for one axis
+            frequencies = guess.frequencies[:, np.newaxis]
             if sections is not None:
-                matrix = matrix * (np.asarray(sections)[:, np.newaxis] == np.arange(sample.positions.shape[1]))
-            misfit, error = sample.compare(matrix, 1.0 if sample.frequencies is not None else guess.factor)
+                frequencies = frequencies * (np.asarray(sections)[:, np.newaxis] == np.arange(max(sections) + 1))
+            misfit, error = sample.compare(frequencies, guess.factor)
             if misfit > 1:
                 continue
-            width = sample.head_dim or 2 * sample.pairs
-            shape: dict[str, Any] = {
-                "rotary_dim": 2 * sample.pairs,
-                "layout": sample.layout or "half",
-                "sections": sections,
-            }
-            fit = _Fit(misfit, error, Rotary(width, **guess.arguments, **shape), sample)
-            base = _base_of(fit.rotary)
-            others = _fitting([sample], _widths([sample], base)) if base is not None else []
-            names = {name for name, other in others if other.misfit <= 1}
-            return replace(_described(fit), presets=tuple(sorted(names)))
+            dim, layout = 2 * sample.pairs, sample.layout or "half"
+            rotary = Rotary(sample.head_dim or dim, rotary_dim=dim, layout=layout, sections=sections, **guess.arguments)
+            base = _base_of(rotary)
+            others = _compared([sample], _with_widths_of([sample], base)) if base is not None else []
+            names = {fit.preset for fit in others if fit.misfit <= 1}
+            return replace(_described(_Fit(misfit, error, rotary, sample)), presets=tuple(sorted(names)))
     return None

@@ -66,6 +66,7 @@ class Sample(NamedTuple):
     def compare(self, frequencies: Floats, factor: float) -> tuple[float, float]:
         """Compare the sample with frequencies (pairs, axes), and with a factor of cosines and sines.
 
+        The factor is not used if only frequencies are known.
         Return (largest quotient of a difference and the tolerated difference, largest difference).
         """
         rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
@@ -73,20 +74,19 @@ class Sample(NamedTuple):
             difference = np.abs(self.frequencies - frequencies)
             size = np.abs(frequencies)
             allowed = (2 * rounding + PER_ANGLE) * size + 1e-12 * size.max(initial=1e-300) + least
-            misfit = difference / allowed
-            return float(misfit.max()), float((difference / np.maximum(size, 1e-300)).max())
-        angles = (self.positions @ frequencies.T)[:, np.newaxis]
-        largest = np.abs(self.positions).max(axis=0, initial=0.0) @ np.abs(frequencies).T
-        turn = factor * np.exp(1j * angles)
+            return float((difference / allowed).max()), float((difference / np.maximum(size, 1e-300)).max())
+        # rotations: (tokens, 1, pairs); largest_angles: (pairs,)
+        rotations = factor * np.exp(1j * (self.positions @ frequencies.T)[:, np.newaxis])
+        largest_angles = np.abs(self.positions).max(axis=0, initial=0.0) @ np.abs(frequencies).T
         if self.before is None:
-            parts = [(self.after.real, turn.real), (self.after.imag, turn.imag)]
-            differences = [(np.abs(got - expected), got) for got, expected in parts]
-            allowed = factor * PER_ANGLE * largest + 1e-12 + least
-            misfit = max(float((d / (2 * rounding * np.abs(got) + allowed)).max()) for d, got in differences)
-            return misfit, max(float(d.max()) for d, _ in differences)
-        difference = np.abs(self.after - turn * self.before)
-        length = factor * np.abs(self.before)
-        allowed = length * (4 * rounding + PER_ANGLE * largest + PRODUCT) + 1e-30 + least
+            # compare cosines and sines: (2, tokens, 1, pairs)
+            values = np.stack([self.after.real, self.after.imag])
+            difference = np.abs(values - np.stack([rotations.real, rotations.imag]))
+            allowed = 2 * rounding * np.abs(values) + (factor * PER_ANGLE * largest_angles + 1e-12 + least)
+        else:
+            difference = np.abs(self.after - rotations * self.before)
+            length = factor * np.abs(self.before)
+            allowed = length * (4 * rounding + PER_ANGLE * largest_angles + PRODUCT) + 1e-30 + least
         return float((difference / allowed).max()), float(difference.max())
 
 
@@ -118,36 +118,39 @@ def frequencies_in(sample: Sample) -> Measured | None:
     rounding = FORMATS[sample.kind].rounding
     if sample.frequencies is not None:
         return Measured(sample.frequencies, (2 * rounding + PER_ANGLE) * np.abs(sample.frequencies), 1.0)
-    ratio = sample.after if sample.before is None else sample.after * sample.before.conj()
-    weight = np.ones(ratio.shape) if sample.before is None else np.abs(sample.before) ** 2
+    products = sample.after if sample.before is None else sample.after * sample.before.conj()
+    squares = np.ones(products.shape) if sample.before is None else np.abs(sample.before) ** 2
     # all heads rotate by the same angles; pairs of length 0 have no angle
-    total, weights = ratio.sum(axis=1), weight.sum(axis=1)
-    if len(total) < 2 or not weights.all():
+    products, squares = products.sum(axis=1), squares.sum(axis=1)
+    if len(products) < 2 or not squares.all():
         return None
-    z = total / weights
-    factor = float(np.median(np.abs(z)))
-    if factor == 0 or np.abs(np.abs(z) / factor - 1).max() > 8 * rounding + 1e-5:
+    # (tokens, pairs)
+    rotations = products / squares
+    factor = float(np.median(np.abs(rotations)))
+    if factor == 0 or np.abs(np.abs(rotations) / factor - 1).max() > 8 * rounding + 1e-5:
         return None
-    steps = sample.positions[np.newaxis] - sample.positions[:, np.newaxis]
-    axes = sample.positions.shape[1]
-    values = np.zeros((sample.pairs, axes))
-    for a in range(axes):
-        others = np.delete(steps, a, axis=2)
-        first, second = np.nonzero((steps[..., a] == 1) & (others == 0).all(axis=2))
-        if not len(first):
+    positions, axes = sample.positions, sample.positions.shape[1]
+    # steps[i, j]: step from the position of token i to that of token j
+    steps = positions[np.newaxis] - positions[:, np.newaxis]
+    frequencies = np.zeros((sample.pairs, axes))
+    for axis in range(axes):
+        other_axes = np.delete(steps, axis, axis=2)
+        before, after = np.nonzero((steps[..., axis] == 1) & (other_axes == 0).all(axis=2))
+        if not len(before):
             return None
-        values[:, a] = np.angle((z[second] * z[first].conj()).sum(axis=0))
-    left = np.angle(z / factor * np.exp(-1j * sample.positions @ values.T))
-    more, _, rank, _ = np.linalg.lstsq(sample.positions, left, rcond=None)
+        frequencies[:, axis] = np.angle((rotations[after] * rotations[before].conj()).sum(axis=0))
+    remaining_angles = np.angle(rotations / factor * np.exp(-1j * positions @ frequencies.T))
+    corrections, _, rank, _ = np.linalg.lstsq(positions, remaining_angles, rcond=None)
     if rank < axes:
         return None
-    values = values + more.T
-    spread = np.sqrt((sample.positions**2).sum(axis=0))
-    largest = np.abs(values) @ np.abs(sample.positions).max(axis=0)
+    frequencies = frequencies + corrections.T
+    largest_angles = np.abs(frequencies) @ np.abs(positions).max(axis=0)
     # the rounding error of a small sine is small, but the rounding errors of rotated values do not depend on the angle
-    size = np.minimum(1.0, largest) if sample.before is None else np.ones_like(largest)
-    errors = (4 * rounding * size + PER_ANGLE * largest + PRODUCT * 1e-2)[:, np.newaxis] / spread
-    return Measured(values, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
+    size = np.minimum(1.0, largest_angles) if sample.before is None else np.ones_like(largest_angles)
+    angle_errors = 4 * rounding * size + PER_ANGLE * largest_angles + PRODUCT * 1e-2
+    # least squares average the errors of all tokens: (pairs, axes)
+    errors = angle_errors[:, np.newaxis] / np.sqrt((positions**2).sum(axis=0))
+    return Measured(frequencies, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
 
 
 def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
@@ -155,99 +158,105 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
 
     For positions with one axis, None is yielded instead of the axes.
     """
-    values, errors = measured.frequencies, measured.errors
-    turning = np.abs(values) > 4 * errors
-    if not turning.any() or (turning.sum(axis=1) > 1).any():
+    # (pairs, axes): whether a pair rotates if the position changes on an axis
+    rotates_on = np.abs(measured.frequencies) > 4 * measured.errors
+    if not rotates_on.any() or (rotates_on.sum(axis=1) > 1).any():
         return
-    axes = turning.argmax(axis=1)
-    picked, errors_of_pair = (array[np.arange(len(array)), axes] for array in (values, errors))
-    known = np.flatnonzero(turning.any(axis=1))
-    sign = float(np.sign(picked[known[0]]))
-    if (picked[known] * sign < 0).any():
+    pairs, axes = rotates_on.shape
+    axis_of_pair, rotates = rotates_on.argmax(axis=1), rotates_on.any(axis=1)
+    sections = None if axes == 1 else axis_of_pair.tolist()
+    if sections is not None and set(sections) != set(range(axes)):
         return
-    size = sign * picked
-    sections = None if values.shape[1] == 1 else axes.tolist()
-    if sections is not None and set(sections) != set(range(values.shape[1])):
+    # (pairs,): frequency of each pair on its axis, and the error
+    frequencies, errors = (array[np.arange(pairs), axis_of_pair] for array in (measured.frequencies, measured.errors))
+    sign = float(np.sign(frequencies[rotates][0]))
+    # the formulas are compared as if all pairs rotated forwards
+    frequencies = sign * frequencies
+    if (frequencies[rotates] < 0).any():
         return
-    place = np.arange(len(size))
-    for base in _bases(size[known], errors_of_pair[known], place[known] / len(size)):
-        for guess in _with_base(base, sign, size, errors_of_pair, measured.factor):
+    exponents = np.arange(pairs) / pairs
+    for base in _bases(frequencies[rotates], errors[rotates], exponents[rotates]):
+        for guess in _with_base(base, sign, frequencies, errors, measured.factor):
             yield guess, sections
     if sections is not None:
         # the frequencies of each axis may start again from 1
-        schedules, expected = [], np.zeros(len(size))
-        for a in range(values.shape[1]):
-            of_axis = axes == a
-            count = int(of_axis.sum())
-            exponents = np.arange(count) / count
-            turns = turning[of_axis].any(axis=1)
-            base_of_axis = next(_bases(size[of_axis][turns], errors_of_pair[of_axis][turns], exponents[turns]), None)
+        schedules, expected = [], np.zeros(pairs)
+        for axis in range(axes):
+            on_axis = axis_of_pair == axis
+            known, count = on_axis & rotates, int(on_axis.sum())
+            exponents[on_axis] = np.arange(count) / count
+            base_of_axis = next(_bases(frequencies[known], errors[known], exponents[known]), None)
             if base_of_axis is None:
                 return
             schedules.append(geometric(count, base=base_of_axis, first=sign))
-            expected[of_axis] = sign * base_of_axis**-exponents
+            expected[on_axis] = sign * base_of_axis ** -exponents[on_axis]
         arguments = {"frequencies": schedules, "attention_factor": measured.factor}
         yield Guess(expected, arguments, measured.factor), sections
 
 
-def _bases(size: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
+def _bases(frequencies: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
     """Yield bases whose powers ``base ** -exponents`` are near all frequencies, or near the fastest ones.
 
     Known bases come first, then rounded estimates, then the estimate.
     """
-    usable = (exponents > 0) & (size > 0)
+    usable = (exponents > 0) & (frequencies > 0)
     if not usable.any():
         return
     # divide by the first frequency, because a scaling of all frequencies changes it from 1
-    first = size[exponents == 0]
-    logs = np.log(size[usable] / (first[0] if len(first) else 1.0))
-    exponents, doubt = exponents[usable], errors[usable] / size[usable] + 1e-9
+    first = frequencies[exponents == 0]
+    logs = np.log(frequencies[usable] / (first[0] if len(first) else 1.0))
+    exponents, log_errors = exponents[usable], errors[usable] / frequencies[usable] + 1e-9
     seen: set[float] = set()
     # estimate the base from all pairs, and then only from the fastest pairs, which most scalings leave unchanged
     for share in (1.0, 0.25):
-        most = max(1, int(share * len(logs)))
-        weights = (exponents[:most] / doubt[:most]) ** 2
-        estimate = float(-(weights * logs[:most] / exponents[:most]).sum() / weights.sum())
-        if not 0 < estimate < 100:
+        count = max(1, int(share * len(logs)))
+        weights = (exponents[:count] / log_errors[:count]) ** 2
+        log_base = float(-(weights * logs[:count] / exponents[:count]).sum() / weights.sum())
+        if not 0 < log_base < 100:
             continue
         slack = 8 / math.sqrt(weights.sum()) + 1e-5
-        exact = math.exp(estimate)
-        for base in (*ROTARY_BASES, *few_digits(exact, ROTARY_DIGITS), exact):
-            if base > 1 and base not in seen and abs(math.log(base) - estimate) < slack:
+        estimate = math.exp(log_base)
+        for base in (*ROTARY_BASES, *few_digits(estimate, ROTARY_DIGITS), estimate):
+            if base > 1 and base not in seen and abs(math.log(base) - log_base) < slack:
                 seen.add(base)
                 yield base
 
 
-def _with_base(base: float, sign: float, size: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
-    """Yield guesses with a base: powers of the base without a scaling, and then with known scalings."""
-    pairs = len(size)
+def _with_base(base: float, sign: float, frequencies: Floats, errors: Floats, factor: float) -> Iterator[Guess]:
+    """Yield guesses with a base: powers of the base without a scaling, and then with known scalings.
+
+    sign: -1 if pairs rotate backwards, else 1. frequencies: measured frequencies, multiplied by the sign. factor:
+    factor of the cosines and sines.
+    """
+    pairs = len(frequencies)
     unscaled = base ** (-np.arange(pairs) / pairs)
     if sign < 0 or factor != 1:
         schedule = geometric(pairs, base=base, first=sign)
         yield Guess(sign * unscaled, {"frequencies": schedule, "attention_factor": factor}, factor)
     else:
         yield Guess(unscaled, {"base": base}, 1.0)
-    precise = (errors < 0.02 * size) & (size > 0)
+    precise = (errors < 0.02 * frequencies) & (frequencies > 0)
     # scalings have more parameters, which only precise frequencies determine
     if sign < 0 or pairs < 8 or precise.sum() < 4:
         return
-    ratios = unscaled[precise] / size[precise]
-    slow = float(ratios[-1])
-    rounded = float(f"{slow:.2g}")
-    slow = rounded if abs(rounded / slow - 1) < 0.02 else slow
-    still = np.abs(size) <= 4 * errors
-    begin = int(np.argmax(still)) if still.any() else pairs
+    divisors = unscaled[precise] / frequencies[precise]
+    # scalings divide the frequency of the slowest pair by their factor
+    measured_factor = float(divisors[-1])
+    two_digits = float(f"{measured_factor:.2g}")
+    scaling_factor = two_digits if abs(two_digits / measured_factor - 1) < 0.02 else measured_factor
+    at_rest = np.abs(frequencies) <= 4 * errors
+    rotating = int(np.argmax(at_rest)) if at_rest.any() else pairs
     scalings: list[dict[str, Any]] = []
-    if factor == 1 and slow > 1 and ratios.max() < 1.05 * ratios.min():
-        scalings.append({"rope_type": "linear", "factor": slow})
-    if factor == 1 and 0 < begin < pairs and still[begin:].all():
-        scalings.append({"rope_type": "proportional", "partial_rotary_factor": begin / pairs})
-    if slow > 1 and abs(ratios[0] - 1) < 0.02:
+    if factor == 1 and scaling_factor > 1 and divisors.max() < 1.05 * divisors.min():
+        scalings.append({"rope_type": "linear", "factor": scaling_factor})
+    if factor == 1 and 0 < rotating < pairs and at_rest[rotating:].all():
+        scalings.append({"rope_type": "proportional", "partial_rotary_factor": rotating / pairs})
+    if scaling_factor > 1 and abs(divisors[0] - 1) < 0.02:
         for original in _ORIGINALS:
-            shared = {"factor": slow, "original_max_position_embeddings": original}
+            shared = {"factor": scaling_factor, "original_max_position_embeddings": original}
             if factor == 1:
                 scalings.append({"rope_type": "llama3", **shared, "low_freq_factor": 1.0, "high_freq_factor": 4.0})
-            if abs(factor - (0.1 * math.log(slow) + 1)) >= 0.01:
+            if abs(factor - (0.1 * math.log(scaling_factor) + 1)) >= 0.01:
                 shared["attention_factor"] = factor
             scalings += [{"rope_type": "yarn", **shared, "truncate": truncate} for truncate in (True, False)]
     for scaling in scalings:
