@@ -47,9 +47,9 @@ def _pandas(column: Any, name: str) -> Column | None:
     if dtype is None or not hasattr(column, "to_numpy"):
         return None
     if dtype.kind == "b" or dtype.type is str or dtype.name == "category":
+        fix = ".astype('Int64')" if dtype.kind == "b" else "pandas.to_numeric or pandas.to_datetime"
         raise TypeError(
-            f"{name} is a column of {dtype}, but must hold integers, real numbers or times; "
-            "pandas.to_numeric and pandas.to_datetime convert text"
+            f"{name} is a column of {dtype}, but must hold integers, real numbers or times; convert it by {fix}"
         )
     if isinstance(dtype, np.dtype):
         return column.to_numpy(), None
