@@ -110,7 +110,7 @@ class BuildKernel(build_ext):
             # functions that must be inlined are marked (POSENC_STEP); for others in .pxd files the compiler decides
             names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
             if name == "_rotations" and not msvc:
-                # with this optimization, gcc 12 merges products and sums of a pair to FMA, in spite of -ffp-contract=off
+                # otherwise gcc 12 merges products and sums of a pair to FMA, in spite of -ffp-contract=off
                 flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
                 [source],

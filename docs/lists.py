@@ -57,8 +57,8 @@ ROOTS = {
 def field(placeholder: str, elsewhere: Iterable[tuple[str, str, list[str], str]], none: str) -> str:
     """Return the field to search a list.
 
-    elsewhere: tuples (text before a name, page, its names, text after a name) for names of other pages. none: text for a
-    search without results.
+    elsewhere: tuples (text before a name, page, its names, text after a name) for names of other pages. none: text for
+    a search without results.
     """
     names = json.dumps(list(elsewhere), separators=(",", ":"))
     return SEARCH.replace("PLACEHOLDER", placeholder).replace("ELSEWHERE", names).replace("NONE", none)

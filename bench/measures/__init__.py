@@ -1,4 +1,4 @@
-"""Functions that measure the targets. Each compares two sides, which alternate in this process, and their values."""
+"""Functions that measure the targets. Each compares the times of two sides, and checks their values."""
 
 from __future__ import annotations
 

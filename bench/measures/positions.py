@@ -134,8 +134,8 @@ def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
         column = column.dt.tz_convert(zone)
     out = timing.warm((len(column), 10))
     cycles = Cycles(CYCLES)
-    # before[month]: days from the start of the quarter to that of the month. lengths[quarter]: days of the quarter. Both
-    # are for years without a leap day.
+    # before[month]: days from the start of the quarter to that of the month. lengths[quarter]: days of the quarter.
+    # Both are for years without a leap day.
     before, lengths = np.array([0, 0, 31, 59, 0, 30, 61, 0, 31, 62, 0, 31, 61]), np.array([0, 90, 91, 92, 92])
 
     def formula() -> Array:

@@ -49,7 +49,7 @@ def is_wrong(fault, *arguments, **options):
 
 
 def some_slow(cases, quick):
-    """Cases of (name, values..), of which few run in a quick run."""
+    """Return test cases from (name, values..). A quick run has only a few of them."""
     return [
         pytest.param(*values, id=name, marks=() if i % quick == quick // 2 else pytest.mark.slow)
         for i, (name, *values) in enumerate(cases)

@@ -165,7 +165,7 @@ def test_index(tmp_path):
 
 
 def test_a_name_in_several_files(tmp_path):
-    """Findings have the names of the files. Cosines are paired with the sines of the same file."""
+    """If several files have a tensor of the same name, findings name the file. Cosines and sines pair within a file."""
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     cos, sin = pf.Rotary(128, base=5e5).tables(64)
     wrong = {"inv_freq": FREQUENCIES.astype(np.float16), "cos_cached": cos, "sin_cached": -sin}

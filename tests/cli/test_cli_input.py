@@ -350,7 +350,7 @@ def test_bad_csv(text, options, words, capsys):
     ids=["line", "cells", "lines", "zeros"],
 )
 def test_rows_without_end(text, monkeypatch, capsys):
-    """A row is read up to the limit, in any file."""
+    """The command reads an endless row only up to a limit."""
     monkeypatch.setattr(_csv, "MOST_CHARACTERS", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2

@@ -115,7 +115,7 @@ def content(file, suffix, dtype):
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("command_name", ["table", "encode"])
 def test_formats(command_name, suffix, dtype, monkeypatch, capfdbinary):
-    """All bits are equal, in blocks, with missing rows, for formats by suffix, by --format and on standard output."""
+    """Write the same bits in each format: by suffix, by --format, to standard output, in blocks, with missing rows."""
     needs(suffix)
     wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     positions = np.arange(-3.0, 98.0)

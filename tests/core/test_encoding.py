@@ -553,7 +553,7 @@ def test_locate_with_noise(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("d_model", [4, 6])
 def test_locate_with_frequencies_far_apart(d_model, rng):
-    """The grid cannot tell apart positions that differ by a wavelength of the fast wave."""
+    """On the grid that `locate` searches first, positions that differ by a wavelength of the fast wave look alike."""
     encoding = pf.sinusoidal(d_model)
     positions = rng.uniform(0, 600, 200)
     places, residual = encoding.locate(encoding.encode(positions, dtype=np.float64), low=0, high=600)

@@ -97,7 +97,7 @@ def test_wide_tables_show_whole_pairs(layout):
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # at most one column for each pixel: the picture is smaller than the Axes, because a colour bar takes a fifth of them
+    # at most one column for each pixel of the Axes, of whose width a colour bar takes a fifth later
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height

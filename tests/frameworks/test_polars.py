@@ -233,7 +233,7 @@ def cycles(*arguments, **options):
     selected(PAIRS, 4) | COMPUTED | column 't'; Array(Float64
 """)
 def test_wrong_arguments(call, error, words):
-    """Arguments raise errors when the expression is built, and columns when it is computed."""
+    """Invalid arguments raise errors when the expression is built, and invalid columns when it is computed."""
     raises(call, error, words)
 
 

@@ -462,8 +462,8 @@ def test_operators_are_registered_as_they_behave(rng):
         check(operators.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
 
-# Each of these functions lets torch observe a call. Then the call must be one of posenc_fast's operators of torch. Plain
-# evaluation calls no operator.
+# Each of these functions lets torch observe a call. Then the call must be one of posenc_fast's operators of torch.
+# Plain evaluation calls no operator.
 def traced(call, x):
     from torch.fx.experimental.proxy_tensor import make_fx
 

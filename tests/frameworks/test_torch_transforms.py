@@ -129,7 +129,7 @@ def test_transforms(name, transform, rng):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_forward_mode(name, rng):
-    """Forward mode works without torch.func, and for gradients."""
+    """Forward-mode derivatives work without torch.func, also those of gradients."""
     make, formula = CALLS[name]
     x, forward_ad = random(rng, 2, 3, 8, dtype=torch.float64), torch.autograd.forward_ad
 
@@ -171,7 +171,7 @@ def test_gradients_of_16_bits_are_rounded_once(rng):
     assert func.grad(lambda p: pt.encode(ENCODING, p).sum())(positions).dtype == torch.float16
 
 
-# ---- batches of gradients by torch.autograd instead of torch.func -----------------------------------------------------
+# ---- batches of gradients by torch.autograd instead of torch.func ---------------------------------------------------
 
 
 def batched_gradients(call, x):

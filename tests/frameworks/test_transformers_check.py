@@ -468,7 +468,10 @@ def test_code_runs_without_autocast():
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
 def test_modules_that_count_tokens(wrong):
-    """Modules without position ids; the angles are wrong at position 4096, the last one."""
+    """Check modules that receive a number of tokens instead of position ids.
+
+    The planted fault begins at position 4096.
+    """
 
     def tables(count):
         angles = torch.arange(count)[:, None] * torch.from_numpy(pf.Rotary(64).frequencies)

@@ -136,7 +136,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("rotary", OTHERS, ids=repr)
 def test_measured(rotary, rng):
-    """Bases, directions, scalings, sections and factors that no preset has."""
+    """Identify bases, directions, scalings, sections and factors that no preset has."""
     where = sixteen("", rotary, rng)
     cos, sin = rotary.tables(where)
     x = rng.normal(size=(2, 16, rotary.head_dim)).astype(np.float32)

@@ -58,7 +58,7 @@ def test_more_than_32_bits_count(large):
 
 @needs_kernel
 def test_rows_far_apart():
-    """More than 2^32 bytes from row to row, in memory that is allocated only where it is written."""
+    """Write rows that are more than 2^32 bytes apart, in memory that is allocated only where it is written."""
     if available() < 2 * 2**30:
         pytest.skip("less than 2 GiB of memory are free")
     try:

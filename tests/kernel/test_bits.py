@@ -55,7 +55,7 @@ def test_rows_in_the_middle_of_two_anchors(backend):
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """Widths with every remainder, below and above the widths that have special loops."""
+    """The hashed widths leave every remainder after whole vectors, below and above the widths with special loops."""
     for lanes in (4, 8, 16, 32):
         assert {width % lanes for width in bits.WIDTHS} == set(range(lanes))
         assert {width % lanes for width in bits.WIDTHS if width > 100} >= {0, 1, lanes - 1}
@@ -81,7 +81,7 @@ def test_stored_hashes_of_frequencies():
 
 
 def test_the_stored_frequencies_are_of_every_kind():
-    """All presets, all scalings, all rules of configs beyond scalings, and exact periods."""
+    """The stored hashes cover all presets, all scalings, all other rules of configs, and exact periods."""
     names = frequencies.sets().keys()
     assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
     assert frequencies.SCALINGS.keys() == SCALINGS.keys()
@@ -118,7 +118,7 @@ def test_fma_is_rounded_once(rng):
 
 
 def test_reach_bounds_changes_by_fma(rng):
-    """With and without FMA, sines and cosines differ by at most 2^-50.8 of their size: the sum of all rounding bounds."""
+    """With and without FMA, sines and cosines differ by at most 2^-50.8 of their size, the sum of all bounds."""
     x = np.concatenate(
         [rng.uniform(-0.1255, 0.1255, 200000), rng.normal(size=1000) * 10.0 ** rng.integers(-200, -1, 1000)]
     )
@@ -139,7 +139,7 @@ def middles(name, subnormal, values, rng):
 @pytest.mark.parametrize("name", NARROW)
 @pytest.mark.parametrize("count", [3, 100], ids=["several rows at a time", "row by row"])
 def test_the_middle_of_two_numbers(name, subnormal, count, rng, monkeypatch):
-    """Values for which levels without FMA must emulate it: plain products and sums often round to the other side."""
+    """For these values, levels without FMA must emulate it: plain products and sums often round to the other side."""
     results = {which: [] for which in [*ENGINES, "plain"]}
     for _ in range(300 // count + 10):
         frequencies = np.repeat(rng.uniform(0.1, 1, count), 2)
@@ -164,7 +164,10 @@ def test_one_polynomial_in_two_files():
 
 
 def test_one_set_of_limits_in_two_files():
-    """The kernel and the Python engine have the same limits. Tests of values would not notice a limit that is too high."""
+    """The kernel and the Python engine have the same limits.
+
+    Tests of values would not notice a limit that is too high.
+    """
     defined = dict(
         re.findall(r"^ *#define (\w+) (\S+)$", (checkout() / "src" / "constants.h").read_text(), re.MULTILINE)
     )
@@ -198,7 +201,7 @@ def test_infinite_angle_is_one_nan(dtype, backend):
 
 
 def test_enormous_sums(rng):
-    """For these products, FMA computes the error, but Dekker's algorithm, which splits numbers into halves, overflows."""
+    """For these products, FMA computes the error, but Dekker's algorithm, which splits numbers, overflows."""
     encoding, found = pf.sinusoidal(64), []
     x = rng.uniform(-1, 1, (2, 200, 64)) * 2.0 ** rng.integers(-20, 1023, (2, 200, 64))
     for which in ENGINES:

@@ -75,7 +75,7 @@ def test_any_number_of_heads(level, kind, layout, tokens_first, rng):
 @kinds
 @layouts
 def test_any_number_of_pairs(level, kind, layout, rng):
-    """Fewer pairs than a vector, whole vectors, and a remainder. Some rows have values behind the pairs."""
+    """Rotate fewer pairs than a vector has, whole vectors, and a remainder. Some rows have values behind the pairs."""
     size = KINDS[kind][1]().itemsize
     for pairs in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65):
         for behind in (0, 3):
@@ -103,7 +103,7 @@ def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
 @pytest.mark.parametrize(("width", "pairs"), [(64, 32), (72, 36), (130, 64)])
 @pytest.mark.parametrize("number", [0.0, 5 * 2.0**-133, 3e38, np.inf, np.nan])
 def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, rng):
-    """Zeros, and values whose products leave the range of float32, anywhere in a row of any head.
+    """Rotate zeros, and values whose products leave the range of float32, anywhere in a row of any head.
 
     Half of an odd subnormal number is a midpoint, where rounding in float32 would not choose the even neighbour.
     """
@@ -134,7 +134,7 @@ def test_more_rows_than_one_pass(level, kind, layout, rng):
 @kinds
 @layouts
 def test_rows_at_any_distance(level, kind, layout, rng):
-    """Heads and tokens that are parts of larger arrays, in reversed order."""
+    """Rotate heads and tokens that are parts of larger arrays, in reversed order."""
     x = stored(rng.standard_normal((1, 2, 11, 9, 200)), kind)[:, :, ::-2, 1::2, 3:131]
     out = np.empty((1, 2, 6, 4, 150), x.dtype)[..., 5:133]
     angles = angles_of(rng, 1, 4, 64, kind)

@@ -205,7 +205,7 @@ def test_stores_of_grids(monkeypatch):
     [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
 )
 def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rng):
-    """Values around the rows are unchanged."""
+    """A merge changes no values around its rows, which may begin at any place of a cache line."""
     stores = 0 if way == "through the cache" else _backend.kernel.STORES.index(way)
     outer, inner = (rng.integers(0, 1 << 16, (n, width), np.uint16) for n in (batches, rows))
     for first in range(33):
@@ -223,7 +223,10 @@ def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rn
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(("width", "around"), [(256, 0), (256, 5), (515, 5)])
 def test_the_values_do_not_depend_on_stores(level, kind, width, around):
-    """Rows that begin at any offset in a cache line, with values around them."""
+    """Write rows that begin at any offset in a cache line.
+
+    Both kinds of stores leave the values around them unchanged.
+    """
     engine_kind = _backend.kernel.KINDS[kind]
     stored = {"float64": np.float64, "float32": np.float32}.get(kind, np.uint16)
     encoding, rows = pf.sinusoidal(width), 9

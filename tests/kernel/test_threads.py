@@ -182,7 +182,10 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
 
 
 def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
-    """If no new thread can start, the pool queues the task. A thread of another call may take it, and this call waits."""
+    """If no new thread can start, the pool queues the task.
+
+    A thread of another call may take it, and this call waits.
+    """
     started, start = [], threading.Thread.start
     busy, go, done = threading.Event(), threading.Event(), []
 
@@ -395,7 +398,10 @@ else:
 
 @pytest.mark.parametrize("first", ["import numpy", "import posenc_fast"], ids=["after-numpy", "after-the-package"])
 def test_subinterpreter(first):
-    """It works, or numpy or the kernel raises an error with a reason. The first interpreter continues as before."""
+    """posenc_fast works there, or its import raises an error with a reason.
+
+    The first interpreter continues as before.
+    """
     pytest.importorskip("_testcapi")
     code = f"""if True:
     {first}

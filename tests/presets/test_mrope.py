@@ -98,7 +98,7 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
 
 
 def test_images_without_text_between_them_follow_one_another():
-    """Keye's frames may be adjacent; transformers treats them as one image."""
+    """Adjacent frames of Keye are separate images, although transformers treats adjacent tokens as one image."""
     where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
     assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
 
@@ -116,7 +116,10 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """transformers continues behind the longer side from 5.3 on. transformers 4 and vLLM continue behind the last frame."""
+    """transformers continues behind the longer side from 5.3 on.
+
+    transformers 4 and vLLM continue behind the last frame.
+    """
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]
     assert deltas.tolist() == [-1]

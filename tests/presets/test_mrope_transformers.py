@@ -55,7 +55,7 @@ def source(model):
 
 
 def config_of(model):
-    """Return the argument `model` of `mrope`: the model type, or a config if the model has a number of tokens a second."""
+    """Return the argument `model` of `mrope`: the model type, or a config if positions depend on tokens per second."""
     config = source(model).config
     rate = getattr(config, "position_id_per_seconds", getattr(config.vision_config, "tokens_per_second", None))
     return model if rate is None else {"model_type": model, "tokens_per_second": rate}
@@ -79,7 +79,7 @@ def audio_features(model, tokens):
 
 
 def with_sound(model, size, step, rate, sounds):
-    """Return the order of video tokens ("v") and audio tokens ("a") of a video with sound, as the processors have it."""
+    """Return the order of tokens of a video ("v") and of its sound ("a"), as the processors have it."""
     times = np.repeat((np.arange(size[0], dtype="f4") * np.float32(step) * np.float32(rate)), tokens_of((1, *size[1:])))
     if model == "qwen3_omni_moe":
         order, video, audio = "", 0, 0
@@ -127,7 +127,7 @@ def layout(rng, model):
                 frames = int(rng.integers(1, 6)) * family.frame_merge
                 size = grid(rng, frames)
                 videos.append(size)
-                # as in the processors, a frame of the grid is two frames of the video; draw the video's frames per second
+                # as in the processors, a frame of the grid is two frames of the video; draw the video's frame rate
                 seconds.append(2 / float(rng.choice([0.7, 1, 2, 3, 4, 24, 29.97])))
                 count = tokens_of((1, *size[1:]))
                 if family.frames_apart:

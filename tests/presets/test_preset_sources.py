@@ -38,7 +38,7 @@ def test_constants_of_alphafold3():
 
 
 class TestGraphCast:
-    """Values in GraphCast's own tests of the progress of year and day."""
+    """Check the values in GraphCast's own tests of the progress of year and day."""
 
     def test_whole_years_begin_anew(self):
         """A year has 31556925.216 seconds, so 125 years are a whole number of seconds."""

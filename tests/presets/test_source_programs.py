@@ -213,7 +213,7 @@ def memory():
 
 
 def test_tgn_before_and_after_training(memory, monkeypatch, rng):
-    """Before training, the layer's weights are those of the preset. After it, they give an Encoding."""
+    """Before training, the layer has the preset's weights. After it, its weights and biases define an Encoding."""
     torch = optional("torch")
     monkeypatch.setattr(memory, "Linear", torch.nn.Linear)
     theirs = memory.TimeEncoder(16).requires_grad_(False)

@@ -215,7 +215,7 @@ def test_example(example, tmp_path, monkeypatch):
 
 
 def test_lines_of_the_first_pages_are_not_cut():
-    """Lines of README, index and Start fit in 1280 pixels."""
+    """Lines of code in README, index and Start fit in 1280 pixels."""
     blocks = re.findall(
         r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE
     )

@@ -30,7 +30,7 @@ HAS_TORCH = importlib.util.find_spec("torch") is not None
 
 
 def by_mypy(files, folder):
-    """Return the messages of the type checker for each line, by file name."""
+    """Yield (file name, line, message) of each error that mypy reports."""
     optional("mypy")
     # mypy finds an installed package by the interpreter, and rejects its folder in MYPYPATH
     path = {} if "site-packages" in ROOT.parts else {"MYPYPATH": str(ROOT)}
@@ -50,7 +50,7 @@ def by_mypy(files, folder):
 
 
 def by_pyright(files, folder):
-    """Return the messages of the type checker for each line, by file name."""
+    """Yield (file name, line, message) of each error that pyright reports."""
     optional("pyright")
     settings = {"extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))

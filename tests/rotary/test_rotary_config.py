@@ -198,7 +198,7 @@ SIDE_BY_SIDE = (
 
 
 def wide(model):
-    """Yield cases of a model whose full-attention layers have heads of another width, unless per_layer_config sets it."""
+    """Yield cases of a model whose full-attention layers have wider heads, unless per_layer_config sets the width."""
     config = {"model_type": model, "head_dim": 256}
     more = {"layer_types": ["full_attention", "sliding_attention"], "per_layer_config": {"00": {"head_dim": 64}}}
     yield config, FULL, 512
@@ -818,7 +818,10 @@ ERROR = re.compile(
 
 
 def test_bases_that_vanish():
-    """The scaled base underflows, but the frequency is a finite float64. For a smaller alpha, the frequency overflows."""
+    """The scaled base underflows, but the frequency is a finite float64.
+
+    For a smaller alpha, the frequency overflows.
+    """
     rotary = pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
     assert rotary.frequencies.tolist() == [1.0, 1e298]
     with pytest.raises(

@@ -40,8 +40,8 @@ def thirds(pairs, h, w):
 def yarn(base, dim, factor, original, truncate=True):
     """Return the frequencies of YaRN (Peng et al.).
 
-    Over the original length, pairs with more than 32 turns keep their frequency. Those with less than one turn are divided
-    by the factor.
+    Over the original length, pairs with more than 32 turns keep their frequency. The frequencies of pairs with less
+    than one turn are divided by the factor.
     """
     plain = powers(base, dim)
     low, high = (dim * np.log(original / (turns * 2 * PI)) / (2 * np.log(base)) for turns in (32, 1))

@@ -349,7 +349,10 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
 
 @pytest.mark.usefixtures("backend")
 def test_far_positions_in_float32(torch, transformers, rng):
-    """At these positions, transformers' float32 angles are far from the exact angles. precision="float32" has them, too."""
+    """At these positions, transformers' float32 angles are far from the exact angles.
+
+    precision="float32" has them, too.
+    """
     model = Model(torch, transformers, "llama", "LlamaConfig", hidden_size=256, num_attention_heads=4)
     q, rotary = rng.normal(size=(1, 4, 6, 64)).astype(np.float32), pf.Rotary(64)
     x, embedding = torch.from_numpy(q), model.module.LlamaRotaryEmbedding(model.config)

@@ -54,7 +54,7 @@ def test_moirai(torch, rng):
 
 @pytest.mark.parametrize("file", ["timesfm/torch/transformer.py", "timesfm3/torch/transformer.py"], ids=["2.5", "3"])
 def test_timesfm(file, torch, rng):
-    """The config of TimesFM 2.5."""
+    """Compare the Rotary of a TimesFM config with the programs of TimesFM 2.5 and 3."""
     module = program("timesfm", file)
     q = queries(rng, 80)
     rotated = module.RotaryPositionalEmbedding(80)(torch.from_numpy(q).transpose(1, 2)).transpose(1, 2)
@@ -62,7 +62,7 @@ def test_timesfm(file, torch, rng):
 
 
 def test_esmc(torch, rng):
-    """The config of ESM C with 300 million parameters."""
+    """Compare the Rotary of an ESM C config (300 million parameters) with the original program."""
     theirs = program("esm", "esm/layers/rotary.py").RotaryEmbedding(64)
     q = queries(rng, 64)
     x = torch.from_numpy(q).transpose(1, 2)

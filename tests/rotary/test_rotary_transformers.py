@@ -218,7 +218,7 @@ class Case(SimpleNamespace):
 
 
 def text(case):
-    """Queries (batch, heads, length, head_dim); positions (batch, length), or (axes, batch, length)."""
+    """Rotate queries (batch, heads, length, head_dim) at positions (batch, length), or (axes, batch, length)."""
     q = case.queries(1, 2, TOKENS, case.ours.head_dim)
     positions = np.array(POSITIONS)
     if case.ours.ndim > 1:
@@ -304,7 +304,7 @@ def clvp(case):
 
 
 def hidden_states(case):
-    """Hidden states (batch, length, hidden_size), split into heads."""
+    """Rotate hidden states (batch, length, hidden_size), split into heads."""
     heads = 3
     q = case.queries(1, TOKENS, heads, case.ours.head_dim)
     name = {"wav2vec2-bert": "Wav2Vec2Bert", "wav2vec2-conformer": "Wav2Vec2Conformer"}.get(case.model)
@@ -320,7 +320,7 @@ def grid(case, axes=2):
 
 
 def vision(case, flip=False):
-    """Queries (tokens, heads, head_dim), positions (tokens, axes); some models have columns first."""
+    """Rotate queries (tokens, heads, head_dim) at positions (tokens, axes). With ``flip``, columns come first."""
     positions = grid(case, case.ours.ndim)
     q = case.queries(TOKENS, 2, case.ours.head_dim)
     given = case.tensor(positions[:, ::-1] if flip else positions)
@@ -335,7 +335,7 @@ def pixtral(case):
 
 
 def sam(case):
-    """The class of transformers expects (column, row) positions."""
+    """Rotate at (row, column) positions, which the class of transformers expects as (column, row)."""
     positions, q = grid(case), case.queries(1, 2, TOKENS, case.ours.head_dim)
     cos, sin = case.embedding()(case.tensor(q), case.tensor(positions[:, ::-1]))
     name = "apply_rotary_pos_emb_2d_self_attn" if case.model == "edgetam_video" else "apply_rotary_pos_emb_2d"
@@ -475,7 +475,10 @@ def test_config_with_a_rotary_encoding(model, configs, torch, rng):
 
 
 def test_gemma4_vision_by_halves(configs, torch, rng):
-    """As the error of from_config advises, rotate each half of a head by its own Rotary. The first half reads columns."""
+    """As the error of from_config advises, rotate each half of a head by its own Rotary.
+
+    The first half reads columns.
+    """
     config, module = configs["gemma4_vision"](), modeling("gemma4")
     positions = rng.integers(0, 30, (TOKENS, 2))
     q = rng.normal(size=(1, TOKENS, 2, config.head_dim)).astype(np.float32)

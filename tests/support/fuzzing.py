@@ -225,7 +225,7 @@ def check(call, name, out, magnitude, angles, wide=None):
 
 
 class Blocks:
-    """Context that draws blocks of a few values, so that small arrays use threads, or stores past the cache, or both."""
+    """Context that draws blocks of a few values, for threads in small arrays, or stores past the cache, or both."""
 
     def __init__(self, draw):
         self.values = {}

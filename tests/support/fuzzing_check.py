@@ -91,7 +91,7 @@ def one_config(draw):
 
 
 def one_cut(draw):
-    """Frequencies of a config of which some are missing are never right."""
+    """The frequencies of a config are never right if some of them are missing."""
     base = draw.choice([1e4, 1e5, 5e5, 1e6, 1.5e5, float(draw.randrange(100, 10**7))])
     config = {"model_type": "llama", "head_dim": 2 * draw.randrange(4, 65), "rope_theta": base}
     scaling = draw.choice([None, YARN, LLAMA3, {"rope_type": "linear", "factor": 4.0}])

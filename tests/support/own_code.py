@@ -348,8 +348,8 @@ def _partners(x: np.ndarray, layout: str, signs: tuple[int, int] = (-1, 1)) -> n
 def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any:
     """Return a program x * cos + partner * sin with a fault.
 
-    copies, partners: if true, the copies of cosines and sines, or the partners, are in the other layout. signs: signs of
-    the partners of the first and of the second value of a pair.
+    copies, partners: if true, the copies of cosines and sines, or the partners, are in the other layout. signs: signs
+    of the partners of the first and of the second value of a pair.
     """
 
     def fault(turns: Turns) -> Any:

@@ -65,7 +65,7 @@ def zeros(rows, d):
 
 
 def only(divisor, formula):
-    """Support only widths that are multiples."""
+    """Return the formula with the result None for widths that are no multiples of the divisor."""
     return lambda p, *widths, **options: None if widths and widths[0] % divisor else formula(p, *widths, **options)
 
 

@@ -36,7 +36,7 @@ ZONES = [
 
 
 def parts_of(local):
-    """Return which part of each cycle (day, week, month, quarter, year) has passed at a local time, as exact numbers."""
+    """Return the part of each cycle (day, week, month, quarter, year) that has passed at a local time, exactly."""
     midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
     first = midnight.replace(day=1)
     spans = [(midnight, midnight + timedelta(days=1))]

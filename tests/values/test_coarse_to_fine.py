@@ -37,7 +37,7 @@ def test_nerfies(alpha):
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-9, 0.1, 1 / 3, 0.999999999, 1 - 2**-53])
 def test_rounded_once(alpha):
-    """For a tiny alpha, the formula (1 - cos) / 2 would lose all digits, so the weight is computed as a squared sine."""
+    """For a tiny alpha, (1 - cos) / 2 would lose all digits, so the weight is computed as a squared sine."""
     with mpmath.workprec(300):
         exact = mpmath.sin(mpmath.pi * mpmath.mpf(alpha) / 2) ** 2
     assert pf.fourier_features([3.0]).coarse_to_fine(alpha).tolist() == [float(exact)] * 2

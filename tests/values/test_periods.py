@@ -180,7 +180,10 @@ KINDS = ["int64", "float64", "longdouble", "fractions", "M8[ns]"]
 @pytest.mark.parametrize("build", ["straight", "interleaved", "all-quadrants", "with-others", "reversed"])
 @dtypes
 def test_zeros_have_the_signs_of_ieee_754(backend, dtype, build, given_as):
-    """Zeros have the signs of IEEE 754's sinPi and cosPi. ``encode(-p)`` has the bits of ``encode(p)``, up to the signs."""
+    """Zeros have the signs of IEEE 754's sinPi and cosPi.
+
+    ``encode(-p)`` has the bits of ``encode(p)``, up to the signs.
+    """
     day = pf.periodic([4])
     encoding, odd = {
         "straight": lambda: (pf.fourier_features(day), [-1, 1]),

@@ -206,8 +206,8 @@ needs_long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"
 )
 WIDTH, SAMPLES = 64, 20000
-# Keys: ranges. Values: allowed error of float64 beyond half an ulp. Measured: 2^-62.3 up to unix milliseconds, of which a
-# part is the error of `exact.fixed_point`, and 2^-53.9 at 2^53.
+# Keys: ranges. Values: allowed error of float64 beyond half an ulp. Measured: 2^-62.3 up to unix milliseconds, of which
+# a part is the error of `exact.fixed_point`, and 2^-53.9 at 2^53.
 MILLIONS = {"integers to 1e6": 2.0**-62, "unix seconds": 2.0**-62, "unix milliseconds": 2.0**-62, "to 2^53": 2.0**-53.5}
 
 
