@@ -536,8 +536,8 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 # keys: seq_axis. Values: the same axis of the tokens, counted from 0, in (batch, heads, length, head_dim) or
 # (batch, length, heads, head_dim)
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
-# shape, address and strides of each tensor
-_Memory = list[tuple[torch.Size, int, tuple[int, ...]]]
+# each tensor, and its shape, address and strides
+_Memory = list[tuple[torch.Tensor, torch.Size, int, tuple[int, ...]]]
 
 
 def rotate_few(
@@ -553,13 +553,13 @@ def rotate_few(
     if plain is None:
         return None
     kind, memory = plain
-    axis, head_dim, length = _TOKENS[seq_axis], rotary.head_dim, memory[0][0][_TOKENS[seq_axis]]
-    for shape, _, _ in memory:
+    axis, head_dim, length = _TOKENS[seq_axis], rotary.head_dim, memory[0][1][_TOKENS[seq_axis]]
+    for _, shape, _, _ in memory:
         if shape[axis] != length or shape[3] != head_dim:
             return None
     if length * rotary.rotary_dim > ANGLES:
         return None
-    results, arrays = _with_results(parts, memory, inplace)
+    results, arrays = _with_results(memory, inplace)
     # compute cosines and sines only here, in an eager call, because a compiler must not trace this
     rotator, layout = rotator_of(rotary), LAYOUTS.index(rotary.layout)
     calls = rotator.calls()
@@ -595,21 +595,24 @@ def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> t
         # the shortcuts do not support results on huge pages and unaligned memory
         if count * itemsize >= tensors.HUGE_PAGES_FROM or address % itemsize:
             return None
-        memory.append((shape, address, strides))
+        memory.append((x, shape, address, strides))
     assert kind is not None
     return kind, memory
 
 
-def _with_results(
-    parts: tuple[torch.Tensor, ...], memory: _Memory, inplace: bool
-) -> tuple[tuple[torch.Tensor, ...], list[Any]]:
-    """Return the results, which are new tensors or parts, and the arrays for the kernel's `rotate_memory`."""
-    if inplace:
-        for x in parts:
+def _with_results(memory: _Memory, inplace: bool) -> tuple[tuple[torch.Tensor, ...], list[Any]]:
+    """Return the results, which are new tensors or the given ones, and the arrays for the kernel's `rotate_memory`."""
+    results, arrays = [], []
+    for x, shape, address, strides in memory:
+        if inplace:
             torch.autograd.graph.increment_version(x)
-        return parts, [(shape, address, strides, address, strides) for shape, address, strides in memory]
-    results = tuple([tensors.new_like(x) for x in parts])
-    return results, [(*each, out.data_ptr(), out.stride()) for each, out in zip(memory, results, strict=True)]
+            results.append(x)
+            arrays.append((shape, address, strides, address, strides))
+        else:
+            out = tensors.new_like(x)
+            results.append(out)
+            arrays.append((shape, address, strides, out.data_ptr(), out.stride()))
+    return tuple(results), arrays
 
 
 def rotate_few_by_tables(
@@ -635,13 +638,13 @@ def rotate_few_by_tables(
     if plain is None:
         return None
     kind, memory = plain
-    for shape, _, _ in memory:
+    for _, shape, _, _ in memory:
         if shape[seq_axis] != length or shape[3] < columns or batch not in (1, shape[0]):
             return None
     angles = angles_of_tables(cos, sin, angles_type(kind))
     if angles is None:
         return None
-    results, arrays = _with_results(parts, memory, False)
+    results, arrays = _with_results(memory, False)
     engine = backend.current()
     engine.module.rotate_memory(engine.level, angles, arrays, seq_axis, kind, LAYOUTS.index(layout))
     return results
