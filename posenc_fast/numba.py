@@ -1,4 +1,4 @@
-"""Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calls of Python.
+"""Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calling Python.
 
 Pass the address of an Encoding or a Rotary, from `address_of`, to compiled functions. It is valid as long as the object
 exists. Arrays are float64 or float32, with contiguous rows. Needs numba: ``pip install numba``.
@@ -167,7 +167,7 @@ def _type_of_array(array: Any) -> Any:
 
 
 def _out_check(axes: int) -> Any:
-    """Return a check of an array. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
+    """Return a check of out. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
 
     def check(array: Any) -> Any:
         raise NotImplementedError("only in compiled functions")
@@ -176,10 +176,10 @@ def _out_check(axes: int) -> Any:
     def check_type(array: Any) -> Any:
         if isinstance(array, types.Array) and array.ndim != axes:
             raise errors.TypingError(
-                f"posenc_fast.numba needs an array of {axes} dimensions for this argument, not of {array.ndim}"
+                f"out must be an array of {axes} dimensions for this function of posenc_fast.numba, not of {array.ndim}"
             )
         if isinstance(array, types.Array) and not array.mutable:
-            raise errors.TypingError("posenc_fast.numba cannot write to a read-only array")
+            raise errors.TypingError("out is a read-only array, to which posenc_fast.numba cannot write")
 
         def nothing(array: Any) -> Any:
             return None
@@ -259,7 +259,7 @@ def _check_rows(array: Any, width: Any) -> None:
         raise ValueError("each row must have d_model values (for an Encoding) or head_dim values (for a Rotary)")
     # strides are meaningless in empty arrays and in arrays of one column
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
-        raise ValueError("rows must be contiguous; pass a C-contiguous array")
+        raise ValueError("the values of each row must be contiguous in memory; pass a C-contiguous array")
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def encode(encoding: Any, positions: Any, out: Any) -> None:
     _check_rows(out, _columns(encoding))
     if positions.shape[0] != out.shape[0] or positions.size != out.shape[0] * _axes(encoding):
         raise ValueError(
-            "positions must have one row for each row of out, with one number for each axis of the encoding"
+            "positions must have as many rows as out, and in each row one number for each axis of the encoding"
         )
     if not positions.flags.c_contiguous:
         raise ValueError("positions must be contiguous; pass a C-contiguous array")

@@ -19,7 +19,8 @@ from ._subjects import affordable, as_encoding, every_nth, note_of_skipped, one_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# _POINTS, _LEAST_POINTS: largest and smallest number of points of a curve. _BLOCK: number of values in a block of rows.
+# _POINTS: largest number of points of a curve. _LEAST_POINTS: number of points, or of cells of a grid, that are drawn
+# even if they need much memory. _BLOCK: number of values that are computed at a time.
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
@@ -151,7 +152,7 @@ def decay(
         np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
     )
     sinusoids = encoding._sinusoids
-    # add up the weights of columns with the same frequency: one cosine serves all of them
+    # add up the weights of columns with the same frequency, because all of them have the same cosine
     index, frequency_of_column = np.unique(sinusoids.index[:, 0], return_inverse=True)
     weights = np.bincount(frequency_of_column, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
@@ -217,7 +218,7 @@ def grid(
     """
     name, value = preset_or_value(encoding, d_model)
     if value.ndim != 2:
-        raise ValueError(f"encoding has {value.ndim} axes, but must have two, for rows and columns of an image")
+        raise ValueError(f"encoding must have two axes, for rows and columns of an image, but has {value.ndim}")
     size = [count_of(count, f"shape[{i}]", 1) for i, count in enumerate(_pair(shape, "shape"))]
     middle = [count // 2 for count in size] if patch is None else _pair(patch, "patch")
     centre = [count_of(place, f"patch[{i}]", 0) for i, place in enumerate(middle)]

@@ -17,13 +17,13 @@ from .._core.encoding.value import Encoding
 from .._core.rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
-# matches names of rotary classes; it must not match "SolarOpen"
+# matches names of rotary classes. The case matters: "SolarOpen" contains "rOpe", but is not rotary.
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
 # matches names of modules whose attention rotates backwards, so that the sines have the opposite sign
 _BACKWARDS = re.compile(r"NanoChat")
 # matches names of modules that return sines before cosines
 _SINES_FIRST = re.compile(r"GPTJ|CodeGen")
-# largest number of rows requested from modules that count tokens and accept no positions
+# largest number of rows requested from modules that accept a number of tokens instead of positions
 MOST_TOKENS = 1 << 15
 
 
@@ -52,12 +52,12 @@ def parameters(module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def is_rotary(module: torch.nn.Module) -> bool:
-    """Whether a module computes cosines and sines of RoPE, by the name of its class and the arguments of forward."""
+    """Return whether a module computes cosines and sines of RoPE, judged by its class name and arguments of forward."""
     return _ROTARY.search(type(module).__name__) is not None and parameters(module) in _CALLS
 
 
 def is_sinusoidal(module: torch.nn.Module) -> bool:
-    """Whether a module computes sinusoids in each call, by the name of its class and the arguments of forward."""
+    """Return whether a module computes sinusoids in each call, judged by its class name and arguments of forward."""
     return "sinus" in type(module).__name__.lower() and parameters(module) in _SINUSOIDS
 
 
@@ -104,7 +104,7 @@ def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *lab
     """
     table = getattr(module, "embed_positions", None)
     if table is not None and isinstance(table, torch.Tensor):
-        # the module looks up positions in a table: omit positions beyond the end of the table
+        # the module looks up its rows in a table of fixed length: omit positions beyond the end of the table
         positions = positions[positions < len(table)]
     ids = positions.to(x.device)
     if ids.dim() == 1:
@@ -200,7 +200,7 @@ def reads(
     x: torch.Tensor,
     *labels: str,
 ) -> bool:
-    """Whether the tables of a module depend on these buffers: whether they change if the buffers are set to zero."""
+    """Return whether the tables of a module change if these buffers are set to zero."""
     before = tables_of(module, rotary, positions, x, *labels)
     with _restored(module):
         for buffer in buffers:
