@@ -4,8 +4,9 @@ A graph contains the encoding and the first position of each chunk, but no rows.
 recomputes a chunk that is lost with its worker. Chunks divide the rows, not the columns, because the columns of a
 position share sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
 
-``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the level of the threads that compute chunks.
-`posenc_fast.use_backend` around the call has no effect on them. All backends and levels compute the same bits.
+``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the instruction set of the threads that compute
+chunks. `posenc_fast.use_backend` around the call has no effect on them. All backends and instruction sets compute the
+same bits.
 
 Examples
 --------

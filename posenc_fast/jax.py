@@ -486,8 +486,8 @@ class _Angles:
             return _zeros(self.result(*primals))
         if self.rotary.recipe.count("'xpos'"):
             raise ValueError(
-                "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; pass "
-                "jax.lax.stop_gradient(positions)"
+                "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; "
+                "pass positions=jax.lax.stop_gradient(positions)"
             )
         angles = self.rotary._angles_of("cos", "-sin" if self.inverse else "sin", inverse=self.inverse)
         return _Rows(angles, self.dtype, self.precision).tangent(primals, tangents)
@@ -565,7 +565,7 @@ class _Rotation:
         """Return x rotated by jax operations, with cosines and sines of a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
-        # rows is (length, rotary_dim), or (batch, length, rotary_dim): insert an axis of 1 for each other axis of x
+        # rows is (length, rotary_dim), possibly with the first axes of x in front: insert 1 for the other axes of x
         rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)

@@ -149,7 +149,7 @@ def address_of(value: Encoding | Rotary) -> int:
 
 def _type_of(array: Any) -> int:
     """Return the code of an array's dtype in the C interface."""
-    raise NotImplementedError("only in compiled functions")
+    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
 
 @overload(_type_of)
@@ -170,7 +170,7 @@ def _out_check(axes: int) -> Any:
     """Return a check of out. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
 
     def check(array: Any) -> Any:
-        raise NotImplementedError("only in compiled functions")
+        raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
     @overload(check)
     def check_type(array: Any) -> Any:
@@ -195,12 +195,12 @@ _check_out2, _check_out3, _check_out4 = _out_check(2), _out_check(3), _out_check
 
 def _start_of(start: Any) -> int:
     """Return start as a signed 64-bit integer."""
-    raise NotImplementedError("only in compiled functions")
+    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
 
 @overload(_start_of)
 def _start_of_type(start: Any) -> Any:
-    # a variable, because mypy narrows start to a type without attributes after a condition
+    # store the result in a variable: after `if not isinstance(..)`, mypy would give start a type without attributes
     is_integer = isinstance(start, types.Integer)
     if not is_integer:
         raise errors.TypingError(
@@ -221,7 +221,7 @@ def _start_of_type(start: Any) -> Any:
 
 def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
     """Write the rows of float64 or int64 positions to out, and return the error code. kind: dtype code of out."""
-    raise NotImplementedError("only in compiled functions")
+    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
 
 @overload(_encode_any)

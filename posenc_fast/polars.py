@@ -3,8 +3,9 @@
 Importing this module registers the namespace ``posenc`` of expressions. It works on eager and lazy frames, and in
 streaming, which encodes each batch of rows separately. Needs polars: ``pip install polars``.
 
-``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the level of the threads of polars that compute
-batches. `posenc_fast.use_backend` around the call has no effect on them. All backends and levels compute the same bits.
+``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the instruction set of the threads of polars that
+compute batches. `posenc_fast.use_backend` around the call has no effect on them. All backends and instruction sets
+compute the same bits.
 
 Examples
 --------
@@ -188,7 +189,9 @@ class ExprNamespace:
         """Return an expression that calls rows for each batch of the column."""
         kind = getattr(pl, result_type.name.capitalize(), None)
         if kind is None:
-            raise TypeError(f"dtype must be one that polars {pl.__version__} supports, not {result_type.name}")
+            raise TypeError(
+                f"dtype must be one that polars {pl.__version__} supports, such as 'float32', not {result_type.name}"
+            )
         array = pl.Array(kind, width)
 
         def encoded(column: Any) -> Any:

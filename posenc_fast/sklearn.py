@@ -311,7 +311,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        # the setting dtype decides the output type
+        # the output has the dtype of the parameter `dtype`, whatever the dtype of X is
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -410,7 +410,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         for label, column in labelled:
             name = f"X[{label!r}]"
             converted = convert(column, 1, name)
-            # times are never infinite
+            # the check below finds infinite values. Times are never infinite, so check zeros in their place.
             numbers = np.zeros(len(converted)) if converted.letter else converted.rounded()
             check_array(numbers[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
             columns.append(_Column(name, column, converted.letter))

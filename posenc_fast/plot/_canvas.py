@@ -99,7 +99,7 @@ def picture(
         raise TypeError(f"cmap must be the name of a colormap of matplotlib, not {type(cmap).__name__}")
     if cmap not in colormaps:
         raise ValueError(f"cmap={cmap!r} is not the name of a colormap of matplotlib{meant(cmap, colormaps)}")
-    # earlier curves may have changed the scale of the current Axes
+    # earlier curves in the same Axes may have set a logarithmic scale
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
         # True if the centres of the cells are integers, so that the edges lie at k + 0.5 for integers k

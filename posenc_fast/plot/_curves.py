@@ -169,8 +169,12 @@ def wavelengths(
     name, value = preset_or_value(encoding, d_model)
     rates = np.abs(value.frequencies)
     if rates.ndim != 1:
-        fix = "draw the encoding of each axis" if isinstance(value, Encoding) else "plot.rotary draws its angles"
-        raise ValueError(f"encoding has {value.ndim} frequencies for each column or pair, but must have one; {fix}")
+        words = (
+            f"{value.ndim} axes, but must have one; draw the encoding of each axis"
+            if isinstance(value, Encoding)
+            else f"{value.ndim} frequencies for each pair, but must have one; plot.rotary draws its angles"
+        )
+        raise ValueError(f"encoding has {words}")
     nth = every_nth(len(rates), _POINTS)
     # columns of frequency 0 have no wavelength
     drawn = np.flatnonzero(rates[::nth] > 0) * nth

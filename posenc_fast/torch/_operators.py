@@ -35,7 +35,7 @@ from ._text import from_text, to_text
 def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
     """Return two operators that call ``compute(x, out, value, ..)``: one returns a new tensor, one overwrites x.
 
-    name: name of the first operator. arguments: the other arguments of compute, as text of a schema. The operators
+    name: name of the first operator. arguments: the other arguments of compute, as text in torch's syntax of schemas. The operators
     receive value, an Encoding or a Rotary, as text.
     """
 

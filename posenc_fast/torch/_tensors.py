@@ -17,8 +17,8 @@ from .._core.positions.foreign import unreadable
 
 # keys: supported dtypes of torch. Values: their formats.
 DTYPES = {getattr(torch, each.name): each for each in FORMATS}
-# NumPy requests huge pages from the system for arrays of at least this number of bytes. torch does not request them,
-# and spends most time on page faults.
+# NumPy requests huge pages from the system for arrays of at least this number of bytes. torch does not request
+# them, so it spends most of the time of such a call on page faults.
 HUGE_PAGES_FROM = 1 << 22
 
 # ---- compilers, modes and transforms that must see a call -----------------------------------------------------------
@@ -338,7 +338,8 @@ def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
         raise TypeError(f"positions must be integers or real numbers, not {positions.dtype}")
     check_dense(positions, "positions")
     if positions.device.type != x.device.type and positions.device.type != "cpu":
-        raise ValueError(f"positions is on {positions.device}, but must be on {x.device} or on the CPU")
+        devices = "on the CPU" if x.is_cpu else f"on {x.device} or on the CPU"
+        raise ValueError(f"positions is on {positions.device}, but must be {devices}; pass positions.cpu()")
     if start != 0:
         raise ValueError(f"pass positions or start={start!r}, not both")
     if wants_gradients(positions):

@@ -549,7 +549,8 @@ def test_presets_and_axes(drawing):
     """
     plot.heatmap("wisper") | ValueError | encoding='wisper'; perhaps whisper
     plot.heatmap(3) | TypeError | encoding; int
-    plot.wavelengths(pf.join([LINE, LINE])) | ValueError | encoding; 2 frequencies
+    plot.wavelengths(pf.join([LINE, LINE])) | ValueError | encoding; 2 axes
+    plot.wavelengths(pf.Rotary(4, frequencies=np.ones((2, 2)))) | ValueError | encoding; 2 frequencies for each pair
     plot.angles(LINE, 0) | ValueError | length; 0
     plot.heatmap(LINE, 2.5) | TypeError | length; 2.5
     plot.sinusoids(LINE, columns=[12]) | ValueError | columns; 12; 11
