@@ -228,7 +228,7 @@ def _encode_any(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, s
 def _encode_of_type(encoding: Any, positions: Any, rows: Any, kind: Any, out: Any, scratch: Any) -> Any:
     if positions.dtype not in (types.float64, types.int64):
         raise errors.TypingError(
-            f"posenc_fast.numba.encode accepts positions of float64 and int64, not {positions.dtype}"
+            f"posenc_fast.numba.encode accepts positions of float64 and int64, not {positions.dtype}; convert them"
         )
     function = _encode if positions.dtype == types.float64 else _encode_int64
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # _POINTS: largest number of points of a curve. _LEAST_POINTS: number of points, or of cells of a grid, that are drawn
-# even if they need much memory. _BLOCK: number of values that are computed at a time.
+# even if a row has very many columns. _BLOCK: number of values that are computed at a time.
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
@@ -74,7 +74,7 @@ def similarity(
     middle, distance = real(position, "position"), real(step, "step", positive=True)
     rows_on_side = count_of(span, "span", 1)
     nth = every_nth(2 * rows_on_side, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
-    # the middle position is always drawn
+    # count every n-th row from the middle, so that the row of the position itself is drawn
     drawn_on_side = rows_on_side // nth
     offsets = np.arange(-drawn_on_side, drawn_on_side + 1) * (nth * distance)
     dots = _likeness(encoding, middle + offsets, middle, f"position {middle:.15g}")
@@ -229,7 +229,7 @@ def grid(
     axes = axes_of(ax)
     most = affordable(encoding.d_model, max(room(axes)) ** 2, _LEAST_POINTS)
     nth = [every_nth(count, min(side, math.isqrt(most))) for count, side in zip(size, room(axes), strict=True)]
-    # the patch is always drawn
+    # begin at place % n, so that the patch itself is drawn
     shown = [np.arange(place % n, count, n) for place, count, n in zip(centre, size, nth, strict=True)]
     points = distance * np.stack(np.meshgrid(*shown, indexing="ij"), axis=-1).reshape(-1, 2)
     dots = _likeness(encoding, points, [distance * place for place in centre], f"patch {tuple(centre)}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 60
 # largest number of values that are computed for one picture
 _WORK = 1 << 25
-# largest number of labels of rows at irregular positions
+# largest number of tick labels of rows if the positions are given
 _LABELS = 8
 
 

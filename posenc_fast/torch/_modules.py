@@ -376,7 +376,7 @@ class RotaryEncoding(torch.nn.Module):
             Rotated queries, or rotated queries and keys, with the shapes and dtypes of q and k.
         """
         if positions is None and key_start in (None, start) and self.precision == "exact":
-            # shortcut for few tokens: it takes half the time
+            # shortcut for few tokens: it takes half the time of the code below
             parts = (q,) if k is None else (q, k)
             rotated_parts = operators.rotate_few(parts, self._rotary, start, self.seq_axis, self.inplace)
             if rotated_parts is not None:

@@ -21,7 +21,7 @@ DTYPES = {getattr(torch, each.name): each for each in FORMATS}
 # them, so it spends most of the time of such a call on page faults.
 HUGE_PAGES_FROM = 1 << 22
 
-# ---- compilers, modes and transforms that must see a call -----------------------------------------------------------
+# ---- compilers, modes and transforms that follow a call -------------------------------------------------------------
 
 try:
     modes = torch._C._len_torch_dispatch_stack
@@ -53,7 +53,7 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 
 
 def is_followed(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a transform of torch.func, or forward-mode differentiation, must see an eager call.
+    """Return whether a call needs the rules of `_derivatives`, for torch.func or forward-mode differentiation.
 
     Return False under a compiler, which traces the operators instead, and under functionalization, which needs no
     derivatives.

@@ -272,7 +272,7 @@ def _vibevoice(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
 
 
 # keys: argument names of forward. Values: functions that run such a module. Modules that keep their table in a buffer
-# are not here, because their buffer is checked.
+# are not here, because `check` reads the buffer.
 _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
     ("inputs_embeds", "cache_length", "position_ids"): _pegasus_x,
     # names of the arguments until transformers 5.23
