@@ -92,7 +92,7 @@ def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
     if not isinstance(value, Rotary):
         is_encoding = isinstance(value, Encoding)
         kind = "an Encoding" if is_encoding else type(value).__name__
-        more = "; use plot.angles or plot.wavelengths for an Encoding" if is_encoding else ""
+        more = "; plot.angles and plot.wavelengths draw an Encoding" if is_encoding else ""
         raise TypeError(f"{name} must be a Rotary or the name of a preset of a Rotary, not {kind}{more}")
     return title, value
 
@@ -155,10 +155,8 @@ class Rows:
                 )
             return
         if start != 0 or step is not None:
-            raise ValueError(
-                f"start={start!r} and step={step!r} cannot be combined with positions; leave out start and step, or "
-                "positions"
-            )
+            name, number = ("start", start) if step is None else ("step", step)
+            raise ValueError(f"pass positions or {name}={number!r}, not both")
         self.given = positions
         self.converted = convert(positions, self.axes)
         if len(self.converted.shape) != 1 or not len(self.converted):

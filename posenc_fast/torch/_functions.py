@@ -513,8 +513,8 @@ def apply_rotary_pos_emb(
     heads_axis = unsqueeze_dim % (cos.ndim + 1) + 3 - cos.ndim
     if not -cos.ndim - 1 <= unsqueeze_dim <= cos.ndim or heads_axis not in (1, 2):
         raise ValueError(
-            f"unsqueeze_dim={unsqueeze_dim} must be {cos.ndim - 2} for heads before length, or {cos.ndim - 1} for length "
-            f"before heads, with cos of {cos.ndim} dimensions"
+            f"unsqueeze_dim={unsqueeze_dim} must be {cos.ndim - 2} or -3 for heads before length, or {cos.ndim - 1} or -2 "
+            f"for length before heads, with cos of {cos.ndim} dimensions"
         )
     seq_axis = 3 - heads_axis
     pairs = cos.shape[-1] // columns_per_pair

@@ -312,8 +312,8 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
         )
     if inplace and wants_gradients(x):
         raise ValueError(
-            f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() if you need "
-            "no gradients"
+            f"{name} requires gradients and cannot be overwritten; create the module with inplace=False, or call it "
+            "under torch.no_grad() if you need no gradients"
         )
     if inplace and _overlaps_itself(x):
         raise ValueError(
