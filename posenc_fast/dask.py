@@ -4,8 +4,9 @@ A graph contains the encoding and the first position of each chunk, but no rows.
 recomputes a chunk that is lost with its worker. Chunks divide the rows, not the columns, because the columns of a
 position share sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
 
-``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the level of the threads that compute chunks.
-`posenc_fast.use_backend` around the call has no effect on them. All backends and levels compute the same bits.
+``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the instruction set of the threads that compute
+chunks. `posenc_fast.use_backend` around the call has no effect on them. All backends and instruction sets compute the
+same bits.
 
 Examples
 --------
@@ -138,9 +139,9 @@ def encode(
     dtype, precision
         As in `Encoding.encode`.
     chunks : int, str or tuple, optional
-        Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks of Dask's usual
-        size for the rows. By default, Dask positions keep their chunks, and NumPy positions are divided as by "auto". A
-        chunk of n positions becomes a chunk of n rows.
+        Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks of rows
+        that have the size of Dask's setting ``array.chunk-size``. By default, Dask positions keep their chunks, and
+        NumPy positions are divided as by "auto". A chunk of n positions becomes a chunk of n rows.
 
     Returns
     -------
@@ -174,7 +175,7 @@ def encode(
         if not (is_series_like(example) or is_index_like(example)):
             raise TypeError(
                 "positions must be a Dask array, a column of a Dask DataFrame or a NumPy array, "
-                f"not {type(positions).__name__}; Encoding.encode accepts all other types"
+                f"not {type(positions).__name__}; pass numpy.asarray(positions), or one column of a Dask DataFrame"
             )
         if axes != 1:
             raise ValueError(
@@ -183,8 +184,8 @@ def encode(
             )
         if chunks is not None:
             raise ValueError(
-                f"chunks={chunks!r} cannot divide a column, because the length of a column is unknown; repartition the "
-                "column"
+                f"chunks={chunks!r} cannot divide a column, because the length of a column is unknown; call "
+                "positions.repartition(..) instead"
             )
         # raise an error for an unsupported type now, not when the rows are computed
         _encode_column(example[:0], **options)
@@ -331,7 +332,7 @@ def _normalize(
 ) -> tuple[tuple[int, ...], ...]:
     """Return the chunks of an array of this shape in Dask's notation, and one chunk for the columns."""
     if isinstance(chunks, bool):
-        raise TypeError(f"chunks must be a number of rows, not {chunks!r}")
+        raise TypeError(f"chunks must be an integer, a string or a tuple, not {chunks!r}")
     chunks_by_axis = chunks
     if isinstance(chunks, (int, np.integer, str)):
         chunks_by_axis = (chunks,) * len(shape)

@@ -96,7 +96,8 @@ def table(
     check_precision(precision)
     rows = count_of(length, "length", 0)
     progression(0, step, rows)
-    return _call(_Table(encoding, rows, step, result_type, precision), _start_of(start))
+    _check_start(start, "use encode(encoding, start + step * jnp.arange(length))")
+    return _call(_Table(encoding, rows, step, result_type, precision), start)
 
 
 def encode(
@@ -251,7 +252,7 @@ def rotate(
     axis = count_of(seq_axis, "seq_axis", -x.ndim)
     if axis >= x.ndim - 1 or axis == -1:
         raise ValueError(f"seq_axis={axis} must be an axis of x other than the last; x has shape {x.shape}")
-    # count the axis from the end, so that batch axes in front do not change its number
+    # count the axis from the end, because jax.vmap adds axes in front of x
     axis = axis - x.ndim if axis >= 0 else axis
     lead = x.shape[:axis] + x.shape[x.ndim + axis + 1 : -1]
     tokens, traced = _tokens(lead, x.shape[axis], rotary.ndim, start, positions, partly=True)
@@ -271,7 +272,7 @@ def _checked_dtype(dtype: Any) -> np.dtype[Any]:
     if result_type == FLOAT64.stored and not jax.config.jax_enable_x64:
         raise ValueError(
             'dtype is float64, which jax supports only after jax.config.update("jax_enable_x64", True); call this, '
-            "or pass dtype=float32"
+            "or pass dtype='float32'"
         )
     return result_type
 
@@ -281,7 +282,7 @@ def _checked_x(x: Any, width: int, columns: str) -> Any:
     float_type(np.dtype(x.dtype), "x")
     if x.ndim < 2 or x.shape[-1] != width:
         raise ValueError(
-            f"x has shape {x.shape}, but must have shape (.., length, {width}), where {width} is the {columns}"
+            f"x has shape {x.shape}, but must have at least two axes, the last of length {width} (the {columns})"
         )
     return x
 
@@ -292,22 +293,26 @@ def _check_positions(positions: Any, axes: int) -> None:
         raise TypeError(f"positions must be integers or real numbers, not {kind}")
     if axes > 1 and positions.shape[-1:] != (axes,):
         raise ValueError(
-            f"positions has shape {positions.shape}, but must have shape (.., {axes}), with one number for each axis"
+            f"positions has shape {positions.shape}, but must have shape (.., {axes}), with one number for each axis of "
+            "the encoding"
         )
 
 
-def _start_of(start: Any) -> Any:
-    if start.shape != () or np.dtype(start.dtype).kind not in "iu":
-        raise TypeError(
-            "start must be one number, or a jax.Array of one integer, not "
-            f"{start.dtype}[{', '.join(map(str, start.shape))}]; pass positions=start + jnp.arange(length)"
-        )
-    return start
+def _check_start(start: Any, for_real_start: str) -> None:
+    """Raise an error unless a jax.Array is one integer. for_real_start: the fix for one real number, in the error."""
+    if start.shape == () and np.dtype(start.dtype).kind in "iu":
+        return
+    fix = f"for a real start, {for_real_start}" if start.shape == () else "for one start per sequence, use jax.vmap"
+    raise TypeError(
+        "start must be a number, or a jax.Array of shape () that contains an integer, not "
+        f"{start.dtype}[{', '.join(map(str, start.shape))}]; {fix}"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
 class _Tokens:
-    """Positions of the tokens of x: a start, or an array. Static positions are stored here, traced ones are arguments.
+    """Positions of the tokens of x: a start, or an array. Static positions are stored here, traced ones are arguments
+    of the calls below.
 
     is_start: whether the positions follow from a start. ndim: number of axes of the array of positions. start: the
     start if it is static. array: dtype, shape and bytes of the array if it is static.
@@ -334,12 +339,13 @@ def _tokens(
 ) -> tuple[_Tokens, tuple[Any, ...]]:
     """Return the positions of the tokens, and the arguments that jax must trace.
 
-    lead: axes of x that positions may have before the axis of the tokens. partly: whether positions may have only the
-    first of these axes.
+    lead: lengths of the axes of x that positions may have before the axis of the tokens. partly: whether positions may
+    have only the first of these axes.
     """
     if positions is None:
         if isinstance(start, jax.Array):
-            return _Tokens(True), (_start_of(start),)
+            _check_start(start, "pass positions=start + jnp.arange(length)")
+            return _Tokens(True), (start,)
         progression(start, 1, length)
         return _Tokens(True, start=start), ()
     if isinstance(start, jax.Array) or start != 0:
@@ -354,9 +360,10 @@ def _tokens(
     before = positions.ndim - 1 - len(coordinates)
     accepted = before >= 0 if partly else before in (0, len(lead))
     if not accepted or positions.shape != (*lead[:before], length, *coordinates):
+        batched = (*(lead[:1] if partly else lead), length, *coordinates)
         raise ValueError(
-            f"positions has shape {positions.shape}, but must have {(length, *coordinates)} or "
-            f"{(*lead, length, *coordinates)}"
+            f"positions has shape {positions.shape}, but must have {(length, *coordinates)}"
+            f"{f' or {batched}' if lead else ''}"
         )
     if is_traced:
         return _Tokens(False, positions.ndim), (positions,)
@@ -375,7 +382,7 @@ def _static(positions: Any, axes: int) -> Array:
     return converted.rounded()
 
 
-# ---- calls: equal calls compare equal, so that jax compiles each once ------------------------------------------------
+# ---- calls: two calls with equal settings compare equal, so that jax does not compile the second one ----------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -479,8 +486,8 @@ class _Angles:
             return _zeros(self.result(*primals))
         if self.rotary._settings.amplitudes_vary:
             raise ValueError(
-                "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; pass "
-                "jax.lax.stop_gradient(positions)"
+                "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; "
+                "pass positions=jax.lax.stop_gradient(positions)"
             )
         angles = self.rotary._angles_of("cos", "-sin" if self.inverse else "sin", inverse=self.inverse)
         return _Rows(angles, self.dtype, self.precision).tangent(primals, tangents)
@@ -488,7 +495,7 @@ class _Angles:
 
 @dataclasses.dataclass(frozen=True)
 class _Sum:
-    """Call that adds an encoding to x. ndim: number of axes of x without batch axes that jax adds."""
+    """Call that adds an encoding to x. ndim: number of axes of x without the axes that jax.vmap adds."""
 
     encoding: Encoding
     x_scale: float
@@ -519,7 +526,7 @@ class _Sum:
 
 @dataclasses.dataclass(frozen=True)
 class _Rotation:
-    """Call that rotates x. ndim: number of axes of x without batch axes that jax adds."""
+    """Call that rotates x. ndim: number of axes of x without the axes that jax.vmap adds."""
 
     rotary: Rotary
     seq_axis: int
@@ -558,7 +565,7 @@ class _Rotation:
         """Return x rotated by jax operations, with cosines and sines of a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
-        # rows is (length, rotary_dim), perhaps with batch axes in front: insert axes of 1 for the heads
+        # rows is (length, rotary_dim), possibly with the first axes of x in front: insert 1 for the other axes of x
         rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
@@ -571,7 +578,7 @@ class _Rotation:
 
 
 def _in_batches(call: _Sum | _Rotation, axes: int, x: Array, *traced: Any) -> Array:
-    """Return ``call.compute(x, ..)``. x and the positions may have batch axes in front, which broadcast."""
+    """Return ``call.compute(x, ..)``. x and the positions may have axes of jax.vmap in front, which broadcast."""
     positions = call.tokens.positions(*traced)
     if not isinstance(positions, np.ndarray):
         return call.compute(x, start=positions)
@@ -619,7 +626,7 @@ def _at_positions(
         return call.compute(x, positions=positions.reshape(tokens))
     positions = np.broadcast_to(positions, batch + tokens)
     if isinstance(call, _Sum) and shared:
-        # add_to needs the positions of all rows
+        # Encoding.add_to does not broadcast positions (batch, length) over the axes between: expand them
         between = [1] * (len(shape) - 2)
         positions = np.broadcast_to(positions.reshape(*batch, *between, *tokens), (*x.shape[:-1], *tokens[1:]))
     return call.compute(x, positions=positions)
@@ -630,7 +637,7 @@ def _zeros(result: Any) -> Any:
 
 
 def _is_zero(tangent: Any) -> bool:
-    """Return whether a tangent belongs to a constant or to integers."""
+    """Return whether a tangent is zero, because it belongs to a constant or to integers."""
     return isinstance(tangent, SymbolicZero) or tangent.dtype == jax.dtypes.float0
 
 

@@ -1,4 +1,4 @@
-"""Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calls of Python.
+"""Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calling Python.
 
 Pass the address of an Encoding or a Rotary, from `address_of`, to compiled functions. It is valid as long as the object
 exists. Arrays are float64 or float32, with contiguous rows. Needs numba: ``pip install numba``.
@@ -153,7 +153,7 @@ def address_of(value: Encoding | Rotary) -> int:
 
 def _dtype_code(array: Any) -> int:
     """Return POSENC_FAST_FLOAT64 or POSENC_FAST_FLOAT32, by the dtype of an array."""
-    raise NotImplementedError("only in compiled functions")
+    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
 
 @overload(_dtype_code)
@@ -171,19 +171,19 @@ def _dtype_code_of_type(array: Any) -> Any:
 
 
 def _out_check(axes: int) -> Any:
-    """Return a check of an array. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
+    """Return a check of out. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
 
     def check(array: Any) -> Any:
-        raise NotImplementedError("only in compiled functions")
+        raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
     @overload(check)
     def check_type(array: Any) -> Any:
         if isinstance(array, types.Array) and array.ndim != axes:
             raise errors.TypingError(
-                f"posenc_fast.numba needs an array of {axes} dimensions for this argument, not of {array.ndim}"
+                f"out must be an array of {axes} dimensions for this function of posenc_fast.numba, not of {array.ndim}"
             )
         if isinstance(array, types.Array) and not array.mutable:
-            raise errors.TypingError("posenc_fast.numba cannot write to a read-only array")
+            raise errors.TypingError("out is a read-only array, to which posenc_fast.numba cannot write")
 
         def nothing(array: Any) -> Any:
             return None
@@ -199,12 +199,12 @@ _check_out2, _check_out3, _check_out4 = _out_check(2), _out_check(3), _out_check
 
 def _start_of(start: Any) -> int:
     """Return start as a signed 64-bit integer."""
-    raise NotImplementedError("only in compiled functions")
+    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
 
 @overload(_start_of)
 def _start_of_type(start: Any) -> Any:
-    # a variable, because mypy narrows start to a type without attributes after a condition
+    # store the result in a variable: after `if not isinstance(..)`, mypy would give start a type without attributes
     is_integer = isinstance(start, types.Integer)
     if not is_integer:
         raise errors.TypingError(
@@ -225,14 +225,14 @@ def _start_of_type(start: Any) -> Any:
 
 def _encode_any(encoding: Any, positions: Any, out: Any, scratch: Any) -> Any:
     """Write the rows of float64 or int64 positions to out, and return the error code."""
-    raise NotImplementedError("only in compiled functions")
+    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
 
 
 @overload(_encode_any)
 def _encode_of_type(encoding: Any, positions: Any, out: Any, scratch: Any) -> Any:
     if positions.dtype not in (types.float64, types.int64):
         raise errors.TypingError(
-            f"posenc_fast.numba.encode accepts positions of float64 and int64, not {positions.dtype}"
+            f"posenc_fast.numba.encode accepts positions of float64 and int64, not {positions.dtype}; convert them"
         )
     function = _encode if positions.dtype == types.float64 else _encode_int64
 
@@ -263,7 +263,7 @@ def _check_rows(array: Any, width: Any) -> None:
         raise ValueError("each row must have d_model values (for an Encoding) or head_dim values (for a Rotary)")
     # strides are meaningless in empty arrays and in arrays of one column
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
-        raise ValueError("rows must be contiguous; pass a C-contiguous array")
+        raise ValueError("the values of each row must be contiguous in memory; pass a C-contiguous array")
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def encode(encoding: Any, positions: Any, out: Any) -> None:
     _check_rows(out, _columns(encoding))
     if positions.shape[0] != out.shape[0] or positions.size != out.shape[0] * _axes(encoding):
         raise ValueError(
-            "positions must have one row for each row of out, with one number for each axis of the encoding"
+            "positions must have as many rows as out, and in each row one number for each axis of the encoding"
         )
     if not positions.flags.c_contiguous:
         raise ValueError("positions must be contiguous; pass a C-contiguous array")

@@ -3,8 +3,9 @@
 Importing this module registers the namespace ``posenc`` of expressions. It works on eager and lazy frames, and in
 streaming, which encodes each batch of rows separately. Needs polars: ``pip install polars``.
 
-``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the level of the threads of polars that compute
-batches. `posenc_fast.use_backend` around the call has no effect on them. All backends and levels compute the same bits.
+``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the instruction set of the threads of polars that
+compute batches. `posenc_fast.use_backend` around the call has no effect on them. All backends and instruction sets
+compute the same bits.
 
 Examples
 --------
@@ -189,7 +190,9 @@ class ExprNamespace:
         # the polars type with the name of the dtype, such as pl.Float32
         number_type = getattr(pl, result_type.name.capitalize(), None)
         if number_type is None:
-            raise TypeError(f"dtype must be one that polars {pl.__version__} supports, not {result_type.name}")
+            raise TypeError(
+                f"dtype must be one that polars {pl.__version__} supports, such as 'float32', not {result_type.name}"
+            )
         array_type = pl.Array(number_type, width)
 
         def encoded(column: Any) -> Any:

@@ -311,7 +311,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        # the setting dtype decides the output type
+        # the output has the dtype of the parameter `dtype`, whatever the dtype of X is
         tags.transformer_tags.preserves_dtype = []
         return tags
 
@@ -325,8 +325,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if self.periods is None:
             if self.timezone is not None:
                 raise ValueError(
-                    f"timezone={self.timezone!r} needs periods with a calendar cycle; pass periods=['day'], or "
-                    "leave timezone out"
+                    f"timezone={self.timezone!r} needs periods with a calendar cycle; pass periods, such as ['day'], "
+                    "or leave timezone out"
                 )
             return sinusoidal(**schedule, layout=layout)
         cycles = self._cycles()
@@ -336,7 +336,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return cycles
 
     def _check_times(self, columns: list[_Column], cycles: Cycles | None) -> None:
-        """Raise an error for timestamps without periods, or with numbers as periods, which would count seconds."""
+        """Raise an error for timestamps if periods is missing or contains a number without a unit."""
         for name, _, letter in columns:
             if cycles is not None:
                 cycles.check_lengths(letter, name)
@@ -377,16 +377,21 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """Return the positions of one column's rows within the range of `fit`."""
         low, high = self.range_[feature].tolist()
         name, d = _check_feature_names_in(self)[feature], self.encoding_.d_model
-        # omit the last column if the width is odd: this sine has no cosine
+        # if the width is odd, omit the last sine, because it has no cosine
         _, frequency_of_column = self._order()
         in_pairs = frequency_of_column < d // 2
         longest = max(self.encoding_.wavelengths[in_pairs].tolist(), default=0.0)
         if np.isnan(low):
             raise ValueError(f"column {name!r} cannot be recovered: all its positions were missing in fit")
+        if not in_pairs.any():
+            raise ValueError(
+                f"column {name!r} cannot be recovered: d_model={d} has a sine without a cosine; pass a d_model of at least 2"
+            )
         if high - low >= longest:
             raise ValueError(
                 f"column {name!r} cannot be recovered: fit saw positions from {low!r} to {high!r}, but sines and "
-                f"cosines repeat after at most {longest:.6g}; use a larger base, or a smaller first frequency"
+                f"cosines repeat after at most {longest:.6g}; pass a smaller first, or a larger base if "
+                "d_model is at least 4"
             )
         return self.encoding_.locate(rows, low=low, high=high)[0]
 
@@ -405,7 +410,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         for label, column in labelled:
             name = f"X[{label!r}]"
             converted = convert(column, 1, name)
-            # times are never infinite
+            # the check below finds infinite values. Times are never infinite, so check zeros in their place.
             numbers = np.zeros(len(converted)) if converted.letter else converted.rounded()
             check_array(numbers[:, np.newaxis], ensure_all_finite="allow-nan", estimator=self, input_name=name)
             columns.append(_Column(name, column, converted.letter))
@@ -440,9 +445,9 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     pairs = np.ldexp(pairs, -np.frexp(np.abs(pairs).max(axis=2, keepdims=True))[1])
     pairs = pairs / np.sqrt((pairs**2).sum(axis=2, keepdims=True))
     parts = cycle_of_1.locate(pairs, low=0, high=1)[0]
-    # a result at an end of the interval may be clipped: search again with the ends on the other side
+    # locate may have moved a part beyond an end of [0, 1] to the end: search these again where 0 is in the middle
     ends = (parts == 0) | (parts == 1)
     parts[ends] = cycle_of_1.locate(pairs[ends], low=-0.5, high=0.5)[0]
     parts = parts - np.floor(parts)
-    # a tiny negative part was rounded to 1, which is 0 on the circle
+    # part - floor(part) rounds a tiny negative part to 1, which is 0 on the circle
     return np.where(parts == 1, 0.0, parts)

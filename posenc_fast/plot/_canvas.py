@@ -26,8 +26,8 @@ LIKENESS = "viridis"
 # the curves must be visible on white and on black.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _MARKERS = ".x+^vs"
-# _MOST_CELLS, _LEAST_CELLS: largest and smallest limit for the rows or columns of a picture. _CELLS_A_PIXEL: cells per
-# pixel of the Axes, below 1 because a colour bar makes the Axes smaller.
+# A picture has at most as many rows and columns as its Axes have pixels, times _CELLS_A_PIXEL. This factor is below 1,
+# because a colour bar makes the Axes smaller. The limit is never above _MOST_CELLS or below _LEAST_CELLS.
 _MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
 # width of a tick label in inches
 _LABEL = 0.5
@@ -66,7 +66,7 @@ def room(axes: Axes) -> tuple[int, int]:
 
 
 def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
-    """Return the indices of equally spaced places along x, out of ``count``, whose labels do not overlap."""
+    """Return equally spaced indices below ``count``, so few that the tick labels along x do not overlap."""
     inches = axes.get_window_extent().width / axes.figure.dpi
     labels = max(2, int(inches / _LABEL))
     if most is not None:
@@ -75,7 +75,7 @@ def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArr
 
 
 def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
-    """Write a title, in lines that fit the figure, and the labels of both axes."""
+    """Write a title, wrapped to fit the figure, and the labels of both axes."""
     axes.set_title(title, fontsize="medium", wrap=True)
     axes.set(xlabel=xlabel, ylabel=ylabel)
 
@@ -95,12 +95,14 @@ def picture(
     cmap: str,
 ) -> Any:
     """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of the two axes."""
+    if not isinstance(cmap, str):
+        raise TypeError(f"cmap must be the name of a colormap of matplotlib, not {type(cmap).__name__}")
     if cmap not in colormaps:
         raise ValueError(f"cmap={cmap!r} is not the name of a colormap of matplotlib{meant(cmap, colormaps)}")
-    # earlier curves may have changed the scale of the current Axes
+    # earlier curves in the same Axes may have set a logarithmic scale
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
-        # True if the cells are at integers: then their edges are at halves
+        # True if the centres of the cells are integers, so that the edges lie at k + 0.5 for integers k
         at_integers = (first + 0.5) % 1 == 0 and abs(last - first) >= count
         if at_integers and abs(last - first) == 1:
             axis.set_major_locator(FixedLocator([first + 0.5]))

@@ -120,7 +120,7 @@ def clocks(
 
 
 def _spacing(axes: Axes, columns: int, rows: int) -> tuple[float, float]:
-    """Return the distances between clocks that fill Axes of any shape."""
+    """Return the distances between the centres of clocks, across and down, at which the clocks fill the Axes."""
     box = axes.get_window_extent()
     width, height = CLOCK * columns, CLOCK * rows
     aspect = box.height / box.width if box.width > 0 else height / width

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # _DOTS: largest number of dots. _POINTS: largest number of points of a curve. _PERIODS: largest number of periods of a
-# curve. More of them cannot be distinguished.
+# curve, because the eye cannot distinguish more of them.
 _DOTS, _POINTS, _PERIODS = 500, 4000, 60
-# width of Axes, in inches, that leaves room for a legend beside the curves
+# smallest width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
 # settings of `errors`. _PLACES, _LEAST_PLACES: largest and smallest number of points of a curve. _NEIGHBOURS: number of
 # positions at each point. _BLOCK: number of values in a block of rows.
@@ -122,7 +122,7 @@ def _add_legend_outside(axes: Axes, curves: int) -> None:
 
 
 def _spread(encoding: Encoding, distance: float) -> list[int]:
-    """Return up to four columns with different frequencies, of which about half a period is visible over a distance."""
+    """Return up to four columns of different wavelengths, with half a period to _PERIODS periods over a distance."""
     lengths = np.abs(encoding.wavelengths)
     # first_columns: the first column of each wavelength, from the shortest wavelength on
     _, first_columns = np.unique(lengths, return_index=True)
@@ -169,7 +169,12 @@ def wavelengths(
     name, value = preset_or_value(encoding, d_model)
     rates = np.abs(value.frequencies)
     if rates.ndim != 1:
-        raise ValueError(f"encoding has {value.ndim} axes, but must have one; draw the encoding of each axis")
+        words = (
+            f"{value.ndim} axes, but must have one; draw the encoding of each axis"
+            if isinstance(value, Encoding)
+            else f"{value.ndim} frequencies for each pair, but must have one; plot.rotary draws its angles"
+        )
+        raise ValueError(f"encoding has {words}")
     nth = every_nth(len(rates), _POINTS)
     # columns of frequency 0 have no wavelength
     drawn = np.flatnonzero(rates[::nth] > 0) * nth
@@ -232,12 +237,12 @@ def frequencies(
     new, old = np.abs(scaled.frequencies), np.abs(plain.frequencies)
     if new.ndim != 1 or new.shape != old.shape:
         raise ValueError(
-            f"rotary has frequencies of shape {new.shape} and original has {old.shape}, but both must have one "
-            "frequency for each pair"
+            f"rotary has frequencies of shape {new.shape} and original has {old.shape}, but both must have shape "
+            "(pairs,), with the same number of pairs"
         )
     pairs = np.flatnonzero((new > 0) & (old > 0))
     if not len(pairs):
-        raise ValueError("rotary has no pair to draw: all frequencies are 0")
+        raise ValueError("no pair can be drawn, because none has a frequency other than 0 in both rotary and original")
     axes = axes_of(ax)
     curve(axes, pairs, old[pairs] / new[pairs], name if label is None else label, title, marker=".", markersize=4)
     axes.set_yscale("log", base=2)
@@ -245,7 +250,7 @@ def frequencies(
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="pair", ylabel="times slower")
     if axes.get_legend():
-        # scalings slow the pairs at the right the most, so no curve is at the lower right
+        # the lower right is free, because scalings slow the last pairs the most
         axes.legend(loc="lower right", fontsize="small")
     factors = np.concatenate([np.asarray(line.get_ydata()) for line in axes.get_lines()])
     exponents = np.log2(factors[factors > 0])
@@ -256,7 +261,10 @@ def frequencies(
 
 def _original(rotary: Rotary) -> Rotary:
     if rotary.base is None:
-        raise ValueError("rotary has frequencies without a base; pass original, the Rotary to compare with")
+        raise ValueError(
+            "rotary has no base, so its unscaled frequencies are unknown; in Python, pass a Rotary to compare with as "
+            "original"
+        )
     return Rotary(rotary.head_dim, base=rotary.base, rotary_dim=rotary.rotary_dim)
 
 

@@ -19,7 +19,8 @@ from ._subjects import affordable, as_encoding, every_nth, note_of_skipped, one_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# _POINTS, _LEAST_POINTS: largest and smallest number of points of a curve. _BLOCK: number of values in a block of rows.
+# _POINTS: largest number of points of a curve. _LEAST_POINTS: number of points, or of cells of a grid, that are drawn
+# even if a row has very many columns. _BLOCK: number of values that are computed at a time.
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
@@ -73,7 +74,7 @@ def similarity(
     middle, distance = real(position, "position"), real(step, "step", positive=True)
     rows_on_side = count_of(span, "span", 1)
     nth = every_nth(2 * rows_on_side, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
-    # the middle position is always drawn
+    # count every n-th row from the middle, so that the row of the position itself is drawn
     drawn_on_side = rows_on_side // nth
     offsets = np.arange(-drawn_on_side, drawn_on_side + 1) * (nth * distance)
     dots = _likeness(encoding, middle + offsets, middle, f"position {middle:.15g}")
@@ -151,7 +152,7 @@ def decay(
         np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
     )
     sinusoids = encoding._sinusoids
-    # add up the weights of columns with the same frequency: one cosine serves all of them
+    # add up the weights of columns with the same frequency, because all of them have the same cosine
     index, frequency_of_column = np.unique(sinusoids.index[:, 0], return_inverse=True)
     weights = np.bincount(frequency_of_column, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
@@ -217,7 +218,7 @@ def grid(
     """
     name, value = preset_or_value(encoding, d_model)
     if value.ndim != 2:
-        raise ValueError(f"encoding has {value.ndim} axes, but must have two, for rows and columns of an image")
+        raise ValueError(f"encoding must have two axes, for rows and columns of an image, but has {value.ndim}")
     size = [count_of(count, f"shape[{i}]", 1) for i, count in enumerate(_pair(shape, "shape"))]
     middle = [count // 2 for count in size] if patch is None else _pair(patch, "patch")
     centre = [count_of(place, f"patch[{i}]", 0) for i, place in enumerate(middle)]
@@ -228,7 +229,7 @@ def grid(
     axes = axes_of(ax)
     most = affordable(encoding.d_model, max(room(axes)) ** 2, _LEAST_POINTS)
     nth = [every_nth(count, min(side, math.isqrt(most))) for count, side in zip(size, room(axes), strict=True)]
-    # the patch is always drawn
+    # begin at place % n, so that the patch itself is drawn
     shown = [np.arange(place % n, count, n) for place, count, n in zip(centre, size, nth, strict=True)]
     points = distance * np.stack(np.meshgrid(*shown, indexing="ij"), axis=-1).reshape(-1, 2)
     dots = _likeness(encoding, points, [distance * place for place in centre], f"patch {tuple(centre)}")

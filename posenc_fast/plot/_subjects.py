@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 60
 # largest number of values that are computed for one picture
 _WORK = 1 << 25
-# largest number of labels of rows at irregular positions
+# largest number of tick labels of rows if the positions are given
 _LABELS = 8
 
 
@@ -79,7 +79,10 @@ def as_encoding(value: Encoding | Rotary) -> Encoding:
     if isinstance(value, Encoding):
         return value
     if value._settings.amplitudes_vary:
-        raise ValueError("encoding has rope_type='xpos', whose amplitudes are not drawn; plot.rotary draws its angles")
+        raise ValueError(
+            "encoding has rope_type='xpos', whose amplitudes depend on the position, which this plot does not support; "
+            "plot.rotary draws its angles"
+        )
     return value._angles_of("cos", "sin")
 
 
@@ -89,8 +92,8 @@ def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
     if not isinstance(value, Rotary):
         is_encoding = isinstance(value, Encoding)
         kind = "an Encoding" if is_encoding else type(value).__name__
-        more = "; use plot.angles or plot.wavelengths for an Encoding" if is_encoding else ""
-        raise TypeError(f"{name} must be a Rotary or the name of its preset, not {kind}{more}")
+        more = "; plot.angles and plot.wavelengths draw an Encoding" if is_encoding else ""
+        raise TypeError(f"{name} must be a Rotary or the name of a preset of a Rotary, not {kind}{more}")
     return title, value
 
 
@@ -147,14 +150,13 @@ class Rows:
             self.start, self.step = start, step
             if float(start) + 0.5 * float(step) == float(start):
                 raise ValueError(
-                    f"start={start!r} and step={step!r} give equal neighbouring positions in float64; give a larger "
-                    "step"
+                    f"step={step!r} is too small for start={start!r}, because float64 cannot represent start + step/2; "
+                    "pass a larger step"
                 )
             return
         if start != 0 or step is not None:
-            raise ValueError(
-                f"start={start!r} and step={step!r} work only with a length; leave out both if you pass positions"
-            )
+            name, number = ("start", start) if step is None else ("step", step)
+            raise ValueError(f"pass positions or {name}={number!r}, not both")
         self.given = positions
         self.converted = convert(positions, self.axes)
         if len(self.converted.shape) != 1 or not len(self.converted):
@@ -175,13 +177,14 @@ class Rows:
             return ShownRows(self.converted.select(np.array(shown)), (-0.5, len(shown) - 0.5), labels, note)
         values = [self.start + i * self.step for i in shown]
         positions: Any = values if self.axes == 1 else [[value] * self.axes for value in values]
-        # the axis begins half a step before the first drawn position, and ends half a step before the next undrawn one
+        # the axis begins half a step before the first drawn position. It ends half a step before the position that would
+        # be drawn after the last one.
         first = float(self.start) - 0.5 * float(self.step)
         last = float(self.start) + float(self.step) * nth * len(values) - 0.5 * float(self.step)
         return ShownRows(convert(positions, self.axes, "start + i * step"), (first, last), None, note)
 
     def edges(self) -> tuple[float, float]:
-        """Return the first and the last position. Only if a length is given."""
+        """Return the first and the last position. Defined only for a length, not for given positions."""
         return float(self.start), float(self.start + (self.count - 1) * self.step)
 
 

@@ -182,7 +182,7 @@ def distinct_frequencies(encoding: Encoding) -> npt.NDArray[np.float64]:
 
 
 def hands(frequencies: npt.NDArray[np.float64]) -> Encoding:
-    """Return an encoding of the hand of each frequency. The sine is the height of its end, and the cosine the width."""
+    """Return an Encoding of the hands of clocks: for each frequency, height (sine) and width (cosine) of the hand's end."""
     return Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], len(frequencies)))
 
 

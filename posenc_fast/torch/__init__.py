@@ -41,7 +41,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        # keys: lowercase names of such modules in other libraries. Values: the names here.
+        # keys: lowercase class names in tutorials and other libraries. Values: names of the same kind of class here.
         other = {"rotaryembedding": "RotaryEncoding", "positionalencoding": "SinusoidalEncoding"}.get(name.lower())
         hint = f"; did you mean {other!r}?" if other else meant(name, __all__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)

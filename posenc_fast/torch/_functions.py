@@ -342,9 +342,9 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Return whether autograd or torch.func traces a call. If it does, raise an error if `out` is given.
+    """Return whether a call needs derivatives or rules for batches. If it does, raise an error if `out` is given.
 
-    arguments: tensors by the names of the arguments.
+    These are calls under autograd, forward-mode differentiation or torch.func. arguments: tensors by argument name.
     """
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
@@ -355,12 +355,13 @@ def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | 
     recorded = [name for name, tensor in arguments.items() if tensor is not None and tensors.wants_gradients(tensor)]
     followed = bool(recorded) or tensors.is_followed(*arguments.values())
     if followed and out is not None:
-        case = (
-            f"if {recorded[0]} requires gradients"
-            if recorded
-            else "inside a transform of torch.func or in forward-mode differentiation"
+        if tensors.is_followed(*arguments.values()):
+            raise ValueError(
+                "out cannot be used inside a transform of torch.func or in forward-mode differentiation; do not pass out"
+            )
+        raise ValueError(
+            f"out cannot be used if {recorded[0]} requires gradients; do not pass out, or call under torch.no_grad()"
         )
-        raise ValueError(f"out cannot be written to {case}; do not pass out, or use torch.no_grad() without transforms")
     return followed
 
 
@@ -397,7 +398,7 @@ def _copied(result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
 
 
 def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
-    """Return x, positions and out as arrays. x and out become one array if they are the same tensor."""
+    """Return x, positions and out as arrays. If out is x, both are the same array."""
     values = tensors.array_of(x, "x")
     position_array = None if positions is None else tensors.array_of(positions, "positions")
     out_array = _written(out)
@@ -478,7 +479,7 @@ def apply_rotary_pos_emb(
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
     if tables == "half" and type(unsqueeze_dim) is int and unsqueeze_dim in (1, 2) and layout in LAYOUTS:
-        # shortcut for few tokens: it takes a fifth of the time
+        # shortcut for few tokens: it takes a fifth of the time of the code below
         rotated = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
         if rotated is not None:
             return rotated[0], rotated[1]
@@ -490,7 +491,10 @@ def apply_rotary_pos_emb(
     for name, part in (("q", q), ("k", k)):
         tensors.check_x(part, name)
         if part.ndim != 4:
-            raise ValueError(f"{name} has shape {tuple(part.shape)}, but must have (batch, heads, length, head_dim)")
+            raise ValueError(
+                f"{name} has shape {tuple(part.shape)}, but must have four axes: (batch, heads, length, head_dim), or "
+                "(batch, length, heads, head_dim) with unsqueeze_dim=2"
+            )
     for name, part in (("cos", cos), ("sin", sin)):
         tensors.check_x(part, name)
         if part.device != q.device or q.device != k.device:
@@ -503,12 +507,14 @@ def apply_rotary_pos_emb(
             f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (batch, length, {columns}) "
             f"or (length, {columns}), with {needed}"
         )
+    if not hasattr(unsqueeze_dim, "__index__"):
+        raise TypeError(f"unsqueeze_dim must be an integer, not {unsqueeze_dim!r}")
     # axis of the heads in q and k; cos and sin of two dimensions have no batch axis, so add 1 for them
     heads_axis = unsqueeze_dim % (cos.ndim + 1) + 3 - cos.ndim
-    if heads_axis not in (1, 2):
+    if not -cos.ndim - 1 <= unsqueeze_dim <= cos.ndim or heads_axis not in (1, 2):
         raise ValueError(
-            f"unsqueeze_dim={unsqueeze_dim} must be {cos.ndim - 2} for heads before length, or {cos.ndim - 1} for length "
-            f"before heads, with cos of {cos.ndim} dimensions"
+            f"unsqueeze_dim={unsqueeze_dim} must be {cos.ndim - 2} or -3 for heads before length, or {cos.ndim - 1} or -2 "
+            f"for length before heads, with cos of {cos.ndim} dimensions"
         )
     seq_axis = 3 - heads_axis
     pairs = cos.shape[-1] // columns_per_pair
@@ -595,9 +601,9 @@ def rotary_embedding(
     pairs = x.shape[-1] // 2
     if cos.ndim < 2 or cos.shape != sin.shape or cos.shape[-1] != pairs:
         raise ValueError(
-            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have shape (length, {pairs}), "
-            f"one column for each pair of x, which has shape {tuple(x.shape)}. For tables with two columns per pair, "
-            "or if only part of a head rotates, use apply_rotary_pos_emb"
+            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have shape (length, {pairs}) or "
+            f"(.., length, {pairs}), with one column for each pair of x, which has shape {tuple(x.shape)}; for tables "
+            "with two columns per pair, or if only part of a head rotates, use apply_rotary_pos_emb"
         )
     if position_ids is not None:
         cos, sin = (_rows_at(table, position_ids) for table in (cos, sin))
@@ -637,9 +643,10 @@ def _rows_at(table: torch.Tensor, position_ids: Any) -> torch.Tensor:
     if tensors.is_eager(position_ids) and position_ids.numel():
         lowest, highest = (int(position) for position in torch.aminmax(position_ids))
         if lowest < 0 or highest >= table.shape[0]:
+            position, fix = (lowest, "") if lowest < 0 else (highest, "pass longer tables, or ")
             raise ValueError(
-                f"position_ids has {lowest if lowest < 0 else highest}, but cos and sin have rows 0 to "
-                f"{table.shape[0] - 1}; pass longer tables, or use RotaryEncoding, which needs no tables"
+                f"position_ids has {position}, but cos and sin have rows 0 to {table.shape[0] - 1}; {fix}use "
+                "RotaryEncoding, which computes any position"
             )
     tensors.check_dense(position_ids, "position_ids")
     rows = table.index_select(0, position_ids.reshape(-1).long())

@@ -1,8 +1,8 @@
 """Operators for autograd, torch.compile and torch.export, and shortcuts for eager calls.
 
 `run_add_encoding`, `run_rotate` and `run_rotate_by` compute eager calls directly. They call an operator under a
-compiler, a trace or a mode, and for gradients, other devices and subclasses of tensors. Operators do not support the
-transforms of torch.func and derivatives in forward mode. The functions of `_derivatives` do, and they call the
+compiler, a trace or a mode, and for gradients, other devices and subclasses of tensors. Operators support neither the
+transforms of torch.func nor derivatives in forward mode. The functions of `_derivatives` do, and they call the
 operators.
 """
 
@@ -35,7 +35,7 @@ from ._text import from_text, to_text
 def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
     """Return two operators that call ``compute(x, out, value, ..)``: one returns a new tensor, one overwrites x.
 
-    name: name of the first operator. arguments: the other arguments of compute, as text of a schema. The operators
+    name: name of the first operator. arguments: the other arguments of compute, as text in torch's syntax of schemas. The operators
     receive value, an Encoding or a Rotary, as text.
     """
 
@@ -397,10 +397,11 @@ def _columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> t
     first, second = devices.split_pairs(table, columns)
     # compare only on the CPU: a comparison on another device would wait for that device
     if tensors.on_cpu(table) and not torch.equal(first, second):
-        places = "both halves of a row" if columns == "half" else "columns 2i and 2i + 1"
+        places = "both halves of each row" if columns == "half" else "columns 2i and 2i + 1"
+        others = " or ".join(f"tables={other!r}" for other in TABLES if other != columns)
         raise ValueError(
-            f"with tables={columns!r}, {name} must have the same values in {places}; other values of tables are "
-            f"{', '.join(repr(other) for other in TABLES if other != columns)}"
+            f"{name} must have equal values in {places} with tables={columns!r}; for another order of columns, pass "
+            f"{others}"
         )
     # return a copy, because a view would keep the whole table in memory
     return first.clone(memory_format=torch.contiguous_format)

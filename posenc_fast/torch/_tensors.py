@@ -17,11 +17,11 @@ from .._core.positions.foreign import unreadable
 
 # keys: supported dtypes of torch. Values: their formats.
 DTYPES = {getattr(torch, each.name): each for each in FORMATS}
-# NumPy requests huge pages from the system for arrays of at least this number of bytes. torch does not request them,
-# and spends most time on page faults.
+# NumPy requests huge pages from the system for arrays of at least this number of bytes. torch does not request
+# them, so it spends most of the time of such a call on page faults.
 HUGE_PAGES_FROM = 1 << 22
 
-# ---- compilers, modes and transforms that must see a call -----------------------------------------------------------
+# ---- compilers, modes and transforms that follow a call -------------------------------------------------------------
 
 try:
     modes = torch._C._len_torch_dispatch_stack
@@ -32,8 +32,8 @@ try:
         torch._C._functorch.TransformType.Functionalize,
     )
 except AttributeError:
-    # the imports above are private names of torch. Without them, every call goes through an operator, and errors come
-    # from torch.
+    # a version of torch may lack these private names. Then every call uses an operator, and torch itself raises the
+    # error for a tensor inside a transform.
     modes = transforms = trace = functools.partial(int, 1)
     _functionalize = None
 
@@ -53,9 +53,10 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 
 
 def is_followed(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a transform of torch.func, or forward-mode differentiation, must see an eager call.
+    """Return whether a call needs the rules of `_derivatives`, for torch.func or forward-mode differentiation.
 
-    A compiler traces the operators instead, and functionalization does not change them.
+    Return False under a compiler, which traces the operators instead, and under functionalization, which needs no
+    derivatives.
     """
     if torch.compiler.is_compiling():
         return False
@@ -99,7 +100,7 @@ def needs_operator(*tensors: torch.Tensor | None) -> bool:
 
     It does if a compiler, mode or trace is active, or if a tensor has no accessible memory.
     """
-    # modes() includes the other stages of the compiler
+    # is_dynamo_compiling() is true only in the compiler's first stage; modes() is true in the later ones
     if torch.compiler.is_dynamo_compiling() or modes() or trace() is not None:
         return True
     return bool(tensors) and any(x is not None and not _has_memory(x) for x in tensors)
@@ -110,7 +111,7 @@ def is_eager(*tensors: torch.Tensor | None) -> bool:
 
     This is so if no compiler, mode, trace or transform is active, and all tensors are plain (see `is_plain`).
     """
-    # modes() includes the other stages of the compiler
+    # as in needs_operator
     if torch.compiler.is_dynamo_compiling() or modes() or transforms() is not None or trace() is not None:
         return False
     for x in tensors:  # noqa: SIM110 - a loop takes less time than all()
@@ -152,7 +153,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
     if tensor.is_neg():
         if overwritten:
             raise ValueError(
-                f"{name} is a negated view ({name}.is_neg()), so it cannot be overwritten; pass another tensor"
+                f"{name} is a negated view ({name}.is_neg() is True), so it cannot be overwritten; pass another tensor"
             )
         tensor = tensor.resolve_neg()
     if tensor.requires_grad:
@@ -165,8 +166,8 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
         raise unreadable(tensor, name, error) from None
     if overwritten and _overlaps_itself(tensor):
         raise ValueError(
-            f"{name} has strides {tensor.stride()}: several values share memory and cannot be overwritten; "
-            f"pass {name}.contiguous()"
+            f"{name} has strides {tensor.stride()}, so several values share memory and cannot be overwritten; pass a "
+            f"copy, such as {name}.contiguous()"
         )
     return array  # type: ignore[no-any-return]
 
@@ -220,7 +221,7 @@ def is_batch_of_one(table: torch.Tensor) -> bool:
 def workers(x: torch.Tensor) -> int | None:
     """Return torch's number of threads if x is large; None for one thread.
 
-    Small tensors do not call torch.get_num_threads, which takes longer than one token.
+    For small tensors, torch.get_num_threads is not called, because it takes longer than the computation for one token.
     """
     threads = torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1
     return None if threads == 1 else threads
@@ -259,7 +260,8 @@ def wants_gradients(tensor: torch.Tensor) -> bool:
 def refuse_gradients() -> NoReturn:
     """Raise an error because derivatives of positions would be lost."""
     raise ValueError(
-        "positions requires gradients, or has a tangent, but is not differentiable here; pass positions.detach()"
+        "positions requires gradients or has a forward-mode tangent, but only posenc_fast.torch.encode and grid are "
+        "differentiable by positions; pass positions.detach()"
     )
 
 
@@ -284,10 +286,11 @@ def check_operand(tensor: torch.Tensor, name: str) -> None:
 
 def _elsewhere(tensor: torch.Tensor, name: str) -> ValueError:
     """Return the error for a tensor on another device."""
-    return ValueError(
-        f"{name} is on {tensor.device}, but must be on the CPU; pass {name}.cpu(), or use a module of "
-        "posenc_fast.torch, which works on any device"
-    )
+    fixes = {
+        "x": "pass x.cpu(), or use SinusoidalEncoding or RotaryEncoding, which accept any device",
+        "out": "pass a CPU tensor, or do not pass out",
+    }
+    return ValueError(f"{name} is on {tensor.device}, but must be on the CPU; {fixes.get(name, f'pass {name}.cpu()')}")
 
 
 def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name: str = "start") -> None:
@@ -300,20 +303,27 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
     if x.layout is not torch.strided or x.is_nested:
         raise unreadable(x, name, "")
     if not isinstance(start, (int, torch.SymInt)) or isinstance(start, bool):
-        raise TypeError(f"{start_name} must be an integer, not {start!r}; for real numbers, pass positions")
+        fix = "; for other positions, pass positions" if start_name == "start" else ""
+        raise TypeError(f"{start_name} must be an integer, not {start!r}{fix}")
     if type(start) is int and not -(2**63) <= start < 2**63 and not is_eager(x):
-        raise ValueError(f"{start_name}={start} does not fit in 64 bits, as gradients and other devices require")
+        raise ValueError(
+            f"{start_name}={start} does not fit in a signed 64-bit integer, which is necessary if {name} requires "
+            "gradients or is not on the CPU, and in compiled or transformed functions"
+        )
     if inplace and wants_gradients(x):
         raise ValueError(
-            f"{name} requires gradients and cannot be overwritten; use inplace=False, or torch.no_grad() if you need "
-            "no gradients"
+            f"{name} requires gradients and cannot be overwritten; create the module with inplace=False, or call it "
+            "under torch.no_grad() if you need no gradients"
         )
     if inplace and _overlaps_itself(x):
-        raise ValueError(f"{name} is expanded: several values share memory and cannot be overwritten; pass a copy")
+        raise ValueError(
+            f"several values of {name} share memory, as in an expanded tensor, so {name} cannot be overwritten; pass "
+            f"{name}.contiguous()"
+        )
     if inplace and not torch.compiler.is_compiling() and x.is_neg():
         raise ValueError(
-            f"{name} has its negative values in memory, like the imaginary part of a conjugate, and cannot be "
-            "overwritten; pass a copy"
+            f"{name} is a negated view ({name}.is_neg() is True), so it cannot be overwritten; pass "
+            f"{name}.resolve_neg()"
         )
 
 
@@ -328,7 +338,8 @@ def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
         raise TypeError(f"positions must be integers or real numbers, not {positions.dtype}")
     check_dense(positions, "positions")
     if positions.device.type != x.device.type and positions.device.type != "cpu":
-        raise ValueError(f"positions is on {positions.device}, but must be on {x.device} or on the CPU")
+        devices = "on the CPU" if x.is_cpu else f"on {x.device} or on the CPU"
+        raise ValueError(f"positions is on {positions.device}, but must be {devices}; pass positions.cpu()")
     if start != 0:
         raise ValueError(f"pass positions or start={start!r}, not both")
     if wants_gradients(positions):

@@ -29,7 +29,7 @@ POSITIONS = (0, 1, 255, 256, 257, 258, 259, 1000, 2049, 2051, 4095, 4096)
 # matches names of frequency buffers in rotary modules; the group "label" is the kind of layers, such as
 # "sliding_attention", and never "original"
 _FREQUENCIES = re.compile(r"(?:(?P<label>(?!original_)\w+?)_)?(?:original_)?inv_freq")
-COMPUTED, ON_META = "computed rotary tables", "on the device meta: no values"
+COMPUTED, ON_META = "computed rotary tables", "on the device meta, where tensors have no values"
 _TYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -112,7 +112,7 @@ def _device_of(module: torch.nn.Module) -> torch.device:
     return next((tensor.device for tensor in (*module.buffers(), *module.parameters())), torch.device("cpu"))
 
 
-# ---- ready tables and frequencies ----------------------------------------------------------------------------------
+# ---- stored tables and frequencies ---------------------------------------------------------------------------------
 
 
 def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str]) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
             tensors_of_config[name] = tensor
     for config, tensors_of_config in by_config.values():
         report = check_arrays(tensors_of_config, config=config)
-        # skip findings about the config, because the config class has filled in missing keys
+        # skip findings about the config itself, because the config class has filled in keys that its file may lack
         yield from (finding for finding in report.findings if finding.is_ != "config")
 
 
@@ -211,7 +211,7 @@ def _of_layers(
         tables = running.tables_of(module, run.rotary, run.positions, x, *labels)
         if tables is None:
             table_findings.append(
-                _unknown(run.title, "returned no cosines and sines of pairs for any of the tried arguments")
+                _unknown(run.title, "returned no tables of cosines and sines for any of the arguments that were tried")
             )
             continue
         finding = judge_rotary_tables(run.title, tables.cos, tables.sin, tables.positions, [run.rotary])
@@ -293,7 +293,8 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
         positions = torch.tensor(sorted({*POSITIONS, _last_position(config)}))
         computed = running.rows_of(module, positions, torch.zeros(1, dtype=dtype, device=device))
     if computed is None:
-        yield Finding(name, kind, "unknown", None, "returned no rows for any of the tried arguments")
+        reason = ON_META if device.type == "meta" else "raised an error, or returned rows of an unexpected shape"
+        yield Finding(name, kind, "unknown", None, reason)
         return
     rows = array_of(computed.rows, name)
     positions_of_rows = computed.positions.double().numpy()[:, np.newaxis]

@@ -17,13 +17,13 @@ from .._core.encoding.value import Encoding
 from .._core.rotary.value import Rotary
 from ..presets import qwen_omni_timesteps
 
-# matches names of rotary classes; it must not match "SolarOpen"
+# matches names of rotary classes. The case matters: "SolarOpen" contains "rOpe", but is not rotary.
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
 # matches names of modules whose attention rotates backwards, so that the sines have the opposite sign
 _BACKWARDS = re.compile(r"NanoChat")
 # matches names of modules that return sines before cosines
 _SINES_FIRST = re.compile(r"GPTJ|CodeGen")
-# largest number of rows requested from modules that count tokens and accept no positions
+# largest number of rows requested from modules that accept a number of tokens instead of positions
 MOST_TOKENS = 1 << 15
 
 
@@ -52,7 +52,7 @@ def parameters(module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def is_rotary(module: torch.nn.Module) -> bool:
-    """Return whether a module computes cosines and sines of RoPE, by the name of its class and the arguments of forward."""
+    """Return whether a module computes cosines and sines of RoPE, judged by its class name and arguments of forward."""
     return _ROTARY.search(type(module).__name__) is not None and parameters(module) in _CALLS
 
 
@@ -109,7 +109,7 @@ def _by_position_ids(module: Any, x: torch.Tensor, positions: torch.Tensor, *lab
     """
     table = getattr(module, "embed_positions", None)
     if table is not None and isinstance(table, torch.Tensor):
-        # the module looks up positions in a table: omit positions beyond the end of the table
+        # the module looks up its rows in a table of fixed length: omit positions beyond the end of the table
         positions = positions[positions < len(table)]
     ids = positions.to(x.device)
     if ids.dim() == 1:
@@ -277,7 +277,7 @@ def _vibevoice(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Rows:
 
 
 # keys: argument names of forward. Values: functions that run such a module. Modules that keep their table in a buffer
-# are not here, because their buffer is checked.
+# are not here, because `check` reads the buffer.
 _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
     ("inputs_embeds", "cache_length", "position_ids"): _pegasus_x,
     # names of the arguments until transformers 5.23

@@ -274,7 +274,7 @@ def test_grid_of_one_and_of_three_axes():
     pfd.grid([3, 3], IMAGE, chunks=(3,)) | ValueError | chunks=(3,); (3, 3)
     pfd.grid([3], IMAGE) | ValueError | axes; 2 axes
     pfd.grid([3, 3], IMAGE, indexing="yx") | ValueError | indexing; 'yx'
-    pfd.encode(LINE, [1, 2]) | TypeError | positions; list; Encoding.encode
+    pfd.encode(LINE, [1, 2]) | TypeError | positions; list; numpy.asarray(positions)
     pfd.encode(LINE, da.zeros(3, dtype=bool)) | TypeError | positions; bool
     pfd.encode(LINE, da.zeros(3, dtype="m8")) | TypeError | positions; timedelta64[s]
     pfd.encode(IMAGE, da.zeros((3, 3))) | ValueError | positions; (3, 3); 2 axes

@@ -353,7 +353,9 @@ X = np.ones((2, 3, 8), np.float32)
     pfj.table("sinusoidal", 3) | TypeError | encoding; posenc_fast.Encoding; str
     pfj.rotate(ENCODING, X) | TypeError | rotary; posenc_fast.Rotary; Encoding
     pfj.table(ENCODING, -1, start=i) | ValueError | length; -1
-    pfj.table(ENCODING, 3, start=i + 0.5) | TypeError | start; float32; positions
+    pfj.table(ENCODING, 3, start=i + 0.5) | TypeError | start; float32; use encode(encoding, start + step
+    pfj.add_to(ENCODING, X, start=i + 0.5) | TypeError | start; float32; pass positions=start +
+    pfj.rotate(ROTARY, X, start=i + np.arange(2)) | TypeError | start; int32[2]; jax.vmap
     pfj.table(IMAGE, 3, start=i) | ValueError | one axis; 2
     pfj.table(ENCODING, 3, dtype="float64") | ValueError | dtype; float64; jax_enable_x64
     pfj.encode(ENCODING, i, dtype="int32") | TypeError | dtype; int32

@@ -65,15 +65,15 @@ def at(value):
 
 @wrong_calls("""
     pfn.table(at(LINE), 0, ROWS[:, 1:]) | ValueError | d_model values (for an Encoding)
-    pfn.table(at(LINE), 0, np.empty((3, 24))[:, ::2]) | ValueError | rows must be contiguous
+    pfn.table(at(LINE), 0, np.empty((3, 24))[:, ::2]) | ValueError | each row must be contiguous
     pfn.table(at(LINE), 0, np.empty((3, 12), np.int64)) | numba.TypingError | float64 and float32
     pfn.table(at(LINE), 0.5, ROWS) | numba.TypingError | start must be an integer
     pfn.table(at(LINE), 1e300, ROWS) | numba.TypingError | start must be an integer
     pfn.table(at(LINE), True, ROWS) | numba.TypingError | start must be an integer
     pfn.table(at(LINE), np.uint64(2**63), ROWS) | ValueError | start must be below
-    pfn.encode(at(LINE), np.zeros(2), ROWS) | ValueError | one row for each row of out
+    pfn.encode(at(LINE), np.zeros(2), ROWS) | ValueError | as many rows as out
     pfn.encode(at(LINE), np.full(3, 1e200), np.empty((3, 12))) | ValueError | exact arithmetic
-    pfn.encode(at(POINTS), np.zeros((6, 1)), np.empty((3, 8))) | ValueError | one row for each row of out
+    pfn.encode(at(POINTS), np.zeros((6, 1)), np.empty((3, 8))) | ValueError | as many rows as out
     at(8) | TypeError | an Encoding or a Rotary, not int
     at(pf.fourier_features(pf.periodic(["1D"]))) | ValueError | periods
 """)
@@ -99,7 +99,7 @@ def calls(rows):
 def test_wrong_number_of_axes(axes):
     array = np.full((3,) * (axes - 1) + (12,), 7.0)
     for call in calls(array):
-        with pytest.raises(numba.TypingError, match=r"needs an array of [234] dimensions for this argument, not of"):
+        with pytest.raises(numba.TypingError, match=r"out must be an array of [234] dimensions for this function"):
             call()
     assert (array == 7).all()
 

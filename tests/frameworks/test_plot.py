@@ -550,6 +550,7 @@ def test_presets_and_axes(drawing):
     plot.heatmap("wisper") | ValueError | encoding='wisper'; perhaps whisper
     plot.heatmap(3) | TypeError | encoding; int
     plot.wavelengths(pf.join([LINE, LINE])) | ValueError | encoding; 2 axes
+    plot.wavelengths(pf.Rotary(4, frequencies=np.ones((2, 2)))) | ValueError | encoding; 2 frequencies for each pair
     plot.angles(LINE, 0) | ValueError | length; 0
     plot.heatmap(LINE, 2.5) | TypeError | length; 2.5
     plot.sinusoids(LINE, columns=[12]) | ValueError | columns; 12; 11
@@ -563,10 +564,11 @@ def test_presets_and_axes(drawing):
     plot.heatmap(LINE, positions=[np.nan, np.inf]) | ValueError | positions; no finite number
     plot.heatmap(LINE, positions=[1], step=2) | ValueError | step=2; positions
     plot.heatmap(LINE, step=0) | ValueError | step=0
-    plot.heatmap(LINE, start=1e300) | ValueError | start=1e+300; step=1; equal neighbouring positions
+    plot.heatmap(LINE, start=1e300) | ValueError | step=1 is too small; start=1e+300
     plot.wavelengths(pf.Encoding([0.0])) | ValueError | no column with a wavelength
     plot.heatmap(LINE, start=np.nan) | ValueError | start; nan
     plot.heatmap(LINE, cmap="RdBo") | ValueError | cmap='RdBo'; RdBu
+    plot.heatmap(LINE, cmap=plt.get_cmap("viridis")) | TypeError | cmap; ListedColormap
     plot.heatmap("flux") | ValueError | 3 axes; rotary
     plot.heatmap("mochi") | ValueError | encoding='mochi'; needs pos_frequencies
     plot.heatmap(pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 512})) | ValueError | xpos; rotary
@@ -584,7 +586,7 @@ def test_presets_and_axes(drawing):
     plot.decay(pf.Encoding([1.0], amplitudes=0.0)) | ValueError | all columns of encoding are zero
     plot.frequencies("flux") | ValueError | original
     plot.frequencies(ROTARY, "llama") | ValueError | (6,); (64,)
-    plot.grid(LINE) | ValueError | 1 axes; two
+    plot.grid(LINE) | ValueError | two axes; has 1
     plot.grid(PLANE, 14) | ValueError | shape; 14
     plot.grid(PLANE, (0, 3)) | ValueError | shape[0]; 0
     plot.grid(PLANE, (3, 3), (1, 3)) | ValueError | patch=(1, 3); (3, 3)
@@ -684,7 +686,7 @@ WRONG_COMMANDS = """
     rotary -o a.png --preset whisper | rotary; an Encoding
     rotary 64 -o a.png --preset llama | 'llama' has heads of 128 values, not 64
     heatmap -o a.png --preset mochi | needs pos_frequencies; --set pos_frequencies=VALUE
-    grid 8 -o a.png | 1 axes; two
+    grid 8 -o a.png | two axes; has 1
     grid 8 -o a.png --preset mae --shape 3 | --shape; 2
     pie 8 -o a.png | pie; heatmap
     heatmap -o a.png --periods day,12h | --periods day,12h; lengths such as 1D, not day

@@ -540,7 +540,7 @@ NAMED = frame(size=range(5), age=range(5))
     transform(NAMED[["age", "size"]], NAMED) | ValueError | feature names
     transform(NAMED[["size"]], NAMED) | ValueError | feature
     recover([[0], [10000]], d_model=8) | ValueError | 'x0'; 0.0; 10000.0; 6283; base
-    recover([[0], [1]], d_model=1) | ValueError | 'x0'; cannot be recovered
+    recover([[0], [1]], d_model=1) | ValueError | 'x0'; cannot be recovered; d_model of at least 2
     recover([[np.nan]]) | ValueError | 'x0'; missing
     back([[0, 1, 0, 0]], periods=["day", "week"]) | ValueError | row 0 of X is 0 in 't_week_sin'
     back([[0, 1, 1, 0], [0, 0, 1, 0]], periods=["day", "week"], layout="concatenated") | ValueError | row 1 of X is 0 in 't_week_sin'

@@ -668,12 +668,12 @@ def of_pixels():
     adding(6, batch_first=True)(X) | ValueError | (2, 3, 8); (batch, length, 6)
     adding(inplace=True)(GRAD) | ValueError | x; gradients; no_grad
     adding(inplace=True)(X[:1].expand(5, 3, 8)) | ValueError | x; expanded
-    adding(inplace=True)(NEGATIVE) | ValueError | x; conjugate; copy
-    pt.RotaryEncoding(pf.Rotary(8), inplace=True)(NEGATIVE, X) | ValueError | q ; conjugate
+    adding(inplace=True)(NEGATIVE) | ValueError | x; negated view; resolve_neg
+    pt.RotaryEncoding(pf.Rotary(8), inplace=True)(NEGATIVE, X) | ValueError | q ; negated view; resolve_neg
     adding()(X, start=0.5) | TypeError | start; 0.5; positions
     adding()(X, start=True) | TypeError | start; True
     adding()(X, positions=[0, 1]) | TypeError | positions; list
-    adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,); (3, 2); (length,) or (batch, length)
+    adding()(X, positions=torch.arange(3)) | ValueError | (3,); (2,), with; (3, 2), with
     adding()(X, positions=torch.arange(2), start=1) | ValueError | start=1
     adding()(X, positions=X[:, 0, 0] > 0) | TypeError | positions; bool
     adding()(X, positions=GRAD[:, 0, 0]) | ValueError | positions; gradients; detach

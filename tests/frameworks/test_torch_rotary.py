@@ -313,6 +313,9 @@ def rotary(head_dim=8, **options):
     hugging_face(cos=COS[None], sin=COS[None]) | ValueError | (1, 1, 3, 8)
     hugging_face(unsqueeze_dim=0) | ValueError | unsqueeze_dim=0; 1; 2
     hugging_face(unsqueeze_dim=3) | ValueError | unsqueeze_dim=3
+    hugging_face(unsqueeze_dim=5) | ValueError | unsqueeze_dim=5; 1; 2
+    hugging_face(cos=COS[0], sin=COS[0], unsqueeze_dim=3) | ValueError | unsqueeze_dim=3; 0; 1
+    hugging_face(unsqueeze_dim="1") | TypeError | unsqueeze_dim must be an integer, not '1'
     hugging_face(unsqueeze_dim=2) | ValueError | q; (2, 4, 3, 8); unsqueeze_dim=2
     hugging_face(cos=BATCH_OF_TWO, sin=BATCH_OF_TWO) | ValueError | q; (3, 3, 8)
     hugging_face(q=Q[..., :6]) | ValueError | q; (2, 4, 3, 6)
