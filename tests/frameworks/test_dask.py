@@ -272,7 +272,7 @@ def test_grid_of_one_and_of_three_axes():
     pfd.table(LINE, 3, chunks="many") | ValueError | chunks='many'
     pfd.table(LINE, 3, chunks=None) | ValueError | chunks=None
     pfd.grid([3, 3], IMAGE, chunks=(3,)) | ValueError | chunks=(3,); (3, 3)
-    pfd.grid([3], IMAGE) | ValueError | axes; 2 axes
+    pfd.grid([3], IMAGE) | ValueError | axes; 2 items
     pfd.grid([3, 3], IMAGE, indexing="yx") | ValueError | indexing; 'yx'
     pfd.encode(LINE, [1, 2]) | TypeError | positions; list; numpy.asarray(positions)
     pfd.encode(LINE, da.zeros(3, dtype=bool)) | TypeError | positions; bool
