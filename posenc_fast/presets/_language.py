@@ -151,7 +151,7 @@ def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision =
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; beyond the longest length, the source repeats the last position",
-    differs="sines come first; scale_down_positions divides all columns by sqrt(d)",
+    differs="sines come first",
     example="pf.presets.sockeye(4, scale_down_positions=True).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:

@@ -53,11 +53,11 @@ class Variance:
                 "variance has masked values; replace them with variance.filled(number), or leave out these positions"
             )
         values = real_array(as_array(variance, "variance"), "variance")
-        shape = positions.shape if axes == 1 else (*positions.shape, axes)
-        # in `wanted`, the axes are always the last dimension, even for one axis
+        # in `wanted`, the axes are always the last dimension; in `public_shape`, only if there are several
         wanted = (*positions.shape, axes)
+        public_shape = positions.shape if axes == 1 else wanted
         matrices = (*wanted, axes)
-        if axes == 1 and values.ndim == len(shape) > 0:
+        if axes == 1 and values.ndim == len(public_shape) > 0:
             values = values[..., np.newaxis]
         self.form = "one" if values.ndim == 0 else "matrix" if axes > 1 and values.ndim == len(matrices) else "axes"
         try:
@@ -68,7 +68,7 @@ class Variance:
         if (self.form != "one") != (values.ndim > 0) or (values.ndim and values.ndim < len(wanted)):
             also = f", or {matrices} with a matrix for each position" if axes > 1 else ""
             raise ValueError(
-                f"variance has shape {np.shape(variance)}, but must be one number, or have shape {shape}{also}"
+                f"variance has shape {np.shape(variance)}, but must be one number, or have shape {public_shape}{also}"
             )
         diagonal = np.diagonal(values, axis1=-2, axis2=-1) if self.form == "matrix" else values
         if (diagonal < 0).any() or (np.abs(values) > _LARGEST).any():

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ..._core.rotary.value import Rotary
 from ..config import others, reader, table
-from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping
+from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping, parameters_key
 from .frequencies import described
 from .report import Finding, Verdict, listed
 
@@ -189,15 +189,6 @@ def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
     return "; ".join(texts[:_MOST_KINDS]) + ("; .." if texts[_MOST_KINDS:] else "")
 
 
-def _scaling_of(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the parameters of the scaling, or an empty mapping if the config has none."""
-    for name in ("rope_scaling", "rope_parameters"):
-        scaling = part.get(name)
-        if isinstance(scaling, Mapping) and scaling:
-            return scaling
-    return {}
-
-
 def unscaled_length(part: Mapping[str, Any]) -> float | None:
     """Return the longest position that a config names, or None. The scaling is ignored."""
     return max(_positive_number(part.get(key)) for key in LENGTHS) or None
@@ -208,12 +199,14 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
 
     It is the length in the config, or the original length times the factor of the scaling, if this is longer.
     """
-    scaling = _scaling_of(part)
     unscaled = unscaled_length(part) or 0.0
-    original = _positive_number(scaling.get("original_max_position_embeddings")) or unscaled
-    factor = (
-        _positive_number(scaling.get("factor")) if scaling.get("rope_type", scaling.get("type")) != "longrope" else 0.0
-    )
+    rope = part.get(parameters_key(part))
+    if not isinstance(rope, Mapping):
+        return unscaled or None
+    name = rope.get("rope_type") or rope.get("type")
+    # the factor of longrope only determines the attention factor
+    factor = 0.0 if name in ("longrope", "su") else _positive_number(rope.get("factor"))
+    original = _positive_number(rope.get("original_max_position_embeddings")) or unscaled
     return max(unscaled, original * factor) or None
 
 

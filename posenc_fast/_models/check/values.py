@@ -22,7 +22,7 @@ TYPE_SAMPLE = 1 << 16
 def array_of(values: Any, name: str) -> Array:
     """Return an array, or a tensor on any device, as an array of float64, float32, float16 or bfloat16.
 
-    Complex arrays stay complex.
+    Complex arrays stay complex. bfloat16 becomes float32 if ml_dtypes is not installed.
     """
     if hasattr(values, "detach"):
         values = values.detach()

@@ -44,6 +44,11 @@ class Several(ValueError):
         self.options = options
 
 
+def parameters_key(config: Mapping[str, Any]) -> str:
+    """Return the key of a config that has the rotary parameters: the old name if it has a value, else the new name."""
+    return "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
+
+
 def as_mapping(config: Any, accepted: str = ACCEPTED) -> Config:
     """Return a mapping or a transformers config as a mapping. accepted: start of the error for other types."""
     if not isinstance(config, Mapping) and callable(getattr(config, "to_dict", None)):

@@ -15,7 +15,19 @@ from ..._core.numbers.exact import log
 from ..._core.rotary import scaling as _rope
 from . import others, table
 from .layers import for_layer, requested, rotates
-from .part import ACCEPTED, SPELLINGS, Config, NoRotary, Part, Several, Undecided, as_mapping, check_same, is_list
+from .part import (
+    ACCEPTED,
+    SPELLINGS,
+    Config,
+    NoRotary,
+    Part,
+    Several,
+    Undecided,
+    as_mapping,
+    check_same,
+    is_list,
+    parameters_key,
+)
 from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, default_factor, factor_of, rotated_dim, width
@@ -240,7 +252,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
             f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class "
             "and ignores other keys. Add rope_parameters to the config, or pass the config object of transformers"
         )
-    key = "rope_scaling" if old else "rope_parameters"
+    key = parameters_key(config)
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
 
 
