@@ -42,8 +42,9 @@ def even(value: Any, name: str) -> int:
     """Return a width that must be even."""
     d = count_of(value, name, 1)
     if d % 2:
+        smaller = f" or {d - 1}" if d > 1 else ""
         raise ValueError(
-            f"{name}={d} is odd, but the source of this preset has only even widths; give {d + 1} or {d - 1}"
+            f"{name}={d} is odd, but the source of this preset has only even widths; give {d + 1}{smaller}"
         )
     return d
 
@@ -56,8 +57,8 @@ def multiple(value: Any, name: str, divisor: int, axes: int) -> int:
     d = count_of(value, name, 1)
     if d % divisor:
         raise ValueError(
-            f"{name}={d} does not divide among {axes} axes in pairs of a sine and a cosine; "
-            f"give a multiple of {divisor}, such as {(d // divisor + 1) * divisor}"
+            f"{name}={d} must be a multiple of {divisor}, so that each of {axes} axes has whole pairs of a sine and a "
+            f"cosine; give {(d // divisor + 1) * divisor}, for example"
         )
     return d
 

@@ -146,7 +146,9 @@ def _named(model_type: Any) -> Family:
         if name in REFUSED:
             raise ValueError(f"model {name!r} is unsupported: {REFUSED[name]}")
     known = ", ".join(map(repr, FAMILIES))
-    raise ValueError(f"model has the type {model_type!r}, but must be one of {known}{meant(model_type, FAMILIES)}")
+    raise ValueError(
+        f"model has the model_type {model_type!r}, but must have one of {known}{meant(model_type, FAMILIES)}"
+    )
 
 
 def from_tokens(
@@ -463,7 +465,7 @@ class _Grids:
         while begin < tokens:
             grids = self.next_grids(kind, 1)
             if not grids:
-                raise ValueError(f"tokens have more {noun} than {name} has grids")
+                raise ValueError(f"tokens have more {noun} than {name} has grids; pass a grid for each of them")
             self.use(kind, 1)
             _, frames, rows, columns = grid = grids[0]
             size = frames * rows * columns
@@ -482,7 +484,7 @@ class _Grids:
         """Raise a ValueError if a grid is unused because the sequence has no tokens for it."""
         for kind, (name, noun) in _NAMES.items():
             if self.next_grids(kind, 1):
-                raise ValueError(f"{name} has more grids than there are {noun} in the tokens")
+                raise ValueError(f"{name} has more grids than there are {noun} in tokens; leave out the others")
 
 
 _NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos or frames of videos")}
@@ -568,7 +570,10 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     name, value = ("fps", fps) if seconds is None else ("second_per_grid", seconds)
     if value is None:
         if family.marked and videos:
-            raise ValueError("video_grid_thw needs second_per_grid, or fps, for this model")
+            raise ValueError(
+                "video_grid_thw needs second_per_grid or fps, because positions of this model count seconds; pass one "
+                "of the two"
+            )
         return [1.0] * videos
     array = real_array(as_array(value, name), name)
     if array.shape not in ((), (videos,)):
@@ -576,7 +581,8 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
             f"{name} has shape {array.shape}, but must be one number, or have one number for each of {videos} videos"
         )
     if not (array > 0 if name == "fps" else array >= 0).all():
-        raise ValueError(f"{name} must be positive, not {array!r}")
+        allowed = "positive" if name == "fps" else "0 or larger"
+        raise ValueError(f"{name} must be {allowed}, not {array.tolist()}")
     # two frames of the video are one frame of the grid
     steps: list[float] = np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()
     return steps

@@ -41,16 +41,21 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         larger = (d // (2 * axes) + 1) * 2 * axes
-        raise ValueError(
-            f"{name}={d} does not divide into pairs for {axes} axes; give a multiple of {2 * axes}, such as {larger}"
-        )
+        whole = "it consists of pairs" if axes == 1 else f"each of {axes} axes has whole pairs"
+        raise ValueError(f"{name}={d} must be a multiple of {2 * axes}, because {whole}; give {larger}, for example")
     return d
 
 
 def partial_dim(head_dim: Any, factor: Any) -> int:
-    """Return the number of values of a head to rotate."""
-    head = count_of(head_dim, "head_dim", 2)
-    return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
+    """Return the number of values of a head to rotate: head_dim * factor, rounded down."""
+    head, fraction = count_of(head_dim, "head_dim", 2), positive(factor, "partial_rotary_factor")
+    dim = int(head * fraction)
+    if dim < 2 or dim % 2:
+        raise ValueError(
+            f"head_dim={head} has {dim} values to rotate (head_dim * {fraction:g}, rounded down), but their number "
+            "must be even and at least 2; give another head_dim"
+        )
+    return dim
 
 
 def checked_layer_type(layer_type: Any) -> LayerType:
@@ -62,11 +67,15 @@ def checked_layer_type(layer_type: Any) -> LayerType:
     raise ValueError(f"layer_type must be 'full_attention' or 'sliding_attention', not {layer_type!r}")
 
 
-def checked_sections(mrope_section: Any, dim: int) -> list[int]:
-    """Return the number of pairs of each of three axes. Raise an error unless they add up to dim / 2."""
-    counts = [count_of(count, "mrope_section", 1) for count in mrope_section]
-    if len(counts) != 3 or 2 * sum(counts) != dim:
-        raise ValueError(f"mrope_section={tuple(counts)} must be three numbers of pairs that add up to {dim // 2}")
+def checked_sections(sections: Any, dim: int, name: str = "mrope_section") -> list[int]:
+    """Return the number of pairs of each of three axes. Raise an error unless they add up to dim / 2.
+
+    name: name of the argument sections in the error.
+    """
+    pairs = whole_pairs(dim, "head_dim") // 2
+    counts = [count_of(count, name, 1) for count in sections]
+    if len(counts) != 3 or sum(counts) != pairs:
+        raise ValueError(f"{name}={tuple(counts)} must be three numbers of pairs that add up to {pairs}")
     return counts
 
 
@@ -139,7 +148,7 @@ def axis_by_axis(
     """
     if not isinstance(axes_dim, Sequence) or isinstance(axes_dim, str) or len(axes_dim) != axes:
         raise ValueError(f"axes_dim must be {axes} even numbers, one for each axis, not {axes_dim!r}")
-    dims = [whole_pairs(dim, "axes_dim") for dim in axes_dim]
+    dims = [whole_pairs(dim, f"axes_dim[{axis}]") for axis, dim in enumerate(axes_dim)]
     return with_spectra(sum(dims), per_axis_spectra(dims, theta, frequencies, recipe), layout=layout)
 
 

@@ -227,8 +227,10 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     d = whole_pairs(head_dim, "head_dim")
     side = d // 6 * 2
     dims = (d - 2 * side, side, side)
-    if side < 4 or len(rope_scale) != 3:
-        raise ValueError(f"head_dim={d} must be at least 12, and rope_scale={rope_scale!r} must be three numbers")
+    if side < 4:
+        raise ValueError(f"head_dim must be at least 12, not {d}")
+    if len(rope_scale) != 3:
+        raise ValueError(f"rope_scale must be three numbers, one for each axis, not {rope_scale!r}")
     spectra = [
         geometric(dim // 2, base=10000.0 * power(positive(scale, "rope_scale"), Fraction(dim, dim - 2)))
         for dim, scale in zip(dims, rope_scale, strict=True)
@@ -248,7 +250,8 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
 )
 def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Cosmos 3."""
-    return with_theta(head_dim, theta, sections=in_turn(checked_sections(rope_axes_dim, head_dim), head_dim // 2))
+    counts = checked_sections(rope_axes_dim, head_dim, "rope_axes_dim")
+    return with_theta(head_dim, theta, sections=in_turn(counts, head_dim // 2))
 
 
 @rotary_preset(
@@ -264,7 +267,10 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     _, h, w = (count_of(count, "mrope_section", 1) for count in mrope_section)
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
-        raise ValueError(f"mrope_section={tuple(mrope_section)} needs more than {pairs} pairs when the axes alternate")
+        raise ValueError(
+            f"mrope_section={tuple(mrope_section)} must have at most {pairs // 3} pairs for each of h and w, because "
+            f"three axes alternate over the {pairs} pairs of head_dim={2 * pairs}"
+        )
     return with_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
 
 
@@ -365,7 +371,10 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     """Rotary embedding of CogVideoX."""
     d = count_of(head_dim, "head_dim", 16)
     if d % 16:
-        raise ValueError(f"head_dim={d} must be a multiple of 16, because a quarter of the head is for frames")
+        raise ValueError(
+            f"head_dim={d} must be a multiple of 16, because frames, rows and columns use 1/4, 3/8 and 3/8 of a head, "
+            "in whole pairs"
+        )
     return axis_by_axis((d // 4, d // 8 * 3, d // 8 * 3), 3, theta, frequencies)
 
 

@@ -81,7 +81,8 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     offset = real_array(random_offset, "random_offset")
     if offset.shape != columns.shape[:1]:
         raise ValueError(
-            f"random_offset has shape {offset.shape}, but must have one number for each of {len(columns)} columns"
+            f"random_offset has shape {offset.shape}, but must have shape ({len(columns)},), with one number for each "
+            "column of random_weights"
         )
     return cosines(columns, offset / TWO_PI, math.sqrt(2 / len(columns)))
 

@@ -258,9 +258,10 @@ def mrope(
     """
     if model is not None:
         if start != 0 or time_step != 1:
+            name, value = ("start", start) if start != 0 else ("time_step", time_step)
             raise ValueError(
-                f"start={start!r} and time_step={time_step!r} cannot be combined with model={model!r}; use both "
-                "only if tokens are parts"
+                f"{name}={value!r} cannot be combined with model; leave out {name}, or leave out model and pass parts "
+                "as tokens"
             )
         return from_tokens(
             tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out
@@ -288,8 +289,11 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
     for part in parts:
         if isinstance(part, Sequence):
             if len(part) != 3:
-                raise ValueError(f"parts has {part!r}, but a grid must be (frames, rows, columns)")
-            frames, rows, columns = (count_of(size, "parts", 1) for size in part)
+                raise ValueError(
+                    f"tokens has the part {part!r}, but without model, a part must be a number of text tokens, or a "
+                    "grid (frames, rows, columns)"
+                )
+            frames, rows, columns = (count_of(size, "each size of a grid in tokens", 1) for size in part)
             if step * frames > _FARTHEST:
                 raise ValueError(
                     f"time_step={time_step!r} puts {frames} frames beyond position 2**62; pass a smaller time_step"
@@ -297,9 +301,12 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
             times = step * np.arange(frames)
             block = grid(times if step % 1 else times.astype(np.int64), rows, columns)
         else:
-            block = np.repeat(np.arange(count_of(part, "parts", 0))[:, np.newaxis], 3, axis=1)
+            text = count_of(part, "each part of tokens (without model)", 0)
+            block = np.repeat(np.arange(text)[:, np.newaxis], 3, axis=1)
         if next_position > _FARTHEST:
-            raise ValueError(f"start={start!r} puts parts beyond position 2**62; pass a smaller start")
+            raise ValueError(
+                f"start={start!r} and time_step={time_step!r} put parts beyond position 2**62; pass smaller numbers"
+            )
         if len(block):
             blocks.append(next_position + block)
             next_position = blocks[-1].max() + 1
