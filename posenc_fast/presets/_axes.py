@@ -142,7 +142,7 @@ def fairseq2_3d(encoding_dim: int, *, uniform_power: bool = False) -> Encoding:
 
 
 def _fairseq2(d: int, pairs: Sequence[int], divisor: int) -> Encoding:
-    """Return an Encoding with a number of pairs for each axis. Multiples of divisor are valid widths."""
+    """Return an Encoding of width d. pairs: number of pairs for each axis. divisor: its multiples are valid widths."""
     if 2 * sum(pairs[:-1]) >= d:
         raise ValueError(
             f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a multiple of {divisor}, such "

@@ -133,7 +133,7 @@ def family_of(model: Any) -> Family:
             begin, end = (count_of(part[key], f"model[{key!r}]", 0) for key in _BETWEEN)
             fields["between"] = begin, end
     if family.frame_merge == 1:
-        # these models ignore the key
+        # models whose frame_merge is 1 ignore the key temporal_merge_size
         fields.pop("frame_merge", None)
     return family._replace(**fields)
 
@@ -461,11 +461,11 @@ class _Grids:
 
     def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
         """Write the positions of a run of tokens, (3, tokens), and return the next position."""
-        (name, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
+        (name, title, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
             grids = self.next_grids(kind, 1)
             if not grids:
-                raise ValueError(f"tokens have more {noun} than {name} has grids; pass a grid for each of them")
+                raise ValueError(f"tokens have more {noun} than {name} has grids; both must be of the same {title}")
             self.use(kind, 1)
             _, frames, rows, columns = grid = grids[0]
             size = frames * rows * columns
@@ -482,12 +482,18 @@ class _Grids:
 
     def check_used(self) -> None:
         """Raise a ValueError if a grid is unused because the sequence has no tokens for it."""
-        for kind, (name, noun) in _NAMES.items():
+        for kind, (name, title, noun) in _NAMES.items():
             if self.next_grids(kind, 1):
-                raise ValueError(f"{name} has more grids than there are {noun} in tokens; leave out the others")
+                raise ValueError(
+                    f"{name} has more grids than there are {noun} in tokens; both must be of the same {title}"
+                )
 
 
-_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos or frames of videos")}
+# keys: kinds of tokens. Values, for errors: name of the argument, what its grids are of, and what tokens contain.
+_NAMES = {
+    IMAGE: ("image_grid_thw", "images", "images"),
+    VIDEO: ("video_grid_thw", "videos", "videos or frames of videos"),
+}
 
 
 def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[int, int, int]]:
@@ -496,7 +502,7 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
         return []
     array = as_array(values, name)
     if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name} must be of integers, not of {array.dtype}")
+        raise TypeError(f"{name} must contain integers, not {array.dtype}")
     if array.ndim != 2 or array.shape[1] != 3:
         raise ValueError(
             f"{name} has shape {array.shape}, but must have shape (n, 3), with the numbers of frames, rows and columns "
@@ -546,7 +552,8 @@ def _times(family: Family, frames: int, seconds: float) -> Array:
         return times
     if not times[-1] < 2**31:
         raise ValueError(
-            f"second_per_grid (or fps) puts the last of {frames} frames at {times[-1]:g}, but it must be below 2**31"
+            f"second_per_grid (or fps) puts the last of {frames} frames at position {times[-1]:g}, but positions must "
+            "be below 2**31"
         )
     return times.astype(np.int64)
 

@@ -80,7 +80,7 @@ class Facts(NamedTuple):
 
     @property
     def original(self) -> str:
-        """The publication whose encoding `differs` compares with."""
+        """The publication whose encoding `differs` compares this preset with."""
         return "RoFormer" if self.rotary else "the paper"
 
     @property
