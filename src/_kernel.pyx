@@ -823,7 +823,7 @@ cdef enum:
     MOST_OF_TABLE = 1 << 22  # maximum number of values in a table; equals BLOCK in posenc_fast/_core/engine/blocks.py
     MOST_OF_ROWS = 1 << 20  # number of values in rows must be less; equals WORTH_A_THREAD in the same file
     LARGE = 1 << 20  # minimum bytes of a large array; equals _LARGE in posenc_fast/_core/numbers/arrays.py
-    MOST_OF_TOKENS = 8  # for more tokens, Python caches the cosines and sines for the next layer
+    MOST_OF_TOKENS = 8  # maximum number of tokens; for more, Python caches the cosines and sines for the next layer
     ANGLES_ON_STACK = 1024  # maximum number of cosines and sines on the stack
 
 cdef int64_t MOST_START = <int64_t>1 << 62
@@ -1007,7 +1007,7 @@ cdef class Calls:
         cdef tuple shape = ()
         if e.real == NULL or not _is_exact(precision):
             return None
-        # value becomes a Python number if positions are a single number of Python, NumPy or torch; else it is an array
+        # value becomes a Python number if positions are a single number of Python, NumPy or torch, else an array
         value, value_type = positions, type(positions)
         if value_type is _ndarray:
             read_as = _READ_AS.get(positions.dtype)

@@ -458,7 +458,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             x[k] = <const stored*>(rows.x[k] + i * rows.x_step)
             out[k] = <stored*>(rows.out[k] + i * rows.out_step)
             if work.buffer != NULL:
-                # the row has the same offset from a cache line as in out, for `stream_row`
+                # in the buffer, the row has the same offset from a cache line as in out, as `stream_row` needs
                 out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>rows.out[k] & (LINE_BYTES - 1)))
         if work.rows_ahead:
             for k in range(members):
@@ -486,7 +486,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
 
 cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                    int members, bint half) noexcept nogil:
-    # nearly all heads have 128 values; with a constant n, the second half of a row needs no separate address
+    # nearly all heads have 128 values (64 pairs); if n is a constant, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, rows, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:

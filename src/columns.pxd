@@ -101,7 +101,7 @@ cdef inline step sincos_dd_row(crdouble turns, crdouble turns_low, rdouble sines
 
 
 cdef inline step store(row_out out, Py_ssize_t c, double value) noexcept nogil:
-    """Round a value to the type of `out`. A later conversion to 16 bits gives the bits of a single rounding."""
+    """Round a value to the type of `out`. An oddfloat or widebfloat later becomes 16 bits without a second error."""
     if row_out is roddfloat:
         out[c] = to_odd(value)
     elif row_out is rwidebfloat:

@@ -40,7 +40,7 @@
 /* return type of Cython functions that are always inlined; Cython can write POSENC_ALWAYS only as part of this type */
 #define POSENC_STEP POSENC_ALWAYS void
 
-/* pointers to rows that do not overlap the other rows of a function; rows behind pointers to const are only read */
+/* pointers to values that no other argument of a function points to; the values of pointers to const are only read */
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;

@@ -1,7 +1,7 @@
 /* Find the instruction-set level that CPU and operating system support, and the size of the second-level cache.
  *
- * The functions use the CPUID instruction, because some compilers can compile for x86-64-v3 and -v4, but have no
- * function that asks for these levels (gcc 11, clang 14 to 16). The levels are those of the x86-64 psABI.
+ * The functions use the CPUID instruction, because some compilers can compile for x86-64-v3 and -v4, but cannot ask
+ * whether the CPU supports them (gcc 11, clang 14 to 16). The levels are those of the x86-64 psABI.
  */
 #ifndef POSENC_CPU_H
 #define POSENC_CPU_H
@@ -87,7 +87,7 @@ static inline ptrdiff_t posenc_cpu_second_level(void)
             posenc_cpuid(leaves[k], i, r);
             if ((r[0] & 31u) == 0) /* the list ends */
                 break;
-            if (((r[0] >> 5) & 7u) == 2) /* ways * partitions * bytes of a line * sets */
+            if (((r[0] >> 5) & 7u) == 2) /* level 2: ways * partitions * bytes of a line * sets */
                 return (ptrdiff_t)((r[1] >> 22) + 1) * (((r[1] >> 12) & 0x3ff) + 1) * ((r[1] & 0xfff) + 1) * ((ptrdiff_t)r[2] + 1);
         }
     }

@@ -23,13 +23,14 @@ typedef struct {
 } posenc_plan;
 
 /* Rows from which the rows of integers are computed (see lattice.pxd). A block has 2^block_bits rows, which are rotated
-   from one anchor. A span has 2^span_bits rows, whose anchors are rotated from one exact evaluation. */
+   from one anchor. A span has 2^span_bits rows, whose anchors are rotated from one exact evaluation. fine and coarse
+   have rows of cosines, then rows of sines, then for float64 rows of the low parts of both. */
 typedef struct {
     const posenc_plan *plan;      /* axes: how many times 2^32 is in the integer, the remainder, and 1 for phases */
     const int32_t *quadrature_source; /* source and amplitude for the derivatives of the columns by the angle */
     const double *quadrature_amplitude;
-    const double *fine;           /* (4 or 2, block/2 + 1, stride): cos, sin, for float64 low parts, at 0 .. block/2 */
-    const double *coarse;         /* (4 or 2, span/block, stride): the same at 0, block, 2 * block, .. */
+    const double *fine;           /* (4 or 2, block/2 + 1, stride): at the offsets 0, 1, .. block/2 from an anchor */
+    const double *coarse;         /* (4 or 2, span/block, stride): at the offsets 0, block, 2 * block, .. */
     const double *origin;         /* (4, stride): value, quadrature and their low parts at position 0 */
     ptrdiff_t stride;             /* doubles from row to row */
     int block_bits, span_bits;

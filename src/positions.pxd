@@ -22,10 +22,10 @@ from output cimport round_into
 from work cimport EncodeWork, EvaluateWork, lay_out_encode, lay_out_evaluate
 
 cdef enum:
-    DIRECT_ROW  # one axis and few turns, for `sincos_direct_row`
+    DIRECT_ROW  # a row with one axis and few turns, for `sincos_direct_row`
     REDUCED_ROW  # any other row, for `sincos_any_row`
     EXACT_ROW  # a row that the loops leave to exact arithmetic in Python
-    NAN_ROW  # a position that is NaN or infinite
+    NAN_ROW  # the row of a position that is NaN or infinite
 
 
 cdef inline step find_kind(const CPlan* plan, const double* position, int* kind) noexcept nogil:
