@@ -486,7 +486,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
 
 cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                    int members, bint half) noexcept nogil:
-    # nearly all heads have 128 values (64 pairs); if n is a constant, the second half of a row needs no separate address
+    # nearly all heads have 128 values (64 pairs); if n is constant, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, rows, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
