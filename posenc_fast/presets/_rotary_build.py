@@ -14,7 +14,7 @@ from .._core.numbers.schedule import Schedule
 from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision, RotaryLayout
 from . import _recipes
-from ._build import ascending, positive, spectrum
+from ._build import ascending, positive, sequence_of, spectrum
 
 __all__ = [
     "YARN",
@@ -49,6 +49,8 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
 def partial_dim(head_dim: Any, factor: Any) -> int:
     """Return the number of values of a head to rotate: head_dim * factor, rounded down."""
     head, fraction = count_of(head_dim, "head_dim", 2), positive(factor, "partial_rotary_factor")
+    if fraction > 1:
+        raise ValueError(f"partial_rotary_factor must be at most 1, not {factor!r}")
     dim = int(head * fraction)
     if dim < 2 or dim % 2:
         raise ValueError(
@@ -73,7 +75,7 @@ def checked_sections(sections: Any, dim: int, name: str = "mrope_section") -> li
     name: name of the argument sections in the error.
     """
     pairs = whole_pairs(dim, "head_dim") // 2
-    counts = [count_of(count, name, 1) for count in sections]
+    counts = [count_of(count, name, 1) for count in sequence_of(sections, name)]
     if len(counts) != 3 or sum(counts) != pairs:
         raise ValueError(f"{name}={tuple(counts)} must be three numbers of pairs that add up to {pairs}")
     return counts
@@ -89,7 +91,7 @@ def with_theta(
     sections: Sequence[int] | None = None,
 ) -> Rotary:
     """Return a Rotary with one schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
-    head = count_of(head_dim, "head_dim", 2)
+    head = whole_pairs(head_dim, "head_dim") if rotary_dim is None else count_of(head_dim, "head_dim", 2)
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
     # spectrum also checks the argument frequencies

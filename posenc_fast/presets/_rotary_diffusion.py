@@ -13,7 +13,7 @@ from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import in_turn
 from .._core.rotary.value import Rotary
 from ..typing import Precision
-from ._build import positive, power
+from ._build import positive, power, sequence_of
 from ._recipes import exp_divided
 from ._registry import rotary_preset
 from ._rotary_build import (
@@ -229,11 +229,12 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     dims = (d - 2 * side, side, side)
     if side < 4:
         raise ValueError(f"head_dim must be at least 12, not {d}")
-    if len(rope_scale) != 3:
+    scales = sequence_of(rope_scale, "rope_scale")
+    if len(scales) != 3:
         raise ValueError(f"rope_scale must be three numbers, one for each axis, not {rope_scale!r}")
     spectra = [
         geometric(dim // 2, base=10000.0 * power(positive(scale, "rope_scale"), Fraction(dim, dim - 2)))
-        for dim, scale in zip(dims, rope_scale, strict=True)
+        for dim, scale in zip(dims, scales, strict=True)
     ]
     return with_spectra(d, spectra)
 
@@ -264,11 +265,14 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Ideogram 4."""
-    _, h, w = (count_of(count, "mrope_section", 1) for count in mrope_section)
+    counts = [count_of(count, "mrope_section", 1) for count in sequence_of(mrope_section, "mrope_section")]
+    if len(counts) != 3:
+        raise ValueError(f"mrope_section={tuple(counts)} must be three numbers of pairs")
+    _, h, w = counts
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
         raise ValueError(
-            f"mrope_section={tuple(mrope_section)} must have at most {pairs // 3} pairs for each of h and w, because "
+            f"mrope_section={tuple(counts)} must have at most {pairs // 3} pairs for each of h and w, because "
             f"three axes alternate over the {pairs} pairs of head_dim={2 * pairs}"
         )
     return with_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))

@@ -258,10 +258,10 @@ def mrope(
     """
     if model is not None:
         if start != 0 or time_step != 1:
-            name, value = ("start", start) if start != 0 else ("time_step", time_step)
+            wrong, number = ("start", start) if start != 0 else ("time_step", time_step)
             raise ValueError(
-                f"{name}={value!r} cannot be combined with model; leave out {name}, or leave out model and pass parts "
-                "as tokens"
+                f"{wrong}={number!r} cannot be combined with model; leave out {wrong}, or leave out model and pass "
+                "parts as tokens"
             )
         return from_tokens(
             tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out
@@ -415,7 +415,7 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Return positions for Qwen-Image: (image + frame, row, column) from the centre, and text from half the longer side."""
+    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text from half the larger side."""
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]

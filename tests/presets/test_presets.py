@@ -361,9 +361,15 @@ plr([1.0, 2.0]) | ValueError | weight has shape \(2,\), but must have \(features
 pbld([[1.0, 2.0]], [[1.0], [2.0]]) | ValueError | bias_1 has shape \(2, 1\), but must .* of weight_1, \(1, 2\)
 rbf_sampler([[1.0, 2.0]], [1.0]) | ValueError | random_offset has shape \(1,\), but must have shape \(2,\)
 fone(43) | ValueError | embedding_dim=43 leaves no columns .* 22 periods; give at least 44
+fone(44, period_base_list=7) | TypeError | period_base_list must be a sequence of numbers, not 7
+perceiver(4, max_resolution=7) | TypeError | max_resolution must be a sequence of numbers, not 7
+tancik(0.5) | ValueError | weights has shape \(\), but must have shape \(k,\) or \(k, axes\)
+alphafold3([1.0], [0.0, 0.5]) | ValueError | biases has shape \(2,\), but must have shape \(1,\)
 fone(44, period_base_list=(2, -5)) | ValueError | period_base_list must be a finite positive
 galileo(6) | ValueError | embed_dim=6 must be a multiple of 4, .* 2 axes .*; give 8
 mip_nerf(3, 3) | ValueError | max_deg must be at least 4, not 3
+nerfstudio(3, 5, 1e300, 1) | ValueError | min_freq_exp must lie between -1000 and 1000
+nerf(3, max_freq_log2=1e300) | ValueError | max_freq_log2 must lie between -1000 and 1000
 nerfstudio(3, 5, 0, np.inf) | ValueError | max_freq_exp must be a finite number, not inf
 """
 
