@@ -74,7 +74,7 @@ def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float6
     """Return an array that must have two axes."""
     array = real_array(value, name)
     if array.ndim != 2:
-        raise ValueError(f"{name} has shape {array.shape}, but must have {shape}")
+        raise ValueError(f"{name} has shape {array.shape}, but must have shape {shape}")
     return array
 
 

@@ -170,7 +170,7 @@ def from_tokens(
     if ids.dtype not in (_INT64, _INT32):
         raise TypeError(f"tokens must be token ids of dtype int32 or int64, not {ids.dtype}")
     if ids.ndim not in (1, 2):
-        raise ValueError(f"tokens has shape {ids.shape}, but must have (length,) or (batch, length)")
+        raise ValueError(f"tokens has shape {ids.shape}, but must have shape (length,) or (batch, length)")
     without_grids = family.marked and image_grid_thw is None and video_grid_thw is None
     dtype = _FLOAT32 if family.exact_times else _INT64 if without_grids else ids.dtype
     target = None if out is None else check_out(out, (3, *ids.shape), dtype)

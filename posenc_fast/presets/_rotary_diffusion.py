@@ -326,10 +326,10 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
 def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
     """Rotary embedding of one head of LTX-2, for checkpoints with split pairs."""
     d, count, index = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
-    if d % (2 * count) or index >= count:
-        raise ValueError(
-            f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} must be below heads={count}"
-        )
+    if d % (2 * count):
+        raise ValueError(f"dim={d} must be a multiple of {2 * count}, so that each of heads={count} has whole pairs")
+    if index >= count:
+        raise ValueError(f"head={index} must be below heads={count}, because heads are counted from 0")
     by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
     # one row for each pair of all heads, one column for each axis; a pair uses one axis, and its other columns are 0
     frequencies = np.zeros((d // 2, axes))
@@ -355,7 +355,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     """Rotary embedding of Mochi with learned frequencies, for all heads at once."""
     values = real_array(pos_frequencies, "pos_frequencies")
     if values.ndim != 3 or len(values) != 3:
-        raise ValueError(f"pos_frequencies has shape {values.shape}, but must have (3, heads, head_dim/2)")
+        raise ValueError(f"pos_frequencies has shape {values.shape}, but must have shape (3, heads, head_dim/2)")
     dense = values.reshape(3, -1).T
     return Rotary(2 * len(dense), frequencies=dense, layout="interleaved")
 

@@ -351,13 +351,13 @@ fairseq2_3d(10) | ValueError | encoding_dim=10 leaves no column for the last of 
 fairseq2_3d(8, uniform_power=True) | ValueError | encoding_dim=8 leaves no column for the last of 3 axes; .* such as 12
 diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | makes the denominator of the exponents zero for 8 freq
 hyena(8, 40) | ValueError | emb_dim=8 must be odd .*; give 7 or 9
-sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have \(axes, k\)
+sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have shape \(axes, k\)
 tancik([np.nan]) | ValueError | weights must be finite
 nemos([[0, 1], [-1, 0]]) | ValueError | masked_frequencies must be a non-empty array of whole numbers
 nemos([[0.5]]) | ValueError | masked_frequencies must be a non-empty array of whole numbers
 nemos([[]]) | ValueError | masked_frequencies must be a non-empty array
 nemos([[1], [2]], period=[1.0]) | ValueError | period has 1 numbers, .* each of 2 axes
-plr([1.0, 2.0]) | ValueError | weight has shape \(2,\), but must have \(features, k\)
+plr([1.0, 2.0]) | ValueError | weight has shape \(2,\), but must have shape \(features, k\)
 pbld([[1.0, 2.0]], [[1.0], [2.0]]) | ValueError | bias_1 has shape \(2, 1\), but must .* of weight_1, \(1, 2\)
 rbf_sampler([[1.0, 2.0]], [1.0]) | ValueError | random_offset has shape \(1,\), but must have shape \(2,\)
 fone(43) | ValueError | embedding_dim=43 leaves no columns .* 22 periods; give at least 44
