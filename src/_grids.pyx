@@ -22,7 +22,7 @@ cdef void merge_values(cruint16 x, cruint16 y, ruint16 out, Py_ssize_t n) noexce
 
 
 cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t n) noexcept nogil:
-    """Write n values to `out`, which are copies of one row."""
+    """Fill n values of `out` with copies of a row of width values. The last copy may be incomplete."""
     cdef Py_ssize_t c = 0
     while c < n:
         memcpy(out + c, x, min(width, n - c) * sizeof(uint16_t))
@@ -31,7 +31,7 @@ cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t 
 
 cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y, uint16_t* out, Py_ssize_t n,
                         bint past) noexcept nogil:
-    """Merge n values of y with the values of x, which repeat after period. x has one cache line more than period."""
+    """Merge n values of y with the values of x, which repeat after period. x is a cache line longer than period."""
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m
     cdef bint lines

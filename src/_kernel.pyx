@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
-"""The compiled engine. It passes arrays to the loops of one instruction-set level. The Python wrapper has checked them.
+"""The compiled engine. It passes arrays, which Python has checked, to the loops of one instruction-set level.
 
 ``posenc_fast/_core/engine/python.py`` has the same classes ``Plan`` and ``Lattice``, with the same methods.
-Builds with POSENC_FAST_DEBUG check the arguments (``guards.pxd``) and the ends of the work space.
+Builds with POSENC_FAST_DEBUG check the arguments again (``guards.pxd``), and that loops stay within their work space.
 A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats are passed as uint16, with their ``kind``.
 """
 
@@ -94,16 +94,16 @@ cdef extern from *:
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
 
 cdef enum:
-    SMALL = 1 << 14  # minimum number of elements; for fewer, releasing the GIL takes longer than it saves
+    SMALL = 1 << 14  # minimum number of values for which the GIL is released; for fewer, this would not save time
     ON_STACK = 4096  # number of doubles of scratch on the stack
-    FENCE = 64  # number and value of the bytes after the work space that nothing may write, in debug builds
+    FENCE = 64  # debug builds put this number of bytes of this value after the work space, and check them afterwards
 
 cdef CLevel levels[3]
 cdef Py_ssize_t SECOND_LEVEL = c_second_level()
 
 
 cdef bint _is_sound(CLevel* level):
-    """Return whether the sine of one radian is right as a sum of two doubles. Compilers that reorder sums break it."""
+    """Return whether sin(1) is right as a sum of two doubles. It is wrong if the compiler has reordered sums."""
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
     cdef CRow two_rows[2]
@@ -124,7 +124,7 @@ cdef bint _is_sound(CLevel* level):
 
 
 def _load():
-    """Return (levels that build and CPU support, levels that only the CPU supports), as names."""
+    """Return the names of two groups of levels: supported by build and CPU, and supported only by the CPU."""
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
     names, not_built = [BASE_NAME.decode()], []
@@ -151,10 +151,10 @@ def _load():
 
 LEVELS, MISSED = _load()
 CACHE_SIZE = cache_size()
-# reasons for each result of `stores`, which is the index
+# STORES[k] describes the result k of `stores`, with the reason
 STORES = tuple([reasons[k].decode() for k in range(STORES_COUNT)])
 DEBUG = bool(GUARDED)
-# the same numbers as in posenc_fast/_core/numbers/formats.py
+# names of dtypes -> kinds, the same numbers as in posenc_fast/_core/numbers/formats.py
 KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16": BFLOAT16}
 
 
@@ -185,7 +185,7 @@ cdef class _Scratch:
 
 
 cdef class _Target:
-    """An Output, with the Python buffers that keep its memory alive."""
+    """The Output of a call, with the Python buffers of `out` and x, which keep their memory alive."""
     cdef Output output
     cdef Py_buffer out
     cdef Py_buffer x
@@ -217,7 +217,7 @@ cdef class _Target:
 
 
 def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint one_by_one=False):
-    """Return an index into ``STORES``, which tells how to write rows, or the sum of rows and x, to `out`.
+    """Return how to write rows, or sums of rows and x, to `out`, as an index into ``STORES``.
 
     last_level is the number of bytes of the last-level cache. given is true if `out` existed before the call.
     one_by_one is true if rows are computed one by one, as in ``encode`` and ``rows``.
@@ -244,7 +244,9 @@ cdef class Plan:
 
     frequencies, of shape (2, axes, waves), are in turns per unit, as sums of two doubles. For calls with ``single``,
     they are in radians per unit, rounded to float32, and low parts are zero. source, of shape (width,), has the index
-    of each column in a row of waves. runs has the first column of each run of consecutive sources, and then the width.
+    of each column in a row of sines and cosines. amplitude has the factor of each column, and largest the largest
+    frequency of each axis. runs has the first column of each run of consecutive sources, and then the width. planar is
+    true if a row has all sines first, false if sines and cosines alternate.
     """
     cdef CPlan c
     cdef const double[:, :, ::1] _frequencies
@@ -278,9 +280,9 @@ cdef class Plan:
                double scale=1.0):
         """Write the encoding to `out`, of shape (rows, width), or scale * x + encoding to `out`, (batch, rows, width).
 
-        positions are float64 of shape (rows, axes). The argument stores is as in `Lattice.table`. Return None if all
-        rows are written. Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and is
-        unchanged, else 0.
+        positions are float64 of shape (rows, axes). stores is the result of the function `stores` for the whole array
+        of which `out` is a part. Return None if all rows are written. Otherwise return a byte for each row. It is 1 if
+        the row needs exact arithmetic and is unchanged, else 0.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows
@@ -325,9 +327,9 @@ cdef class Plan:
 cdef class Lattice:
     """Rows of cosines and sines of small offsets, from which the rows of integer positions are computed.
 
-    The axes of the plan are multiples of 2**32, the remainder, and the constant 1 if some phase is not a quarter turn.
-    The quadrature arguments are source and amplitude of the columns' derivatives by the angle. cosine and sine are the
-    sources of the cosines and sines of the columns' waves.
+    The axes of the plan are the number of times that 2**32 is in the position, the remainder, and the constant 1 if
+    some phase is not a whole number of quarter turns. The quadrature arguments are source and amplitude of the columns'
+    derivatives by the angle. cosine and sine are the sources of the cosines and sines of the columns' waves.
     """
     cdef CLattice c
     cdef readonly Plan plan
@@ -348,7 +350,7 @@ cdef class Lattice:
         self.c.plan = &plan.c
         self.c.quadrature_source = &self._quadrature_source[0]
         self.c.quadrature_amplitude = &self._quadrature_amplitude[0]
-        # rows are an odd number of cache lines apart, so that they do not evict each other
+        # rows are an odd number of cache lines apart, so that they do not displace each other in the cache
         self.c.stride = ((plan.c.width + 7) // 8 | 1) * 8
         self.c.block_bits = block_bits
         self.c.span_bits = span_bits
@@ -366,7 +368,7 @@ cdef class Lattice:
             self._origin.check()
 
     cdef int _evaluate_origin(self, int level) except -1:
-        # the row at 0 is computed once, because most tables begin at 0, and short tables would spend most time on this
+        # Most tables begin at 0, and short tables would spend most of their time on this row. So it is computed once.
         cdef EvaluateWork layout
         cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &layout, NULL))
         cdef CRow two_rows[2]
@@ -381,7 +383,10 @@ cdef class Lattice:
 
     cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
                            Py_ssize_t rows, bint double_double):
-        """Return rows of the cosines and sines of 0, step, 2 * step, .. With double_double, add their low parts."""
+        """Return rows of cosines, then rows of sines, at the offsets 0, step, 2 * step and so on.
+
+        If double_double is true, rows of the low parts of both follow.
+        """
         cdef CPlan* plan = &self.plan.c
         cdef CRow cosine_and_sine[2]
         cdef CRow* row
@@ -546,7 +551,7 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
         PyBuffer_Release(&x_view)
 
 
-# Shape, strides and addresses of x and out, which have the axes (batch, heads, tokens, head_dim). The last is left out.
+# Shape, strides in bytes, and addresses of x and out. The axes are batch, heads and tokens; head_dim is left out.
 cdef struct Tokens:
     Py_ssize_t[3] shape
     Py_ssize_t[3] x_strides
@@ -564,7 +569,7 @@ cdef int _axis_of_x(int i, int token_axis) noexcept:
 
 
 cdef Py_ssize_t _read_tokens(tuple array, int axis, int kind, Tokens* t) except -1:
-    """Set t to an item of arrays of `rotate_memory`, and return its head_dim."""
+    """Fill t from an item of the argument arrays of `rotate_memory`, and return its head_dim."""
     cdef Py_ssize_t size = size_of(kind)
     cdef uintptr_t x, out
     cdef int i, x_axis
@@ -615,7 +620,7 @@ def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
     """Write cosines and sines at two addresses to `angles` (groups, rows, 2 * pairs), float64 or float32.
 
     The arrays at the addresses are C-contiguous (groups, rows, 2 * pairs), with each cosine or sine twice in a row.
-    Return False if the two halves of a row differ.
+    Return False, with `angles` incomplete, if the two halves of a row differ.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs
@@ -738,7 +743,7 @@ _C_API = PyCapsule_New(&c_api, POSENC_FAST_API_CAPSULE, NULL)
 
 
 cdef class _Encoding:
-    """The struct of a posenc_fast_encoding, and the objects that own the memory. Missing objects are None."""
+    """The struct of a posenc_fast_encoding, and the objects that own its memory. Objects that do not exist are None."""
     cdef CEncoding c
     cdef Plan real, integer
     cdef Lattice lattice, lattice_dd
@@ -810,21 +815,22 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
     return _capsule(owner, &owner.c, POSENC_FAST_ROTARY_CAPSULE)
 
 
-# ---- small calls of Python: checks and loops in one compiled call ----------------------------------------------------
+# ---- calls from Python for few rows: one compiled method checks the arguments and runs the loops ---------------------
 
 
 cdef enum:
-    MOST_OF_TABLE = 1 << 22  # values; equals BLOCK in posenc_fast/_core/engine/blocks.py
-    MOST_OF_ROWS = 1 << 20  # values; equals WORTH_A_THREAD in posenc_fast/_core/engine/blocks.py
-    LARGE = 1 << 20  # bytes; equals _LARGE in posenc_fast/_core/numbers/arrays.py
-    MOST_OF_TOKENS = 8  # for more tokens, Python caches the cosines and sines for the next layer
-    ANGLES_ON_STACK = 1024  # doubles of cosines and sines
+    # limits of these calls
+    MOST_OF_TABLE = 1 << 22  # maximum number of values in a table; equals BLOCK in posenc_fast/_core/engine/blocks.py
+    MOST_OF_ROWS = 1 << 20  # number of values in rows must be less; equals WORTH_A_THREAD in the same file
+    LARGE = 1 << 20  # minimum bytes of a large array; equals _LARGE in posenc_fast/_core/numbers/arrays.py
+    MOST_OF_TOKENS = 8  # maximum number of tokens; for more, Python caches the cosines and sines for the next layer
+    ANGLES_ON_STACK = 1024  # maximum number of cosines and sines on the stack
 
 cdef int64_t MOST_START = <int64_t>1 << 62
 cdef double MOST_EXACT = 9007199254740992.0  # 2**53: float64 represents all smaller integers
 
 _FLOAT32, _FLOAT64, _INT64 = _dtype("float32"), _dtype("float64"), _dtype("int64")
-# dtype of the caller's positions -> type of positions for the loops; uint64 is left out, because it may exceed int64
+# dtype of the caller's positions -> dtype of the loops' positions; uint64 is left out: its values may exceed int64
 _READ_AS = {
     _dtype(code): _INT64 if code in "lq" and _dtype(code).itemsize == 8 else _FLOAT64 for code in "bBhHiIlqefd"
 }
@@ -838,7 +844,7 @@ cdef int _get_buffer(Py_buffer* view, object array, int kind, int flags) except 
     except (BufferError, ValueError):
         return -1
     if view.itemsize != size_of(kind):
-        # another thread has changed the dtype in the meantime
+        # another thread has changed the dtype of the array since `kind` was found
         PyBuffer_Release(view)
         return -1
     return kind
@@ -856,7 +862,7 @@ cdef CRotary _rotary(const CEncoding* angles, Py_ssize_t head_dim, int layout) n
 
 
 cdef bint _is_start(object start):
-    """Return whether start is an int with less than 63 bits."""
+    """Return whether start is an int between -2**62 and 2**62."""
     return type(start) is int and -MOST_START < start < MOST_START
 
 
@@ -871,7 +877,7 @@ cdef bint _is_exact(object precision):
 cdef bint _are_exact(double first, double last):
     """Return whether float64 represents first, first + 1, .. last exactly.
 
-    It does if all are integers up to 2**53 times one power of 2.
+    first is not an integer. All are exact if they are at most 2**53 times the largest power of 2 that divides first.
     """
     cdef int exponent
     cdef double part = frexp(first, &exponent)
@@ -885,10 +891,11 @@ cdef bint _are_exact(double first, double last):
 cdef class Calls:
     """Calls for few rows of one encoding at one level.
 
-    Each method returns the result for plain arguments. For other arguments, it writes nothing and returns None. Then
-    Python checks the arguments and computes the same bits in the general way. The functions of the C interface check
-    the memory. kinds maps dtypes and scalar types to kinds. large is the function that creates large arrays. The other
-    arguments are as in `encoding_capsule`, with None for plans and lattices that do not exist yet.
+    Each method returns the result for common types of arguments. For other arguments, it writes nothing and returns
+    None (`rotate_memory`: False). Then Python checks the arguments, and computes the same bits in the general way. The
+    functions of the C interface check the memory. kinds maps dtypes and scalar types to kinds. large is the function
+    that creates large arrays. The other arguments are as in `encoding_capsule`, with None for plans and lattices that
+    do not exist yet.
     """
     cdef _Encoding encoding
     cdef dict kinds
@@ -900,7 +907,7 @@ cdef class Calls:
         self.kinds, self.large = kinds, large
 
     cdef int kind_of(self, object array) except -2:
-        """Return the kind of the values of a plain array, or -1."""
+        """Return the kind of the values of an ndarray, or -1 for a subclass, another object or another dtype."""
         if type(array) is not _ndarray:
             return -1
         kind = self.kinds.get(array.dtype)
@@ -985,7 +992,7 @@ cdef class Calls:
         return None if error else result
 
     def encode(self, positions, dtype, precision, out):
-        """Do the work of `Encoding.encode`: return the rows of a number, or of a plain array of numbers."""
+        """Do the work of `Encoding.encode`: return the rows of a number, or of an ndarray of numbers."""
         cdef const CEncoding* e = &self.encoding.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -1000,7 +1007,7 @@ cdef class Calls:
         cdef tuple shape = ()
         if e.real == NULL or not _is_exact(precision):
             return None
-        # a single number, of Python, NumPy or torch, becomes value; several numbers stay an array
+        # value becomes a Python number if positions are a single number of Python, NumPy or torch, else an array
         value, value_type = positions, type(positions)
         if value_type is _ndarray:
             read_as = _READ_AS.get(positions.dtype)
@@ -1034,9 +1041,9 @@ cdef class Calls:
             number = value
             real = &number
         elif value_type is not _ndarray:
-            # positions are integers that float64 cannot represent, or bools or complex numbers of torch
+            # an integer beyond 2**53, which float64 may not represent, or a bool or a complex number of torch
             return None
-        # from here on, real is NULL if positions are an array of several numbers
+        # here, real is NULL only if positions are an array of several numbers
         values = rows * e.width
         if not 0 < values < MOST_OF_ROWS:
             return None
@@ -1196,8 +1203,8 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
                           int64_t start, object x, object axis, object out, dict kinds, object large):
     """Return x rotated by angles. If angles is NULL, rotate x for the positions start, start + 1 and so on.
 
-    Return None for arguments other than plain arrays. groups is 1, or the number of sequences in x. tokens is the
-    number of tokens of angles, or the maximum number if angles is NULL.
+    Return None if x or out is not an ndarray that this function can use. groups is 1, or the number of sequences in x.
+    tokens is the number of tokens of angles, or the maximum number if angles is NULL.
     """
     cdef Py_buffer x_view, out_view
     cdef Tokens t

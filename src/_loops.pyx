@@ -16,19 +16,19 @@ Design
     so do the bits of its row.
 (e) An *output* describes how rows are stored: written, or added to scale * x, in any of the four types, through the
     cache or past it by non-temporal stores.
-(f) The bits are the same at every level. Products and sums are separate operations where levels without FMA compute
-    the same value, and contraction is off. Only the polynomials of ``sincos`` use FMA, for results that are rounded to
-    fewer bits. A level without FMA uses plain products and sums there, whose values are within REACH. If such a value
-    lies so close to a rounding midpoint that FMA could change the result, the row is evaluated again with emulated FMA.
+(f) The bits are the same at every level. Products and sums are separate operations, except in two places. The error of
+    a product is exact, with FMA and without. The polynomials of ``sincos`` use FMA in rows of 32 and 16 bits, but not
+    in sums with x. A level without FMA computes these polynomials in plain products and sums, which differ by at most
+    REACH. If this difference could change the rounded result, the row is evaluated again with emulated FMA.
 (g) Range: angles of up to 2^49 turns at positions of up to 2^990. Rows beyond this range, or with so few turns that
-    errors of products are subnormal, are EXACT_ROWs: Python computes them in exact arithmetic. Rows without a position
-    are NaN. Rows of 64-bit integers are rotated at any angle.
+    errors of products are subnormal, are EXACT_ROWs: Python computes them in exact arithmetic. Rows at positions that
+    are NaN or infinite are NaN. Rows of 64-bit integers are rotated (d) at any angle.
 (h) Worst errors, as ``python bench/steps.py --samples 1048576`` measures them: argument reduction 2^-105.9 of the
     angle, ``sincos`` 2^-52.5 with FMA and 2^-52.1 without, ``sincos_dd`` 2^-66.9 of the value, rotated rows 2^-50.5 in
     doubles and 2^-67.0 in double-double.
 
 ``sincos.pxd`` contains (c), ``columns.pxd`` (a) and (b), ``output.pxd`` (e), ``positions.pxd`` rows of any positions,
-``lattice.pxd`` (d), and ``tables.pxd`` tables by (d). All their functions become static functions of this file.
+``lattice.pxd`` (d), and ``tables.pxd`` tables by (d). Cython includes these files, so that all functions are static.
 Functions that return a ``step`` are always inlined. Pointers to const are inputs, all others outputs or work space.
 
 The loops check nothing: ``_kernel.pyx`` and the Python wrapper check all arguments. The loops must not use Python

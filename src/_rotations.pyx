@@ -2,8 +2,8 @@
 """Rotate pairs, for rotary encodings. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
-float64 and float32 are rotated in doubles, the 16-bit types in floats. ``_loops.pyx`` computes cosines and sines of
-several rows at a time. All batches and heads share them.
+float64 and float32 are rotated in doubles, the 16-bit types in floats. ``_loops.pyx`` computes the cosines and sines
+first. All batches and heads of a group share them.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
@@ -26,7 +26,7 @@ from work cimport LINE_BYTES, RotationWork, lay_out_rotation, row_of_angles, row
 
 cdef extern from *:
     """
-    /* not inlined: the compiler would lose restrict, and would test each row for overlap */
+    /* never inlined: otherwise the compiler would forget that the arrays do not overlap, and test it for each row */
     static POSENC_APART void posenc_split_in_place(rbfloat, Py_ssize_t, crfloat, Py_ssize_t, Py_ssize_t, Py_ssize_t);
     static POSENC_APART int posenc_split_elsewhere(rbfloat, Py_ssize_t, rbfloat, Py_ssize_t, crfloat, Py_ssize_t,
                                                    Py_ssize_t, Py_ssize_t);
@@ -101,8 +101,8 @@ cdef inline step rotate_two_pairs(const bfloat* first, const bfloat* second, bfl
                                   const float* angle, Py_ssize_t n, uint32_t* usual) noexcept nogil:
     """Rotate pairs of layout HALF, two at a time, by angles from `split_angles`.
 
-    Clear the bits of usual that are 0 in the `usual_bits` of some value. A loop over single pairs would spend half of
-    its time on shuffles between 16 and 32 bits.
+    Clear bits of usual if a value is not usual (see half.h). A loop over single pairs would spend half of its time on
+    shuffles between 16 and 32 bits.
     """
     cdef Py_ssize_t j, m = (n + 1) // 2
     cdef uint32_t a, b, usual_of_all = USUAL
@@ -138,9 +138,10 @@ cdef inline void split_angles(crfloat angle, rfloat out, Py_ssize_t n) noexcept 
         out[m - 1], out[3 * m - 1] = angle[n - 1], angle[2 * n - 1]
 
 
-# These functions tell the compiler which arrays share memory. Heads of 128 values have a loop of constant length, which
-# needs no code for a remainder. Rows are rotated directly into out: after a copy to out, the rotation would wait for
-# the stores of the copy. Strides are bytes from row to row. A row of angles has n cosines and n sines.
+# The next functions tell the compiler which arrays share memory. For heads of 128 values (n = 64 pairs), the loop has a
+# constant length, and so needs no code for a remainder. Rows are rotated directly into out: after a copy to out, the
+# rotation would wait for the stores of the copy. Strides are bytes from row to row. A row of angles has n cosines and n
+# sines.
 
 
 cdef inline step rotate_loop(const plain* x, Py_ssize_t stride, plain* out, Py_ssize_t out_stride, bint half,
@@ -195,12 +196,12 @@ cdef inline step rotate_layout(int layout, rows_of_values x, Py_ssize_t stride, 
                                                          rows)
 
 
-# Nearly all heads have 128 or 64 values, so that these lengths are constants below.
+# Nearly all heads have 128 or 64 values. For these, the two functions below have loops of constant length (n = 64, 32).
 
 
 cdef void split_in_place "posenc_split_in_place"(rbfloat x, Py_ssize_t stride, crfloat angle, Py_ssize_t angle_stride,
                                                  Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
-    cdef uint32_t usual = USUAL  # result not needed here
+    cdef uint32_t usual = USUAL  # `rotate_two_pairs` needs this argument, but its result is not used here
     cdef Py_ssize_t _i
     for _i in range(rows):
         if n == 64:
@@ -217,7 +218,8 @@ cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride,
                                                    Py_ssize_t rows) noexcept nogil:
     """Rotate rows into out, and return whether all values are usual (see half.h).
 
-    If False, write out again in a way that handles far values. A check before the rotation would wait for memory twice.
+    If the result is False, some values may be far. Then the caller checks for far values, and rotates again if there
+    are any. A check before the rotation would wait for memory twice.
     """
     cdef uint32_t usual = USUAL
     cdef Py_ssize_t _i
@@ -233,7 +235,7 @@ cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride,
     return usual == USUAL
 
 
-# ---- bfloat16 whose products leave the range of float32 --------------------------------------------------------------
+# ---- rows of bfloat16 with far values, whose products may leave the range of float32 ---------------------------------
 
 
 cdef inline void rotate_far_pairs(int layout, const bfloat* row, bfloat* out, const float* cosine,
@@ -324,7 +326,7 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
           and split_elsewhere(<bfloat*>x, stride, <bfloat*>out, out_stride, split, split_stride, n, rows)):
         pass
     elif x == out and r.layout == SEPARATED or r.type == BFLOAT16 and any_row_far(r, x, stride, rows):
-        # one row at a time: pairs move within x, so that a copy is needed, or some pairs must be rotated in doubles
+        # one row at a time: either pairs move within x, so that a copy is needed, or a row has far values
         for i in range(rows):
             row = x + i * stride
             if x == out and r.layout == SEPARATED:
@@ -337,7 +339,7 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
     elif split != NULL and x == out:
         split_in_place(<bfloat*>out, stride, split, split_stride, n, rows)
     elif split == NULL:
-        # Otherwise split_elsewhere has written correct rows. It returned False because of zeros, which are not usual.
+        # Otherwise split_elsewhere has written correct rows: it returned False, but no value is far.
         rotate_plain_rows(r, x, stride, out, out_stride, angle, angle_stride, rows)
 
 
@@ -367,7 +369,7 @@ cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angl
 cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
     """Rotate the pairs of a row from first on, which are fewer than a vector, and copy the values behind the pairs.
 
-    No bfloat16 is far (see half.h). float16 has no such pairs here.
+    No bfloat16 is far (see half.h). In float16, all pairs fill vectors, so that only the values behind them are left.
     """
     cdef Py_ssize_t n = r.pairs
     copy_behind(r, x, out)
@@ -456,7 +458,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             x[k] = <const stored*>(rows.x[k] + i * rows.x_step)
             out[k] = <stored*>(rows.out[k] + i * rows.out_step)
             if work.buffer != NULL:
-                # the row has the same offset from a cache line as in out, for `stream_row`
+                # in the buffer, the row has the same offset from a cache line as in out, as `stream_row` needs
                 out[k] = <stored*>(work.buffer + k * work.buffer_row + (<uintptr_t>rows.out[k] & (LINE_BYTES - 1)))
         if work.rows_ahead:
             for k in range(members):
@@ -470,7 +472,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             usual = usual_rows(x, 2 * n, members)
         if usual:
             rotate_steps(x, out, angle, split, n, &done, members, half)
-            # no rows, if vectors have all pairs and the rows end behind them
+            # the loop has no rows if vectors contained all pairs, and there are no values behind the pairs to copy
             for k in range(members if done < n or copies_behind else 0):
                 rotate_rest(r, <const char*>x[k], <char*>out[k], angle, done)
         else:
@@ -484,7 +486,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
 
 cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                    int members, bint half) noexcept nogil:
-    # nearly all heads have 128 values; with a constant n, the second half of a row needs no separate address
+    # nearly all heads have 128 values (64 pairs); if n is constant, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, rows, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
@@ -599,7 +601,7 @@ cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
         first = 0
         while first < r.shape[3]:
             end = min(first + work.pass_rows, r.shape[3])
-            # no rows, if the angles are used as they are
+            # the loop has no rows if angles need not be split
             for i in range(end - first if work.splits else 0):
                 split_angles(<const float*>(r.angles + (g * r.shape[3] + first + i) * row_of_angles(r)),
                              work.split + i * row_of_split(r), r.pairs)

@@ -1,4 +1,4 @@
-/* Stop the build if compiler flags make sums and products of two doubles wrong, and so every result.
+/* Stop the build if compiler flags make sums and products of two doubles wrong, and with them every result.
  *
  * setup.py overrides such flags from CFLAGS. The errors below report flags that it cannot override.
  */
@@ -22,11 +22,11 @@
 #if FLT_RADIX != 2 || DBL_MANT_DIG != 53 || DBL_MAX_EXP != 1024 || FLT_MANT_DIG != 24
 #error "posenc_fast: float and double must be the binary32 and binary64 of IEEE 754"
 #endif
-/* this stops the build with -fsingle-precision-constant */
+/* with -fsingle-precision-constant, this array has size -1, which stops the build */
 typedef char posenc_constants_are_doubles[sizeof(1.0) == sizeof(double) ? 1 : -1];
 
-/* These pragmas turn contraction off, so that only fma in the source adds an unrounded product. gcc has no such pragma,
-   and gets a flag from setup.py. */
+/* These pragmas forbid the compiler to contract a product and a sum to one FMA instruction, so that FMA is used only
+   where the source calls fma. gcc has no such pragma, and gets the flag -ffp-contract=off from setup.py. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #elif defined(_MSC_VER)

@@ -15,19 +15,20 @@
 #include <unistd.h>
 #endif
 
-/* If a row does not begin at a cache line, vectors of a whole line cross two lines each, which takes a quarter to
-   two thirds longer on a Sapphire Rapids. Vectors of half a line lose 3 to 7 %, less than a separate loop for the
-   head of a row costs. */
+/* POSENC_LONG_VECTORS is 1 if a vector is as long as a cache line (64 bytes). Loops then write the values before the
+   first cache line of a row separately. Otherwise each vector would cross two lines, which takes a quarter to two
+   thirds longer on a Sapphire Rapids. Shorter vectors lose only 3 to 7 %, less than a separate loop costs. */
 #if defined(__AVX512F__)
 #define POSENC_LONG_VECTORS 1
 #else
 #define POSENC_LONG_VECTORS 0
 #endif
 
-/* Return the number of values (of size bytes each) of a row before the first cache line in it. */
+/* Return the number of values (of size bytes each) of a row before the first start of a cache line in it. */
 static inline ptrdiff_t posenc_before_line(const void *row, ptrdiff_t size) { return (ptrdiff_t)(-(uintptr_t)row & 63u) / size; }
 
-/* Copy whole cache lines by non-temporal stores. This is faster if the memory is already mapped and not read soon. */
+/* Copy n bytes, in whole cache lines, by non-temporal stores. They are faster than ordinary stores if the memory of the
+   result is already mapped, and the result is not read soon. */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
 #if defined(POSENC_X86)
@@ -49,7 +50,7 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 #endif
 }
 
-/* Write x | y to out, past the cache, in whole lines. n is the number of 16-bit pieces, a multiple of 32. */
+/* Write x | y to out, past the cache, in whole cache lines. n is the number of 16-bit pieces, a multiple of 32. */
 static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
@@ -70,9 +71,9 @@ static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdi
 #endif
 }
 
-/* Compute n columns (a multiple of 16) of the rows above and below an anchor. The row above is stored past the cache
-   in whole lines, from registers. The function is in C, because the pragma makes the compiler vectorize the inner loop
-   before it unrolls it. */
+/* Compute n columns (a multiple of 16) of the rows above and below an anchor (see lattice.pxd). The row above is stored
+   past the cache in whole cache lines, from registers. The function is in C, because Cython cannot write the pragma,
+   which makes the compiler vectorize the inner loop before it unrolls the loop. */
 static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, crdouble sine, char *above, rfloat below, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {

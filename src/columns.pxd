@@ -10,7 +10,7 @@ from exact cimport PER_RADIAN, PER_RADIAN_LOW, ROUNDER, Pair, product_error, two
 from half cimport roddfloat, rwidebfloat, to_odd, to_wide_bfloat
 from sincos cimport nearest_quarter, sincos, sincos_dd, sincos_product
 
-# types of output rows
+# types of pointers to the rows that functions write: doubles, floats, or one of the two types before 16 bits (half.h)
 ctypedef fused row_out:
     rdouble
     rfloat
@@ -28,7 +28,7 @@ ctypedef fused narrow_row:
 
 cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low,
                           Py_ssize_t n) noexcept nogil:
-    """Add p * (high + low) to angles, as a product and the exact error of the product. |p * high| is at most MOST.
+    """Add p * (high + low) to angles, without whole turns. |p * high| is at most MOST.
 
     The error is at most 2^-105.9 of the product.
     """
@@ -42,7 +42,7 @@ cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, 
 
 
 cdef inline void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
-    """Add products in float32 as frameworks do, with frequency, position, product and sum rounded."""
+    """Add products to angles in radians. Frequency, position, product and sum are float32, as in frameworks."""
     cdef Py_ssize_t j
     for j in range(n):
         radians[j] = <double>(<float>(radians[j] + <double>(<float>(p * single[j]))))
@@ -73,7 +73,9 @@ cdef inline void angles(const CPlan* plan, const double* position, bint single, 
         radians_to_turns(turns, turns_low, n)
 
 
-# ---- sines and cosines of waves, planar or adjacent. spacing is the distance between two sines, constant when inlined
+# ---- sines and cosines of waves --------------------------------------------------------------------------------------
+# spacing is the distance between two sines: 1 if all sines precede all cosines, and 2 if sines and cosines alternate.
+# It is a constant wherever these functions are inlined.
 
 
 cdef inline step sincos_row(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t spacing,
@@ -99,7 +101,7 @@ cdef inline step sincos_dd_row(crdouble turns, crdouble turns_low, rdouble sines
 
 
 cdef inline step store(row_out out, Py_ssize_t c, double value) noexcept nogil:
-    """Round a value once to the type of `out`. Types for 16 bits are narrowed later without a second rounding."""
+    """Round a value to the type of `out`. An oddfloat or widebfloat later becomes 16 bits without a second error."""
     if row_out is roddfloat:
         out[c] = to_odd(value)
     elif row_out is rwidebfloat:

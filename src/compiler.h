@@ -1,7 +1,8 @@
 /* Instructions to the C compiler that Cython cannot express: restrict, inlining, debug builds.
  *
- * _kernel.pyx and, for each instruction-set level, the files of loops include this and the other headers. All functions
- * are static inline, so that each level compiles them with its own flags.
+ * _kernel.pyx and the files of loops (_loops.pyx, _rotations.pyx, _grids.pyx) include this and the other headers. Each
+ * instruction-set level compiles the loops with its own flags. All functions are static inline, so that each level also
+ * has its own copy of these functions.
  */
 #ifndef POSENC_COMPILER_H
 #define POSENC_COMPILER_H
@@ -13,7 +14,8 @@
 #include <immintrin.h>
 #endif
 
-/* POSENC_DEBUG is 1 if arguments are checked. It is a constant, so that the compiler removes the checks if it is 0. */
+/* POSENC_DEBUG is 1 in debug builds, which check the arguments of the kernel. It is a constant, so that the compiler
+   removes the checks from other builds. */
 #if defined(POSENC_FAST_DEBUG)
 #define POSENC_DEBUG 1
 #else
@@ -26,8 +28,8 @@
 #define POSENC_RESTRICT __restrict__
 #endif
 
-/* POSENC_ALWAYS marks functions that are always inlined. They are steps of a loop, and a loop with a call is not
-   vectorized. POSENC_APART marks functions that are never inlined. */
+/* POSENC_ALWAYS marks functions that are always inlined: loops call them, and compilers do not vectorize a loop with a
+   call that is not inlined. POSENC_APART marks functions that are never inlined. */
 #if defined(_MSC_VER)
 #define POSENC_ALWAYS __forceinline
 #define POSENC_APART __declspec(noinline)
@@ -35,10 +37,10 @@
 #define POSENC_ALWAYS __inline__ __attribute__((__always_inline__))
 #define POSENC_APART __attribute__((noinline))
 #endif
-/* return type of an inlined step; Cython can emit the attribute only in the return type */
+/* return type of Cython functions that are always inlined; Cython can write POSENC_ALWAYS only as part of this type */
 #define POSENC_STEP POSENC_ALWAYS void
 
-/* pointers to rows that do not overlap; pointers to const are inputs, and the others are outputs */
+/* pointers to values that no other argument of a function points to; the values of pointers to const are only read */
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;

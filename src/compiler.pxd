@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint16_t
 cdef extern from "compiler.h" nogil:
     # return type of functions that are always inlined
     ctypedef void step "POSENC_STEP"
-    # restrict pointers, whose memory is not shared with other arguments
+    # restrict pointers: no other argument of a function points to the same values
     ctypedef double* rdouble
     ctypedef float* rfloat
     ctypedef uint16_t* ruint16

@@ -4,22 +4,22 @@
 
 #include "coefficients.h"
 
-/* 1.5 * 2^52. Adding it to a number rounds the sum to an integer, which is then in the low bits of the sum. */
+/* 1.5 * 2^52. Adding it to a number rounds the number to an integer, which is then in the low bits of the sum. */
 #define ROUNDER 6755399441055744.0
-/* 1.5 * 2^50. Adding it to a number rounds the sum to quarters, which the low bits of the sum then count. */
+/* 1.5 * 2^50. Adding it to a number rounds the number to quarters. The low bits of the sum then count the quarters. */
 #define QUARTERS 1688849860263936.0
-/* bound of the relative difference between `sincos` with FMA and without FMA; the difference is at most 2^-50.8 */
+/* bound of the relative difference between results of `sincos` with FMA and without (proven: at most 2^-50.8) */
 #define REACH 0x1p-49
 #define SIGN_BIT ((uint64_t)1 << 63)
-/* The three limits are in turns. Up to MOST_DIRECT (2^40), the low part of a product is so small that one reduction by
-   quarter turns suffices. Beyond MOST (2^49), a product no longer rounds to quarter turns. Below TINY, its error may be
-   subnormal and so inexact. */
+/* Three limits of a product position * frequency, in turns. Up to MOST_DIRECT (2^40), the low part of a product is so
+   small that one reduction by quarter turns suffices. Beyond MOST (2^49), adding QUARTERS does not round a product to
+   quarter turns. Below TINY, the rounding error of a product may be too small for a double. */
 #define MOST_DIRECT 1099511627776.0
 #define MOST 562949953421312.0
 #define TINY 1e-270
-/* 2^990. Larger numbers cannot be split into halves, which exact products without FMA need. */
+/* 2^990. Products without FMA split each number into two halves, which is safe from overflow up to this limit. */
 #define POSENC_HUGE 0x1p990
-/* factor that makes enormous numbers infinite */
+/* 2^34, a factor that makes numbers of at least 2^990 infinite */
 #define BEYOND_HUGE 0x1p34
 
 #endif

@@ -1,7 +1,7 @@
 /* Find the instruction-set level that CPU and operating system support, and the size of the second-level cache.
  *
- * The functions use the CPUID instruction, because some compilers with x86-64-v3 and -v4 cannot query them by name (gcc
- * 11, clang 14 to 16). The levels are those of the x86-64 psABI.
+ * The functions use the CPUID instruction, because some compilers can compile for x86-64-v3 and -v4, but cannot ask
+ * whether the CPU supports them (gcc 11, clang 14 to 16). The levels are those of the x86-64 psABI.
  */
 #ifndef POSENC_CPU_H
 #define POSENC_CPU_H
@@ -33,7 +33,7 @@ static inline uint64_t posenc_xcr0(void)
 }
 #endif
 
-/* bits of CPUID 1.ECX, 7.EBX and 80000001.ECX that the levels require */
+/* bits that the levels require in the results of CPUID: register ECX of leaf 1, EBX of 7, and ECX of 80000001 */
 #define POSENC_BIT(n) ((uint32_t)1 << (n))
 enum {
     POSENC_XMM_YMM = 0x06, /* bits of XCR0: the operating system saves these registers when it switches threads */
@@ -52,7 +52,7 @@ static inline int posenc_cpu_level(void)
 {
     uint32_t leaf1[4], leaf7[4], extended[4];
     uint64_t saved;
-    /* the first number of these leaves is the largest leaf that exists */
+    /* the first number that leaves 0 and 80000000 return is the largest leaf that exists */
     posenc_cpuid(0, 0, leaf1);
     posenc_cpuid(0x80000000u, 0, extended);
     if (leaf1[0] < 7 || extended[0] < 0x80000001u)
@@ -68,14 +68,15 @@ static inline int posenc_cpu_level(void)
         return 0;
     if ((leaf7[1] & posenc_v4_7b) != posenc_v4_7b)
         return 1;
-#if !defined(__APPLE__) /* macOS sets these bits for a thread when it first uses such a register */
+#if !defined(__APPLE__) /* macOS sets the ZMM bits for a thread only when the thread first uses a ZMM register */
     if ((saved & POSENC_ZMM) != POSENC_ZMM)
         return 1;
 #endif
     return 2;
 }
 
-/* Return the bytes of the second-level cache, from the list of caches in CPUID leaf 4 (Intel) or 8000001D (AMD). */
+/* Return the size of the second-level cache in bytes, from the list of caches in CPUID leaf 4 (Intel) or 8000001D
+   (AMD). Return a typical size if the list has no such cache. */
 static inline ptrdiff_t posenc_cpu_second_level(void)
 {
     static const uint32_t leaves[2] = {4, 0x8000001du};
@@ -86,7 +87,7 @@ static inline ptrdiff_t posenc_cpu_second_level(void)
             posenc_cpuid(leaves[k], i, r);
             if ((r[0] & 31u) == 0) /* the list ends */
                 break;
-            if (((r[0] >> 5) & 7u) == 2) /* ways * partitions * bytes of a line * sets */
+            if (((r[0] >> 5) & 7u) == 2) /* level 2: ways * partitions * bytes of a line * sets */
                 return (ptrdiff_t)((r[1] >> 22) + 1) * (((r[1] >> 12) & 0x3ff) + 1) * ((r[1] & 0xfff) + 1) * ((ptrdiff_t)r[2] + 1);
         }
     }

@@ -8,27 +8,32 @@
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64 ? 8 : type == POSENC_FLOAT32 ? 4 : 2; }
 
+/* Waves and columns of an encoding. A wave has a frequency on each axis, and the part of a phase that is less than a
+   quarter turn. A row of waves has the sine and the cosine of each wave. */
 typedef struct {
-    ptrdiff_t axes, waves, width; /* a wave is one frequency with one residual phase: a sine and a cosine */
-    const double *high, *low;     /* (axes, waves): frequency in turns (as two doubles), or in float32 radians */
-    const double *largest;        /* (axes,): largest |turns per unit| */
-    const int32_t *source;        /* (width,): index of the column's value in a row of sines and cosines */
-    const double *amplitude;      /* (width,) */
+    ptrdiff_t axes, waves, width; /* width: number of columns */
+    const double *high, *low;     /* (axes, waves): frequency in turns per unit (two doubles), or in float32 radians */
+    const double *largest;        /* (axes,): largest size of an axis' frequencies, in turns per unit */
+    const int32_t *source;        /* (width,): index of the column's value in a row of waves */
+    const double *amplitude;      /* (width,): factor of the column */
     const int32_t *runs;          /* (nruns + 1,): first columns of the runs of consecutive sources, then the width */
     ptrdiff_t nruns;
-    int planar;                   /* 1: all sines, then all cosines; 0: sine and cosine of each wave are adjacent */
-    int straight;                 /* 1: the columns are this row of sines and cosines, unchanged */
+    int planar;                   /* 1: a row of waves has all sines, then all cosines; 0: they alternate */
+    int straight;                 /* 1: the columns are the row of waves, unchanged */
 } posenc_plan;
 
+/* Rows from which the rows of integers are computed (see lattice.pxd). A block has 2^block_bits rows, which are rotated
+   from one anchor. A span has 2^span_bits rows, whose anchors are rotated from one exact evaluation. fine and coarse
+   have rows of cosines, then rows of sines, then for float64 rows of the low parts of both. */
 typedef struct {
-    const posenc_plan *plan;      /* its axes are multiples of 2^32, the remainder, and (with residual phases) 1 */
-    const int32_t *quadrature_source;
+    const posenc_plan *plan;      /* axes: how many times 2^32 is in the integer, the remainder, and 1 for phases */
+    const int32_t *quadrature_source; /* source and amplitude for the derivatives of the columns by the angle */
     const double *quadrature_amplitude;
-    const double *fine;           /* (4, block/2 + 1, stride): cos, sin and their low parts at offsets 0 .. block/2 */
-    const double *coarse;         /* (4, span/block, stride): the same at offsets 0, block, 2 * block, .. */
+    const double *fine;           /* (4 or 2, block/2 + 1, stride): at the offsets 0, 1, .. block/2 from an anchor */
+    const double *coarse;         /* (4 or 2, span/block, stride): at the offsets 0, block, 2 * block, .. */
     const double *origin;         /* (4, stride): value, quadrature and their low parts at position 0 */
-    ptrdiff_t stride;
-    int block_bits, span_bits;    /* block: rows around one anchor; span: rows around one exact evaluation */
+    ptrdiff_t stride;             /* doubles from row to row */
+    int block_bits, span_bits;
 } posenc_lattice;
 
 typedef struct {
@@ -39,7 +44,7 @@ typedef struct {
     ptrdiff_t batches;
     double scale;
     int type;                     /* POSENC_FLOAT64 .. */
-    int stream, prefetch;         /* write out past the cache; prefetch x and out, which are not in the cache */
+    int stream, prefetch;         /* stream: write out past the cache; prefetch: fetch x and out ahead of their use */
 } posenc_output;
 
 typedef struct {
@@ -48,14 +53,14 @@ typedef struct {
     ptrdiff_t shape[4];           /* groups, batches, heads, rows: all batches and heads of a group share its angles */
     ptrdiff_t out_strides[4], x_strides[4];
     const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles; floats for 16-bit types */
-    ptrdiff_t pairs, width;       /* width: values of a row; those behind the pairs are copied */
+    ptrdiff_t pairs, width;       /* width: number of values in a row; values behind the pairs are copied */
     int type, layout;
-    int stream;                   /* write out, which is not x, past the cache */
+    int stream;                   /* write out past the cache; out is not x then */
     ptrdiff_t second_level;       /* bytes of the second-level cache */
 } posenc_rotation;
 
-/* Places of the two values of a pair. HALF: half a row apart. INTERLEAVED: adjacent. SEPARATED: adjacent in x, and half
-   a row apart in out. */
+/* Places of the two values of a pair. HALF: as many values apart as there are pairs. INTERLEAVED: adjacent. SEPARATED:
+   adjacent in x, and as in HALF in out. */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
 /* a row of columns as sums of two doubles; each column can be from any wave of a plan */

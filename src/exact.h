@@ -41,7 +41,7 @@ static inline float posenc_float(uint32_t u)
     return x;
 }
 
-/* Return a + b, rounded, and set the exact rounding error, for all a and b without overflow (Knuth 1969). */
+/* Return a + b, rounded, and set error to the exact rounding error, for all a and b with a finite sum (Knuth 1969). */
 static inline double posenc_two_sum(double a, double b, double *error)
 {
     double s = a + b, t = s - a;
@@ -49,8 +49,9 @@ static inline double posenc_two_sum(double a, double b, double *error)
     return s;
 }
 
-/* posenc_product_error returns a*b - p exactly, where p is a*b rounded. It needs |a|, |b| <= 2^990 and |a*b| >= 2^-968,
-   so that the error is not subnormal. posenc_fma returns a*b + c, rounded once. */
+/* posenc_product_error returns a*b - p exactly, where p is a*b rounded. It needs |a|, |b| <= 2^990, and |a*b| >=
+   2^-968, because errors of smaller products may have bits below the smallest double. posenc_fma returns a*b + c,
+   rounded once. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
 #define POSENC_FUSES 1
 static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
@@ -66,8 +67,8 @@ static inline double posenc_product_error(double a, double b, double p)
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
 }
 
-/* The two small parts of the sum are added first, and rounded to odd (Boldo and Melquiond 2008). The result equals that
-   of an FMA instruction, but takes many times longer. */
+/* The two small parts of the sum are added first, and rounded to odd: if the sum is inexact, its last bit is set (Boldo
+   and Melquiond 2008). The result equals that of an FMA instruction, but takes many times longer. */
 static inline double posenc_fma(double a, double b, double c)
 {
     double p = a * b, t_low, v_low, lost;

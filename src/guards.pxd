@@ -1,10 +1,10 @@
-"""Check the kernel's arguments in debug builds. Each call is behind ``if DEBUG``, a constant of the C compiler.
+"""Check the kernel's arguments in debug builds. Each call is behind ``if GUARDED``, a constant of the C compiler.
 
-The wrapper checks the arguments of its callers. These checks find faults of the wrapper. They check the arguments of
-the kernel's methods, and raise an AssertionError that names the wrong argument.
+The Python wrapper of the kernel checks the arguments of its callers. These checks find faults of the wrapper. They
+raise an AssertionError that names the wrong argument.
 
-They read values by ``memoryview(array).tolist()``. A loop over a Cython memoryview ends with an IndexError that is
-dropped, together with a KeyboardInterrupt that may have arrived meanwhile.
+They read values by ``memoryview(array).tolist()``. Cython ends a loop over a memoryview by an IndexError, and drops it.
+A KeyboardInterrupt that arrives meanwhile would be dropped too.
 """
 
 

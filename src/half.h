@@ -9,21 +9,22 @@
 #define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this */
 #endif
 
-/* bits of a float, rounded to odd; then a second rounding, to 16 bits, equals a single rounding of the double */
+/* bits of a float from posenc_odd; its float16 equals the double, rounded once to float16 */
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
-/* Bits of a float that equals a bfloat16, so that the lower half is zero. The type is signed, because Cython cannot
-   distinguish equal types. */
+/* Bits of a float that equals a bfloat16: the lower 16 bits are zero. The type is signed to differ from oddfloat,
+   because Cython cannot distinguish equal types. */
 typedef int32_t widebfloat;
 typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 
-/* bits of a bfloat16; the type is signed for the same reason */
+/* bits of a bfloat16; the type is signed to differ from uint16_t, the type for float16 */
 typedef int16_t bfloat;
 typedef bfloat *POSENC_RESTRICT rbfloat;
 
-/* Return a double as a float, rounded to odd. 29 bits are dropped, and the last place is set if one of them was set.
-   Subnormal floats are rounded once more, but are zero in a float16. */
+/* Return a double as a float, rounded to odd: 29 bits are dropped, and if one of them was set, the last bit of the
+   float is set. If the float is subnormal, the conversion rounds once more. This is harmless, because the float16 of
+   such a float is zero. */
 static inline oddfloat posenc_odd(double x)
 {
     const uint64_t low = ((uint64_t)1 << 29) - 1;
@@ -35,7 +36,7 @@ static inline uint16_t posenc_half_one(oddfloat u)
 {
     uint32_t a = u & 0x7fffffffu; /* without the sign */
     uint32_t normal = ((a + 0xfffu + ((a >> 13) & 1u)) >> 13) - (112u << 10);
-    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* 0.5f has the ulp of subnormals */
+    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* 0.5f has the last place of subnormals */
     uint32_t h = a < 0x38800000u ? tiny : normal; /* below 2^-14, a float16 is subnormal */
     h = a >= 0x477ff000u ? 0x7c00u : h;           /* numbers from 65520 on round to infinity */
     h = a > 0x7f800000u ? 0x7e00u : h;            /* NaN */
@@ -53,16 +54,16 @@ static inline float posenc_half_value(uint16_t h)
     return posenc_float(posenc_bits32(value) | sign);
 }
 
-/* Return a double as a bfloat16, rounded once. The sum of x and a number 2^45 times as large has the last place of the
-   bfloat16. A conversion by way of float32 would be wrong, because subnormals of float32 have lost bits that decide the
-   rounding. */
+/* Return a double as a bfloat16, rounded once. Adding a number about 2^45 times as large as x, and subtracting it
+   again, rounds x to the last place of the bfloat16. A conversion by way of float32 (posenc_odd) would be wrong,
+   because subnormal floats have lost bits that decide the second rounding. */
 static inline widebfloat posenc_wide_bfloat(double x)
 {
     double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
     large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* subnormals have the last place of the least normal number */
-    large = large < 0x1.8p245 ? large : 0x1.8p245; /* beyond, the result is infinite in any case */
+    large = large < 0x1.8p245 ? large : 0x1.8p245; /* with this limit or more, the result is infinite */
     large = (x + large) - large;
-    /* zero keeps its sign */
+    /* set the sign bit of x again, because a result of zero may have lost it */
     return (widebfloat)posenc_bits32((float)posenc_double(posenc_bits(large) | (posenc_bits(x) & ((uint64_t)1 << 63))));
 }
 
@@ -97,9 +98,9 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
 }
 
 /* Return the nearest bfloat16 of a float. Ties round away from zero, which takes a third of the operations of ties to
-   even. This is harmless, because the float was rounded itself, so neither neighbour of a midpoint is nearer to the
-   exact value. The last 15 bits of a NaN must be zero, as they are in NaNs from arithmetic. A check for other NaNs
-   would double the time of a loop. */
+   even. This is harmless, because the float was rounded itself: if it lies in the middle of two bfloat16, the exact
+   value may be nearer to either of them. The last 16 bits of a NaN must be zero. They are zero in NaNs from bfloat16,
+   and in NaNs that arithmetic creates. A check for other NaNs would double the time of a loop. */
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
 /* Convert floats or widebfloats to bfloat16 by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two
@@ -126,8 +127,8 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
 
 static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
 
-/* Return two adjacent bfloat16 as one number, the first in the lower half. Then adjacent pairs need no shuffles of
-   vectors. */
+/* Return two adjacent bfloat16 as one number, the first in the lower 16 bits. A loop over such numbers needs no
+   shuffles of vectors to separate the two values of adjacent pairs. */
 static inline uint32_t posenc_two_bfloats(const bfloat *x)
 {
     uint32_t u;
@@ -147,15 +148,15 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
     memcpy(x, &u, sizeof u);
 }
 
-/* A bfloat16 is *usual* if its size is from 2^-63 to 2^65. posenc_usual_bits sets both bits of POSENC_USUAL if two
-   adjacent bfloat16 are usual. The sum changes the two highest bits of an exponent to 1x if they are 01 or 10, and
-   otherwise to 0x. */
+/* A bfloat16 is *usual* if its size is at least 2^-63 and less than 2^65. The result of posenc_usual_bits has both bits
+   of POSENC_USUAL if two adjacent bfloat16 are usual. The sum changes the two highest bits of an exponent to 1x if they
+   are 01 or 10, and otherwise to 0x. */
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
 /* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32. This is so if it is
-   subnormal, or at least 2^97. Zeros are neither far nor usual, so the second loop checks them. Return whether any
-   value is far */
+   subnormal, or of size 2^97 or more, infinite or NaN. Return whether any value is far. The first loop is fast, and
+   finds rows of usual values. The second loop checks other rows. Zeros are neither far nor usual. */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0, usual = 0xffff;
@@ -172,8 +173,9 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     return least < 0x7f || most >= 0x7000;
 }
 
-/* Copy the first half of a row of 2 * n values of a type to doubles (if wide) or floats, from out[2 * n * row + first]
-   on. Return 0 if the second half of the row differs. */
+/* x and out have rows of 2 * n values, and row is the index of a row. Copy the first half of this row of x to out, from
+   out[2 * n * row + first] on. type is the type of x. out has doubles if wide is true, else floats. Return 0 if the
+   second half of the row of x differs from the first half. */
 static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
 {
     int alike = 1;

@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """The C interface: the functions of ``posenc_fast.h``. They check all that memory safety needs, and call the loops.
 
-They fill rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so return the same bits as Python.
-All checks precede the first write. The functions trust only the size of the memory at a pointer.
+They compute rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so return the same bits as Python. All
+checks precede the first write. Only the size of the memory at a pointer cannot be checked.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -31,18 +31,18 @@ from work cimport (
 )
 
 cdef enum:
-    CHUNK = 256  # rows whose components, or spans and offsets, are in scratch at a time
-    CHUNK_OF_SUM = 8  # rows to compute at a time for several batches
+    CHUNK = 256  # maximum number of rows whose components, or spans and offsets, are in scratch at a time
+    CHUNK_OF_SUM = 8  # maximum number of rows of a sum in float64 with several batches to compute at a time
 
 
 cdef struct CEncoding:
     const CLevel* level
-    # NULL if the encoding has none, or if no Python call has needed it yet
+    # the next four pointers are NULL if the encoding has no such object, or if no Python call has needed it yet
     const CPlan* real
-    const CPlan* integer  # its axes are multiples of 2**32 and remainders; NULL with single
+    const CPlan* integer  # for integers, split into high * 2**32 + low by `split_integer`; NULL with single
     const CLattice* lattice
     const CLattice* lattice_dd  # for float64
-    const double* least  # for each axis, as `Plans.least`; NULL if the largest frequencies suffice
+    const double* least  # smallest frequency of each axis, as `Plans.least`; NULL if `is_tiny` need not check it
     Py_ssize_t axes, width
     Py_ssize_t last_level  # bytes of the last-level cache
     size_t scratch
@@ -63,7 +63,7 @@ cdef inline uintptr_t most_bytes() noexcept nogil:
     return ~<uintptr_t>0 >> 1
 
 
-# Memory of an array. Its rows have `bytes` bytes, and begin at multiples of common from start, between low and high.
+# Memory of an array, from low to high. Each row has `bytes` bytes, and begins a multiple of common from start.
 cdef struct Extent:
     uintptr_t start, low, high, bytes, common
 
@@ -179,7 +179,7 @@ cdef inline int check_same_or_apart(const Extent* x, const Py_ssize_t* x_strides
 
 
 cdef inline double* aligned(void* scratch) noexcept nogil:
-    """Return the first cache line in scratch, which has LINE_BYTES - 1 bytes more than needed."""
+    """Return the first start of a cache line in scratch. scratch has LINE_BYTES - 1 bytes more than needed for this."""
     return <double*>((<uintptr_t>scratch + LINE_BYTES - 1) & ~<uintptr_t>(LINE_BYTES - 1))
 
 
@@ -196,7 +196,7 @@ cdef struct Positions:
     const double* real
     const int64_t* integers
     int64_t first
-    bint split  # whether all integers are split into two doubles as in Python, because some are beyond 2**53
+    bint split  # whether to split all integers by `split_integer`, as Python does if any integer is beyond 2**53
 
 
 cdef inline bint any_beyond_double(const int64_t* values, Py_ssize_t n) noexcept nogil:
@@ -229,7 +229,7 @@ cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
 
 
 cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noexcept nogil:
-    """Return whether an angle of the smallest frequencies is tiny, which `is_left` cannot find."""
+    """Return whether an angle is tiny (below TINY) at the smallest frequency. `is_left` checks only the largest."""
     cdef Py_ssize_t a
     cdef double size
     if e.least == NULL:
@@ -271,8 +271,8 @@ cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssi
     if not is_left(plan, components):
         return plan
     size = fabs(components[0])
-    # A whole number whose turns exceed the accuracy of one double is treated as an integer. From 2**52 on, all doubles
-    # are whole numbers, and below 2**63 they are in the range of int64.
+    # The loops would leave this position to exact arithmetic. If it is a whole number, split it as an integer, so that
+    # each part has fewer turns. All doubles from 2**52 on are whole numbers, and below 2**63 they fit into int64.
     if p.split or e.integer == NULL or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
         return NULL
     split_integer(<int64_t>components[0], components, components + 1)
@@ -288,7 +288,7 @@ cdef inline Py_ssize_t components_of(const CEncoding* e) noexcept nogil:
 
 
 cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t rows) noexcept nogil:
-    """Return whether positions are the only components of rows, and all have few turns."""
+    """Return whether positions are the only components of rows, and all are suitable for `sincos_direct_row`."""
     cdef Py_ssize_t i
     cdef double size, largest = e.real.largest[0]
     cdef bint direct = True
@@ -361,7 +361,7 @@ cdef inline const CLattice* find_lattice(const CEncoding* e, int type) noexcept 
 
 cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, int type, Positions* p,
                                   double* scratch) noexcept nogil:
-    """Write the positions to p. Return BEYOND if there is no lattice for them and doubles do not suffice, else OK."""
+    """Set p to the positions start, start + 1 and so on. Return BEYOND if some need exact arithmetic, else OK."""
     cdef int64_t largest_exact = <int64_t>1 << 53
     memset(p, 0, sizeof(p[0]))
     p.first = start
@@ -388,7 +388,7 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
     if output.x == NULL or output.type != FLOAT64:
         e.level.table(lattice, span, offset, rows, output, scratch)
         return OK
-    # sums of float64 are computed row by row
+    # sums of float64 cannot be computed by `table`, but only by `rows`
     while i < rows:
         n = min(chunk, rows - i)
         for k in range(n):
@@ -407,7 +407,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     cdef TableWork table_work
     cdef RowsWork rows_work
     cdef Py_ssize_t doubles
-    # both plans have the same waves and columns, and both lattices have the same plan
+    # both plans have the same numbers of waves and columns, and both lattices have the same plan
     cdef const CPlan* plan = e.real if e.real != NULL else e.integer
     cdef const CLattice* lattice = e.lattice if e.lattice != NULL else e.lattice_dd
     memset(&output, 0, sizeof(output))
@@ -452,7 +452,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
 
 
 cdef inline int check_arguments(const void* value, int type, Py_ssize_t rows) noexcept nogil:
-    """Check what most functions have: an encoding or a rotary, a type, and a number of rows."""
+    """Check the arguments of most functions: an encoding or a rotary, a type, and a number of rows."""
     if value == NULL:
         return NULL_POINTER
     if type < FLOAT64 or type > BFLOAT16:
@@ -574,7 +574,7 @@ cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept 
     cdef RotationWork work
     memset(&rotation, 0, sizeof(rotation))
     rotation.shape[0] = rotation.shape[1] = 1
-    # The number is at most 2**20, more than a block has, because products of larger numbers could overflow.
+    # The scratch is the same for all numbers of tokens from 2**20 on. With larger numbers, products could overflow.
     rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level

@@ -1,10 +1,11 @@
 # cython: cdivision=True
-"""Compute rows of integers, rotated from the row of an anchor by angle addition.
+"""Compute rows of integers from the row of an *anchor*, an integer nearby, by the formulas of angle addition.
 
-A row is the *value* and the *quadrature* (derivative by the angle) of the anchor's row, times cosine and sine of the
-offset. The rows above and below the anchor by the same offset share both products. Anchors are themselves rotated from
-one exact evaluation for each *span*. The anchor of a position depends only on the position, and so do the bits of its
-row. Errors (``python bench/steps.py``): 2^-50.5 in doubles, 2^-67.0 in double-double (dd).
+A row is value * cosine + quadrature * sine. The *value* is the anchor's row, the *quadrature* is its derivative by the
+angle, and cosine and sine are those of the offset from the anchor. The rows above and below the anchor by the same
+offset share both products. A *span* is a range of integers. The rows of its anchors are rotated in the same way, from
+one row that is evaluated exactly. The anchor of a position depends only on the position, and so do the bits of its row.
+Errors (``python bench/steps.py``): 2^-50.5 in doubles, 2^-67.0 in double-double (dd).
 """
 
 from libc.stdint cimport int64_t
@@ -51,7 +52,7 @@ cdef struct Offset:
 
 
 cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t row, Py_ssize_t stride) noexcept nogil:
-    """Return one of count rows of offsets (4, count, stride)."""
+    """Return the row with index `row` of an array of offsets, of shape (4, count, stride)."""
     cdef Offset offset
     cdef Py_ssize_t plane = count * stride
     rows += row * stride
@@ -77,7 +78,7 @@ cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_
 
 cdef inline void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, double sign, rdouble out,
                             Py_ssize_t n) noexcept nogil:
-    """Compute v * cosine + sign * q * sine. All rows in doubles use these operations, and so have the same bits."""
+    """Compute v * cosine + sign * q * sine. The functions below use the same operations, and return the same bits."""
     cdef Py_ssize_t c
     for c in range(n):
         out[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
@@ -217,7 +218,7 @@ cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdoubl
 
 cdef inline step offset_span(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half, Py_ssize_t* nearest,
                              Py_ssize_t* farthest) noexcept nogil:
-    """Widen nearest and farthest to the distances between a block's anchor and the rows of the block in the table."""
+    """Lower nearest and raise farthest, to include the distances of the block's rows in the table from its anchor."""
     nearest[0] = min(nearest[0], max(<Py_ssize_t>0, max(-anchor, anchor - rows + 1)))
     farthest[0] = max(farthest[0], min(half, max(anchor, rows - 1 - anchor)))
 
@@ -226,8 +227,8 @@ cdef inline bint rows_at_offset(Py_ssize_t anchor, Py_ssize_t j, Py_ssize_t rows
                                 Py_ssize_t* index) noexcept nogil:
     """Set index to the rows j above and j below an anchor, or to -1 for rows that are not in the table.
 
-    Return whether one of the two rows is in the table. Each row is written once, so the anchor's row counts as above,
-    and the row half a block away as below.
+    Return whether one of the two rows is in the table. Each row of a table is written once. So for j = 0, the anchor's
+    own row is the row above only. For j = half, the block has only the row below.
     """
     cdef Py_ssize_t above = anchor + j, below = anchor - j
     index[0] = above if j < half and 0 <= above < rows else -1

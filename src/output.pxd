@@ -39,14 +39,15 @@ cdef inline step add_dd(double x, double scale, double high, double low, double 
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    # e becomes NaN, with FMA and without, if a factor is too large to split
+    # Without FMA, product_error is NaN if a factor is too large to split. The term x * overflow * 0.0 is NaN at every
+    # level then.
     e += (product_error(scale, x, p) + low) + x * overflow * 0.0
-    # infinite or enormous sums have no error term
+    # without e if it is NaN: the sum is infinite or enormous
     out[0] = s + (e if e == e else 0.0)
 
 
 cdef inline double overflow_factor(double scale) noexcept nogil:
-    """Return a factor that makes x infinite if x or scale * x is enormous."""
+    """Return a factor that makes x infinite if x or scale * x is enormous: of size 2^990 or more."""
     return BEYOND_HUGE * max(1.0, fabs(scale))
 
 
@@ -85,7 +86,7 @@ cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize
 cdef struct LineBuffer:
     uintptr_t line  # address of the cache line for the first bytes of the buffer; the row may begin inside of it
     char* buffer
-    Py_ssize_t head, filled  # offset of the row in its first line; number of bytes in the buffer
+    Py_ssize_t head, filled  # offset of the row in its first line, 0 after this line is written; bytes in the buffer
 
 
 cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noexcept nogil:
@@ -96,7 +97,7 @@ cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noe
 
 
 cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
-    """Write the whole lines of a buffer by non-temporal stores. The rest stays for the next stretch of the row.
+    """Write the whole lines of a buffer by non-temporal stores. The rest stays in the buffer, unless last is true.
 
     The first and last lines of the row may be shared with other rows. Their bytes are written by ordinary stores.
     """
@@ -160,15 +161,15 @@ cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, 
 
     scratch has PREFETCH_COLUMNS doubles, or 2 * TILE past the cache.
 
-    The next row is prefetched in stretches, because hardware cannot predict the address of the row. The address may lie
-    past the end of x and out, because a prefetch of any address is harmless.
+    A later row (next_i of batch next_batch) is prefetched meanwhile, because hardware cannot predict its address. The
+    address may lie past the end of x and out, because a prefetch of any address is harmless.
     """
     cdef Py_ssize_t size = size_of(output.type), c = 0, m
     cdef char* out = output.out + batch * output.batch + i * output.row
     cdef const char* x = output.x + batch * output.x_batch + i * output.x_row
     cdef uintptr_t next_out = <uintptr_t>output.out + next_batch * output.batch + next_i * output.row
     cdef uintptr_t next_x = <uintptr_t>output.x + next_batch * output.x_batch + next_i * output.x_row
-    # in this most common case, there are no branches between stretches, and loops have a constant length
+    # float32 is the most common type: its loops over PREFETCH_COLUMNS columns have a constant length, and no branches
     cdef Py_ssize_t full_columns = n - n % PREFETCH_COLUMNS if output.type == FLOAT32 else 0
     if output.stream:
         add_row_streamed(output, x, next_x, high, out, next_out, n, scratch)
@@ -215,7 +216,8 @@ cdef inline void round_into(const Output* output, Py_ssize_t i, const double* hi
                             double* scratch) noexcept nogil:
     """Round a row of doubles, and write it or add it to scale * x. For float64, the row has double-doubles.
 
-    scratch has 2 * n doubles, or 2 * TILE for a sum. Without x, only rows of float64 are written past the cache.
+    scratch has 2 * n doubles, or for a sum the scratch of `add_into`. Without x, only rows of float64 are written past
+    the cache.
     """
     cdef Py_ssize_t b, distance
     cdef LineBuffer to

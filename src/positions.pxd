@@ -1,9 +1,10 @@
 # cython: cdivision=True
 """Compute rows of any positions, each separately.
 
-Doubles suffice for results of 32 and 16 bits, and float64 needs double-double. Values with and without FMA may differ
-in their last bits. So a level without FMA computes a row twice, with the largest and the smallest values that FMA could
-give (within REACH). If their rounded bits differ, the level computes the row again with emulated FMA.
+Doubles suffice for results of 32 and 16 bits, and float64 needs double-double. All levels return the same bits, but
+sines and cosines with and without FMA may differ in their last bits. So a level without FMA computes a row in plain
+products and sums, and rounds the largest and the smallest values that FMA could give (within REACH). If the two results
+differ, the level computes the row again with emulated FMA (``posenc_fma``), which is slow.
 """
 
 from libc.math cimport INFINITY, NAN, fabs
@@ -21,28 +22,28 @@ from output cimport round_into
 from work cimport EncodeWork, EvaluateWork, lay_out_encode, lay_out_evaluate
 
 cdef enum:
-    DIRECT_ROW  # one axis and few turns, for `sincos_direct_row`
+    DIRECT_ROW  # a row with one axis and few turns, for `sincos_direct_row`
     REDUCED_ROW  # any other row, for `sincos_any_row`
-    EXACT_ROW  # left to exact arithmetic in Python
-    NAN_ROW  # a position that is NaN or infinite
+    EXACT_ROW  # a row that the loops leave to exact arithmetic in Python
+    NAN_ROW  # the row of a position that is NaN or infinite
 
 
 cdef inline step find_kind(const CPlan* plan, const double* position, int* kind) noexcept nogil:
-    """Set kind to the kind of a row."""
+    """Set kind to the kind of the row of a position: DIRECT_ROW, REDUCED_ROW, EXACT_ROW or NAN_ROW."""
     cdef Py_ssize_t a
     cdef double turns
     cdef bint exact = False
     kind[0] = DIRECT_ROW if plan.axes == 1 else REDUCED_ROW
     for a in range(plan.axes):
         turns = fabs(position[a]) * plan.largest[a]
-        # an infinite frequency at position zero gives NaN turns, which also means EXACT_ROW
+        # an infinite frequency at position zero gives NaN turns; the comparisons are false for NaN: an EXACT_ROW
         if not turns <= MOST_DIRECT or fabs(position[a]) > HUGE:
             kind[0] = REDUCED_ROW
             if not fabs(position[a]) < INFINITY:
                 kind[0] = NAN_ROW
                 return
             exact = exact or not turns <= MOST or fabs(position[a]) > HUGE
-        # axes that no wave reads do not matter
+        # an axis whose frequencies are all zero does not make a row exact
         exact = exact or (turns < TINY and position[a] != 0 and plan.largest[a] > 0)
     if exact:
         kind[0] = EXACT_ROW
@@ -50,7 +51,7 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """Round the columns of waves. Unless positions is NULL, compute the waves of position k first, with FMA."""
+    """Write the columns of waves to out, rounded. Unless positions is NULL, first compute the waves of position k."""
     if positions != NULL and plan.straight:
         # the waves are the columns, and are rounded as they are computed
         sincos_direct_row[narrow_row](plan, positions[k], out, True)
@@ -62,9 +63,10 @@ cdef inline step round_columns(const CPlan* plan, double* waves, const double* p
 
 cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t i, Py_ssize_t rows, double* waves,
                              const double* positions, double* scratch) noexcept nogil:
-    """Write rows of types of at most 32 bits by `round_columns`. Without positions, or for a sum, rows is 1.
+    """Write rows of a type of at most 32 bits, or add a row to x. If positions is NULL, or for a sum, rows is 1.
 
-    scratch has width doubles, and then the scratch of `round_into`.
+    Unless positions is NULL, the waves of each position are computed first, with FMA. scratch has width doubles, and
+    then the scratch of `round_into`.
     """
     cdef Py_ssize_t k, n = plan.width
     cdef char* out = output.out + i * output.row
@@ -101,7 +103,7 @@ cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, in
 
 cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, double* larger_amplitude,
                          double* smaller_amplitude) noexcept nogil:
-    """Set larger and smaller to plans whose amplitudes are larger and smaller by a factor of REACH."""
+    """Set larger and smaller to copies of the plan, with amplitudes times 1 + REACH and times 1 - REACH."""
     cdef Py_ssize_t c
     for c in range(plan.width):
         larger_amplitude[c] = plan.amplitude[c] * (1.0 + REACH)
@@ -113,7 +115,7 @@ cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, doubl
 
 cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
                               const double* waves, double* scratch) noexcept nogil:
-    """Write a row of waves. Return whether all values within REACH round to the same bits.
+    """Write a row. Return whether its bits are certain: larger and smaller, the plans of `bracket`, give the same bits.
 
     scratch has 2 * width doubles.
     """
@@ -130,16 +132,16 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
         columns[roddfloat](larger, waves, <oddfloat*>larger_row)
         columns[roddfloat](smaller, waves, <oddfloat*>smaller_row)
         to_half(<oddfloat*>larger_row, <uint16_t*>out, n)
-        # rows differ if a float lies between them, which is seldom the middle of two float16
+        # equal oddfloats have equal float16, and different ones nearly always have
         if memcmp(larger_row, smaller_row, 4 * n) == 0:
             return True
-        # the memory of larger_row, which is in out now, gets the 16-bit values of smaller_row
+        # larger_row is in out now, so its memory is free for the float16 of smaller_row
         to_half(<oddfloat*>smaller_row, <uint16_t*>larger_row, n)
     else:
         columns[rfloat](larger, waves, <float*>larger_row)
         columns[rfloat](smaller, waves, <float*>smaller_row)
         same_floats = memcmp(larger_row, smaller_row, 4 * n) == 0
-        # to_bfloat returns whether a float lies in the middle of two bfloat16, so that its rounding is not sure
+        # to_bfloat returns whether a float lies in the middle of two bfloat16, so that its rounding may be wrong
         if not to_bfloat(larger_row, <uint16_t*>out, n) and same_floats:
             return True
         columns[rwidebfloat](larger, waves, <widebfloat*>larger_row)
@@ -153,8 +155,8 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
                         double* scratch, unsigned char** left) noexcept nogil:
     """Write rows of any positions, except EXACT_ROWs.
 
-    left is set to NULL if there are no EXACT_ROWs. Otherwise it is an array with a byte for each row, which is 1 for
-    EXACT_ROWs. The caller frees it. Return False if memory for left is missing.
+    left[0] must be NULL, and stays NULL if there are no EXACT_ROWs. Otherwise it becomes an array with a byte for each
+    row, which is 1 for EXACT_ROWs. The caller frees the array. Return False if there is no memory for it.
     """
     cdef Py_ssize_t i = 0, c, k, width = plan.width
     cdef EncodeWork work
@@ -167,7 +169,9 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef double* nan_row
     cdef const double* position
     cdef bint double_double = output.type == FLOAT64
-    # Sums may overwrite x, and so cannot be computed twice. So every level computes them without FMA.
+    # All levels must return the same bits. For rows, levels with FMA use it. The other levels use plain products and
+    # sums first, and if the rounding is not certain, compute the row again with emulated FMA. For scale * x + row, this
+    # is impossible, because the first result may have overwritten x. So no level uses FMA for such sums.
     cdef bint fused = FUSES and output.x == NULL, doubtful = not FUSES and output.x == NULL and not double_double
     cdef int kind, next_kind
     cdef CPlan larger, smaller
@@ -188,7 +192,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
                     return False
             left[0][i] = 1
         elif kind == NAN_ROW:
-            # for other types, high may have the amplitudes of `bracket`
+            # for types of at most 32 bits, high may contain the amplitudes of `bracket`, and must not be overwritten
             nan_row = high if double_double else work.rounding
             for c in range(width):
                 nan_row[c] = NAN

@@ -17,10 +17,9 @@ from exact cimport (
 
 
 cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) noexcept nogil:
-    """Set x to the distance to the nearest quarter turn, and quadrant to an integer that ends with its number.
+    """Set x to turns minus the nearest quarter turn. The last two bits of quadrant are the number of this quarter turn.
 
-    The number has two bits. |turns| is at most 2^49. The subtraction is exact, because both numbers are within an
-    eighth of a turn.
+    |turns| is at most 2^49. The subtraction is exact, because the two numbers differ by at most an eighth of a turn.
     """
     cdef double q = turns + QUARTERS
     quadrant[0] = bits(q)
@@ -46,7 +45,7 @@ cdef inline step sincos(double x, uint64_t quadrant, bint fused, double* sine, d
         sine[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
         cosine[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
     else:
-        # terms are added in pairs, because without FMA a chain of all terms would be twice as long
+        # terms are added in pairs, because without FMA a chain of all terms would take twice as many steps
         zz = z * z
         sine[0] = x * ((S0 + z * S1) + zz * ((S2 + z * S3) + zz * ((S4 + z * S5) + zz * S6)))
         cosine[0] = (1.0 + z * C1) + zz * ((C2 + z * C3) + zz * ((C4 + z * C5) + zz * C6))

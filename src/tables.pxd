@@ -7,7 +7,7 @@ anchors are written in one of these ways:
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
 - `write_streamed`: float32 past the cache, if rows have the same offset from a cache line;
-- `write_buffered`: all others, a few cache lines at a time: 16-bit types, or past the cache by a line buffer.
+- `write_buffered`: all other rows, a few cache lines at a time: 16-bit types, and other rows past the cache.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
@@ -76,9 +76,10 @@ cdef inline void rotate_columns(const Anchor* anchor1, const Anchor* anchor2, co
 
 cdef inline void write_run(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2, const Output* output,
                            Py_ssize_t row1, Py_ssize_t row2) noexcept nogil:
-    """Write all float32 rows of two blocks that are less than half a block from the anchors' rows, row1 and row2.
+    """Write the float32 rows of two blocks, except the anchors' rows (row1 and row2) and the rows half a block away.
 
-    For narrow rows, a check at each offset which rows are in the table would take as long as the rows.
+    All of these rows are in the table, so there is no check at each offset. For narrow rows, it would take as long as
+    the rows.
     """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
     cdef char* above1
@@ -172,7 +173,7 @@ cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, co
     while c < n:
         m = min(TILE, n - c)
         if output.stream and not narrow and c == 0 and to[0].head:
-            # continue at the next line, so that vectors are read from the buffer as they were written
+            # end the first part at a cache line, so that the next parts begin at a cache line of the buffer
             m = min(n, (LINE_BYTES - to[0].head) // size)
         if not narrow:
             for k in range(4):
@@ -195,9 +196,11 @@ cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, co
 cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Output* output, Py_ssize_t above,
                               Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below, Py_ssize_t n,
                               float* discard) noexcept nogil:
-    """Add two rows to one batch of float32, without storing the rows first. Skip a row if its index is negative.
+    """Add the rows above and below an anchor to one batch of float32. Skip a row if its index is negative.
 
-    Prefetch the next rows if the arrays are larger than the cache.
+    The rows are added as they are computed, without being stored first.
+
+    The rows next_above and next_below are prefetched meanwhile, if output.prefetch is true.
     """
     cdef Py_ssize_t c = 0, m, stretch = PREFETCH_COLUMNS if output.prefetch else n
     cdef bint elsewhere = output.x != output.out
@@ -251,7 +254,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
     init_anchor(&anchor, work.anchor, stride)
     init_anchor(&exact, work.exact, stride)
     if size * output.batches * n <= (PREFETCH_BLOCK if output.x == output.out else PREFETCH_BLOCK // 4):
-        # blocks are small, so the rows of the next block are prefetched, which are ahead on both sides of the anchor
+        # blocks are small, so prefetch the same two rows of the next block, which are a block further on
         distance = size * output.batches
         below_direction = 1
     for block in range(block, last + 1):
@@ -315,8 +318,9 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
             targets.to[k] = (output.out + targets.index[k] * output.row if targets.index[k] >= 0
                              else <char*>work.discard[k])
         if output.stream:
-            # Prefetch lines that two rows share, as a store to a line outside of the cache stalls the store buffer. The
-            # next row above ends in the line where row index + 2 begins, and the next row below begins at index - 1.
+            # Prefetch cache lines that two rows share, because a store to a line outside of the cache stalls the store
+            # buffer. The next row above ends in the line where row index + 2 begins. The next row below begins in the
+            # line where row index - 1 begins.
             for k in range(4):
                 if targets.index[k] >= 0:
                     prefetch(<uintptr_t>output.out + (targets.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
@@ -333,7 +337,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
 
 cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const Output* output,
                        double* scratch) noexcept nogil:
-    """Write rows of consecutive integers. The first is offset rows after the start of a span."""
+    """Write rows of consecutive integers, or add them to x. The first is offset rows after the start of a span."""
     if output.x != NULL:
         add_table(lattice, span, offset, rows, output, scratch)
         return
@@ -371,7 +375,7 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
 
 cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans, const int32_t* offsets,
                                    Py_ssize_t rows, const Output* output, double* scratch) noexcept nogil:
-    """Write rows of integers, each given by a span and an offset in the span."""
+    """Write rows of integers, or add them to x. Each integer is given by a span and an offset in the span."""
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, first = 0
     cdef Py_ssize_t pass_rows, next_k, batch
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1

@@ -5,45 +5,49 @@
 #include <stddef.h>
 
 enum {
-    /* number of columns in a buffer (measured by python bench/targets.py --only memset, and --only float16) */
+    /* number of columns to compute at a time into a buffer (measured by python bench/targets.py --only memset, and
+       --only float16) */
     POSENC_TILE = 256,
-    /* number of doubles of a line buffer: a tile, and the parts of cache lines before and behind it */
+    /* number of doubles in a line buffer: POSENC_TILE columns, and the parts of cache lines before and behind them */
     POSENC_LINE_BUFFER = POSENC_TILE + 16,
-    /* COLUMNS is the number of columns between two prefetches. DISTANCE is the number of values of all arrays between a
-       prefetch and its use. BLOCK is the number of values of the next block to prefetch during the current block. ADDED
-       is the number of doubles of rows to compute before they are added to a batch. They are measured by
-       python bench/targets.py --only add */
+    /* The next four numbers are for sums (measured by python bench/targets.py --only add).
+       PREFETCH_COLUMNS: number of columns between two prefetches.
+       PREFETCH_DISTANCE: number of values, of x and the result together, between a prefetch and its use.
+       PREFETCH_BLOCK: maximum number of values in the rows around one anchor for which the rows around the next anchor
+       are prefetched meanwhile. It is a quarter of this number if x is not the result.
+       ADDED: number of doubles to compute before they are added to each of several batches. */
     POSENC_PREFETCH_COLUMNS = 64,
     POSENC_PREFETCH_DISTANCE = 3072,
     POSENC_PREFETCH_BLOCK = 1 << 15,
     POSENC_ADDED = 1 << 14,
-    /* These define the number of bytes of angles that are applied to all heads before the next angles. It is the size
-       of the second-level cache divided by PART, between LEAST and MOST. Fewer angles would fit into the first-level
-       cache, but each change to another head's rows fetches memory slowly. Best were 64 KiB of 512 KiB (Zen 3) and 256
-       KiB of 2 MiB (Sapphire Rapids): python bench/targets.py --only rotary- */
+    /* A rotation applies some rows of angles to all heads, then the next rows of angles. The size of these rows is the
+       size of the second-level cache divided by ANGLES_PART, and lies between ANGLES_LEAST and ANGLES_MOST bytes. Fewer
+       rows would fit into the first-level cache, but each change to another head fetches memory slowly. The best sizes
+       were 64 KiB with a second-level cache of 512 KiB (Zen 3), and 256 KiB with a cache of 2 MiB (Sapphire Rapids):
+       python bench/targets.py --only rotary- */
     POSENC_ANGLES_PART = 8,
     POSENC_ANGLES_LEAST = 1 << 14,
     POSENC_ANGLES_MOST = 1 << 18,
-    /* ROWS is the number of rows between a prefetch and the rotation for float64 and float32, and ROWS_16 the number
-       for 16-bit types. Rows are prefetched only if the second-level cache has at least LEVEL bytes, and x does not fit
-       into it. Prefetches save a seventh of the time if memory and last-level cache are slow (2 MiB, Sapphire Rapids).
-       They take 5 to 14 % longer if hardware prefetches all rows (512 KiB, Zen 3): python bench/targets.py --only
-       rotary- */
+    /* Number of rows between the prefetch of a row and its rotation: PREFETCH_ROWS for float64 and float32, and
+       PREFETCH_ROWS_16 for 16-bit types. Rows are prefetched only if the second-level cache has at least PREFETCH_LEVEL
+       bytes, and x does not fit into it. Prefetches save a seventh of the time if memory and last-level cache are slow
+       (Sapphire Rapids, second-level cache of 2 MiB). They cost 5 to 14 % if hardware prefetches all rows (Zen 3, 512
+       KiB). Measured by python bench/targets.py --only rotary- */
     POSENC_PREFETCH_ROWS = 4,
     POSENC_PREFETCH_ROWS_16 = 8,
     POSENC_PREFETCH_LEVEL = 3 << 19,
-    /* Number of 16-bit pieces to merge at a time from the rows of two axes of a grid. A shorter row is repeated up to
-       this number (measured by python bench/targets.py --only grid). */
+    /* Minimum number of 16-bit pieces that a loop merges at a time from the rows of two axes of a grid. A shorter row
+       is repeated until it has this length (measured by python bench/targets.py --only grid). */
     POSENC_MERGED = 512,
-    /* These define the minimum number of bytes of a result that is written past the cache. It is the size of the
-       last-level cache divided by PART, but at most BYTES.
-       python bench/crossover.py writes results and reads them once. Past the cache, this takes no longer from 16 MiB on
-       with a last-level cache of 32 MiB (Zen 3; from 11 MiB on Zen 5), and from 8 MiB on with a slow one of 260 MiB
-       that many processors share (Sapphire Rapids). */
+    /* A result is written past the cache if it has at least a minimum number of bytes: the size of the last-level cache
+       divided by PAST_PART, but at most PAST_BYTES.
+       python bench/crossover.py writes results and reads them once. Writing past the cache is at least as fast for
+       results of 16 MiB and more with a last-level cache of 32 MiB on Zen 3, of 11 MiB and more on Zen 5, and of 8 MiB
+       and more with a slow last-level cache of 260 MiB that many processors share (Sapphire Rapids). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
-    /* Minimum number of bytes of a row that is written past the cache. Narrower rows share too many cache lines
-       (measured by python bench/crossover.py --width 64). */
+    /* minimum number of bytes of a row that is written past the cache; narrower rows would share too many cache
+       lines (measured by python bench/crossover.py --width 64) */
     POSENC_PAST_ROW = 256
 };
 
@@ -67,9 +71,9 @@ typedef struct {
     ptrdiff_t last_level; /* bytes of the last-level cache, 0 if unknown */
     int mapped;           /* the result's memory was written before */
     int one_by_one;       /* rows are computed one by one, not as rows of consecutive integers */
-    int sum, in_place;    /* rows are added to x; x is the result */
+    int sum, in_place;    /* sum: rows are added to x; in_place: x is the result */
     int wide;             /* the type is float64 */
-    int at_once;          /* the sum is float32 of one batch, which adds rows as they are computed */
+    int at_once;          /* a sum of float32 with one batch, which adds rows as they are computed */
 } posenc_result;
 
 static inline int posenc_stores(const posenc_result *r)
@@ -85,7 +89,8 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    /* measured by python bench/crossover.py --encode; float64 always goes through a buffer of doubles */
+    /* Such rows take longer to compute than to write (measured by python bench/crossover.py --encode). Rows of float64
+       go through a buffer of doubles anyway, which can be written past the cache. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */

@@ -1,12 +1,15 @@
 /* Rotate one row of each of several heads by the same angles, with vectors of pairs.
  *
- * Cosines and sines are loaded once for these rows. All values are loaded before the first one is stored, because heads
- * are whole pages apart, and a load after a store at such a distance waits for the store. A vector has one pair for
- * each number in a register. The numbers are doubles for float64 and float32, and floats for 16-bit types. Values are
- * converted when they are loaded. In a loop over floats and doubles, compilers would choose vectors of floats, which
- * have twice as many numbers as vectors of doubles. Then the loop would split these vectors, and join them again.
+ * A step loads cosines and sines once for all of its rows. It loads all values before it stores the first one: heads
+ * are often whole pages apart, and a load after a store at such a distance waits for the store. A step rotates as many
+ * pairs of each row as a register has numbers, and twice as many for bfloat16 whose pairs are half a row apart. The
+ * numbers are doubles for float64 and float32, and floats for 16-bit types. Values are converted when they are loaded.
  *
- * Other levels have no such vectors, and rotate row by row (_rotations.pyx).
+ * The functions use intrinsics. In a loop over floats and doubles, compilers would choose vectors of floats, which have
+ * twice as many numbers as vectors of doubles. Then the loop would split these vectors, and join them again.
+ *
+ * Only levels with AVX-512, or with AVX2 and F16C, have these functions. Other levels rotate row by row
+ * (_rotations.pyx).
  */
 #ifndef POSENC_VECTORS_H
 #define POSENC_VECTORS_H
@@ -36,9 +39,9 @@ typedef __m256i posenc_halves;
 #define POSENC_AS_WORDS(v) _mm512_castps_si512(v)
 #define POSENC_AND(a, b) _mm512_and_si512(a, b)
 #define POSENC_HAS_ALL(v, bits) (_mm512_cmpneq_epi32_mask(_mm512_and_si512(v, bits), bits) == 0)
-/* a vector of 16-bit pieces: the even pieces of a, and the odd pieces of b */
+/* a vector of 16-bit numbers: the even places from a, and the odd places from b */
 #define POSENC_BLEND(a, b) _mm512_mask_blend_epi16(0xaaaaaaaau, a, b)
-/* FIRST has each number of a vector's first half twice, and SECOND each number of the second half. SWAP exchanges
+/* FIRST has each number of a vector's first half twice, and SECOND each number of the second half twice. SWAP exchanges
    adjacent numbers. SIGNS has minus signs at even places. */
 #define POSENC_FIRST_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), v)
 #define POSENC_SECOND_PD(v) _mm512_permutexvar_pd(_mm512_setr_epi64(4, 4, 5, 5, 6, 6, 7, 7), v)
@@ -69,7 +72,7 @@ typedef __m128i posenc_halves;
 #define POSENC_SWAP_PD(v) _mm256_permute_pd(v, 0x5)
 #define POSENC_SIGNS_PD _mm256_setr_pd(-0.0, 0.0, -0.0, 0.0)
 #endif
-/* numbers of pairs in a vector of doubles, and in a vector of floats */
+/* number of doubles in a vector of doubles, and number of floats in a vector of floats */
 enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = sizeof(posenc_ps) / sizeof(float) };
 #define POSENC_SWAP_PS(v) POSENC_WIDE(permute_ps)(v, 0xb1)
 #define POSENC_SIGNS_PS POSENC_WIDE(castpd_ps)(POSENC_WIDE(set1_pd)(posenc_double(0x80000000u)))
@@ -81,9 +84,10 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Rotate one vector of pairs, from pair j of n on, by a row of angles. For step_half, the two values of a pair are half
-   a row apart, and for step_interleaved they are adjacent. The sines in step_interleaved have alternating signs, so
-   that it only adds products. The results have the same bits as the differences and sums of step_half. */
+/* Rotate pairs j, j + 1, .. of a row of n pairs, as many as a vector has numbers. angle has n cosines and n sines. For
+   step_half, the two values of a pair are n values apart, and for step_interleaved they are adjacent. step_interleaved
+   alternates the signs of the sines, so that it only adds products. The results have the same bits as the differences
+   and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \
@@ -120,9 +124,9 @@ POSENC_STEPS(float64, double, double, pd, PD, POSENC_LOAD_FLOAT64, POSENC_STORE_
 POSENC_STEPS(float32, float, double, pd, PD, POSENC_LOAD_FLOAT32, POSENC_STORE_FLOAT32)
 POSENC_STEPS(float16, uint16_t, float, ps, PS, POSENC_LOAD_FLOAT16, POSENC_STORE_FLOAT16)
 
-/* ---- bfloat16: two adjacent values are loaded as one number, and operations use such numbers ------------------- */
+/* ---- bfloat16: vectors of 32-bit numbers, each of which has two adjacent values -------------------------------- */
 
-/* Return the first (or second) value of each number as floats. */
+/* Return the first value (even) or the second value (odd) of each 32-bit number, as a vector of floats. */
 static POSENC_ALWAYS posenc_ps posenc_even_values(posenc_words v) { return POSENC_AS_PS(POSENC_WIDE(slli_epi32)(v, 16)); }
 static POSENC_ALWAYS posenc_ps posenc_odd_values(posenc_words v)
 {
@@ -148,7 +152,7 @@ static POSENC_ALWAYS posenc_ps posenc_sum(posenc_ps x, posenc_ps c, posenc_ps y,
     return POSENC_WIDE(add_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
 }
 
-/* Return whether the first n values of each row are usual (see half.h). n is even. */
+/* Return whether the first n values of each row are *usual*: of a size from 2^-63 to 2^65 (see half.h). n is even. */
 static POSENC_ALWAYS int posenc_usual_rows(const bfloat *const *x, ptrdiff_t n, int rows)
 {
     posenc_words bits = POSENC_WIDE(set1_epi32)(POSENC_USUAL), added = POSENC_WIDE(set1_epi32)((int)posenc_usual_bits(0));
@@ -177,8 +181,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     }
 }
 
-/* Rotate 2 * POSENC_FLOATS pairs. split is a row of angles in four parts: cosines of even pairs, cosines of odd pairs,
-   sines of even pairs, and sines of odd pairs. */
+/* Rotate 2 * POSENC_FLOATS pairs from pair j on. split is a row of angles in four parts: cosines of pairs 0, 2, 4, ..,
+   cosines of pairs 1, 3, 5, .., sines of pairs 0, 2, 4, .., and sines of pairs 1, 3, 5, .. */
 static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bfloat *const *out, const float *split,
                                                     ptrdiff_t n, ptrdiff_t j, int rows)
 {
@@ -196,7 +200,7 @@ static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bflo
     }
 }
 
-#else /* these declarations are for code that is never reached */
+#else /* levels without these vectors: the names must be declared, but the code that uses them is never reached */
 enum { POSENC_VECTORS = 0, POSENC_DOUBLES = 1, POSENC_FLOATS = 1 };
 #define posenc_step_half_float64(x, out, angle, n, j, rows) ((void)(x))
 #define posenc_step_half_float32(x, out, angle, n, j, rows) ((void)(x))

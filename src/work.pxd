@@ -1,8 +1,8 @@
 # cython: cdivision=True
-"""Lay out the work space of the loops. Each function places the arrays of one entry in memory, and measures the memory.
+"""Lay out the work space of the loops. A function ``lay_out_..`` sets pointers to the arrays that one loop needs.
 
-The functions return the number of doubles that an entry needs. If base is not NULL, they also set the pointers to the
-arrays, from base on.
+It returns the number of doubles in all arrays. The arrays follow each other in memory from base on. If base is NULL,
+all pointers are set to NULL.
 """
 
 from libc.stdint cimport uint16_t
@@ -48,7 +48,7 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rounding  # space of two rows, at least of a row and PREFETCH_COLUMNS; past the cache also two tiles
+    double* rounding  # two rows (the second of at least PREFETCH_COLUMNS); past the cache, 2 * TILE doubles more
 
 
 cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
@@ -62,13 +62,13 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, E
 
 
 cdef struct TableWork:
-    double* anchor1  # four rows, as those of anchor2 and exact
+    double* anchor1  # four rows of an anchor, like anchor2 and exact
     double* anchor2
     double* exact
-    double* discard[4]
-    # the same memory, because anchors are complete before rows begin
+    double* discard[4]  # memory for computed rows that are not in the table
+    # evaluation and tiles share memory, because an anchor is complete before its rows are computed
     double* evaluation
-    double* tiles  # tiles of four rows, then line buffers of these rows for stores past the cache
+    double* tiles  # TILE columns of four rows, then line buffers of these rows for stores past the cache
 
 
 cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, double* base) noexcept nogil:
@@ -87,16 +87,19 @@ cdef inline Py_ssize_t lay_out_table(const CLattice* lattice, TableWork* to, dou
 cdef struct RowsWork:
     double* anchor
     double* exact
-    double* rows  # pass_rows pairs of rows
-    # the same memory, because anchors are complete before rows begin
+    double* rows  # pass_rows times two rows: high and low parts
+    # evaluation and rounding share memory, because an anchor is complete before its rows are rounded
     double* evaluation
-    double* rounding  # space of two rows, at least two tiles
-    Py_ssize_t pass_rows
+    double* rounding  # two rows, and at least 2 * TILE doubles
+    Py_ssize_t pass_rows  # number of rows to compute before they are added to each batch
 
 
 cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* output, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
-    """Lay out the memory of `rows`, which computes pass_rows rows, then adds them to each batch, to read x in order."""
+    """Lay out the memory of rows in any order and of sums with tables.
+
+    For a sum with several batches, pass_rows is more than 1, so that several adjacent rows of x are read in order.
+    """
     cdef Py_ssize_t used = 0
     cdef EvaluateWork layout
     to.pass_rows = 1
@@ -112,19 +115,20 @@ cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* outpu
 
 cdef enum:
     LINE_BYTES = 64
-    LINE = LINE_BYTES >> 1  # 16-bit pieces
+    LINE = LINE_BYTES >> 1  # number of 16-bit pieces in a cache line
 
 
 cdef struct RotationWork:
     double* row
-    bint heads_inside  # whether the loop over heads is inside the loop over tokens, as heads are closer in memory
-    bint vectors  # whether to rotate rows of several heads at once
-    int members  # number of these heads
+    bint heads_inside  # whether the loop over heads is inside the loop over tokens, because heads are closer in memory
+    bint vectors  # whether to use the functions of vectors.h, which rotate rows of several heads at once
+    int members  # maximum number of heads to rotate at once
     int rows_ahead  # number of rows between the prefetch of a row and its rotation; 0 for no prefetch
-    char* buffer  # a row for each of the members, for stores past the cache, or NULL
+    char* buffer  # a row for each of these heads, for stores past the cache, or NULL
     Py_ssize_t buffer_row  # bytes from row to row of the buffer
-    Py_ssize_t pass_rows  # rows of angles that are applied to all batches and heads before the next ones
-    bint splits  # whether to split angles first (`split_angles`), which pays if several batches or heads share them
+    Py_ssize_t pass_rows  # number of rows of angles that are applied to all batches and heads before the next rows
+    bint splits  # whether to call `split_angles` first, which saves time if several batches or heads share the angles
+    # angles from `split_angles`
     float* split
 
 
@@ -157,8 +161,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
                                         double* base) noexcept nogil:
     """Lay out the memory of a rotation.
 
-    floats is the number of floats in a vector of the level, or 0 if the level has no vectors. With 1, the returned size
-    suffices for all levels.
+    floats is the number of floats in a vector of the level, or 0 for a level without the vectors of vectors.h. If it is
+    1, the returned size suffices for all levels.
     """
     cdef Py_ssize_t used = 0, size = size_of(r.type), row_bytes = r.width * size, all_bytes = row_bytes, k
     cdef Py_ssize_t angle_bytes = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
@@ -172,15 +176,15 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     if all_bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
-    # Vectors make a single head faster only in float16. In float16, all pairs must fill vectors, because other pairs
-    # would be converted one by one.
+    # For a single head, vectors save time only in float16. In float16, all pairs must fill whole vectors, because the
+    # other pairs would be converted one by one.
     if r.type == FLOAT16:
         to.vectors = to.vectors and r.pairs % floats == 0
     else:
         to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
-        # Single rows into other memory are checked for far values during the rotation, as fast as several heads at
-        # once.
+        # For other cases, `split_elsewhere` is as fast. It rotates single rows into other memory, and checks them
+        # for far values at the same time.
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = reserve(base, &used, 2 * r.pairs)
@@ -193,8 +197,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
 
 cdef struct GridWork:
     Py_ssize_t stretch  # number of adjacent rows that are merged as one
-    Py_ssize_t period  # pieces after which the row below repeats
-    uint16_t* row  # one row of a table, repeated to period pieces, and a cache line more
+    Py_ssize_t period  # number of 16-bit pieces in the copies of a row: a multiple of the width
+    uint16_t* row  # copies of one row of a table: period pieces, and a cache line more
 
 
 cdef inline Py_ssize_t lay_out_grid(Py_ssize_t rows, Py_ssize_t width, const Output* output, GridWork* to,

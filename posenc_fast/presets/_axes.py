@@ -79,7 +79,9 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") ->
     d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
     pairs = -(-d // (2 * axes))
     if d <= 2 * pairs * (axes - 1):
-        raise ValueError(f"channels={d} leaves no column for the last of {axes} axes; give at least {2 * axes - 1}")
+        raise ValueError(
+            f"channels={d} leaves no column for the last of {axes} axes; give {2 * axes * pairs}, for example"
+        )
     part = sinusoids(2 * pairs, frequencies, _recipes.power, layout="interleaved")
     return fitted(per_axis([part] * axes, range(axes)), d)
 
@@ -119,7 +121,7 @@ def monai(
 def fairseq2_2d(encoding_dim: int) -> Encoding:
     """Position encoder of images in fairseq2."""
     d = even(encoding_dim, "encoding_dim")
-    return _fairseq2(d, [-(-d // 4)] * 2)
+    return _fairseq2(d, [-(-d // 4)] * 2, 4)
 
 
 @preset(
@@ -134,12 +136,18 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
 def fairseq2_3d(encoding_dim: int, *, uniform_power: bool = False) -> Encoding:
     """Position encoder of video in fairseq2."""
     d = even(encoding_dim, "encoding_dim")
-    return _fairseq2(d, [-(-d // 6)] * 3 if uniform_power else [-(-d // 4), -(-d // 8), -(-d // 8)])
+    if uniform_power:
+        return _fairseq2(d, [-(-d // 6)] * 3, 6)
+    return _fairseq2(d, [-(-d // 4), -(-d // 8), -(-d // 8)], 8)
 
 
-def _fairseq2(d: int, pairs: Sequence[int]) -> Encoding:
+def _fairseq2(d: int, pairs: Sequence[int], divisor: int) -> Encoding:
+    """Return an Encoding of width d. pairs: number of pairs for each axis. divisor: its multiples are valid widths."""
     if 2 * sum(pairs[:-1]) >= d:
-        raise ValueError(f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a larger one")
+        raise ValueError(
+            f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a multiple of {divisor}, such "
+            f"as {(d // divisor + 1) * divisor}"
+        )
     return fitted(per_axis([sinusoids(2 * n) for n in pairs], range(len(pairs))), d)
 
 

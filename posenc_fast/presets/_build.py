@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -30,8 +30,10 @@ __all__ = [
     "per_axis",
     "positive",
     "power",
+    "sequence_of",
     "sinusoids",
     "spectrum",
+    "weights_of",
 ]
 
 # 2 pi as a float64 number, a factor of many frequencies
@@ -42,8 +44,9 @@ def even(value: Any, name: str) -> int:
     """Return a width that must be even."""
     d = count_of(value, name, 1)
     if d % 2:
+        smaller = f" or {d - 1}" if d > 1 else ""
         raise ValueError(
-            f"{name}={d} is odd, but the source of this preset has only even widths; give {d + 1} or {d - 1}"
+            f"{name}={d} is odd, but the source of this preset has only even widths; give {d + 1}{smaller}"
         )
     return d
 
@@ -56,8 +59,8 @@ def multiple(value: Any, name: str, divisor: int, axes: int) -> int:
     d = count_of(value, name, 1)
     if d % divisor:
         raise ValueError(
-            f"{name}={d} does not divide among {axes} axes in pairs of a sine and a cosine; "
-            f"give a multiple of {divisor}, such as {(d // divisor + 1) * divisor}"
+            f"{name}={d} must be a multiple of {divisor}, so that each of {axes} axes has whole pairs of a sine and a "
+            f"cosine; give {(d // divisor + 1) * divisor}, for example"
         )
     return d
 
@@ -71,8 +74,25 @@ def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float6
     """Return an array that must have two axes."""
     array = real_array(value, name)
     if array.ndim != 2:
-        raise ValueError(f"{name} has shape {array.shape}, but must have {shape}")
+        raise ValueError(f"{name} has shape {array.shape}, but must have shape {shape}")
     return array
+
+
+def weights_of(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
+    """Return an array of k frequencies on one axis, (k,), or on several axes, (k, axes)."""
+    array = real_array(value, name)
+    if array.ndim not in (1, 2) or not array.size:
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must have shape (k,) or (k, axes), with k and axes at least 1"
+        )
+    return array
+
+
+def sequence_of(value: Any, name: str) -> list[Any]:
+    """Return the items of a sequence as a list. Raise an error with the argument's name for other values."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} must be a sequence of numbers, not {value!r}")
+    return list(value)
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> float:
@@ -115,7 +135,7 @@ def sinusoids(
     count = d // 2 if odd == "zero" else -(-d // 2)
     if not _is_float32(frequencies) or recipe is None or count == 0:
         return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
-    # `sinusoidal` divides exponents by d / 2 - shift, `spectrum` by its count - shift
+    # `spectrum` divides exponents by count minus its shift; this must be pairs - shift, as in `sinusoidal`
     pairs = count if odd == "zero" else d / 2
     rounded = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
     return sinusoidal(d, frequencies=rounded, **settings)
@@ -123,7 +143,7 @@ def sinusoids(
 
 def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0) -> Schedule:
     """Return frequencies ``first * ratio ** (i / per)``."""
-    # freq_shift > count makes the exponents positive
+    # the exponents are -i / (count - freq_shift) = i / per
     return geometric(count, base=ratio, freq_shift=count + per, first=first)
 
 

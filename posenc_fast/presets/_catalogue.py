@@ -89,7 +89,7 @@ class _Table(str):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        # only notebooks call this
+        # imported here, because only notebooks call this function
         from .._core.numbers.notebook import html_table
 
         heading, _, *rows = (line[2:-2].split(" | ") for line in self.splitlines())

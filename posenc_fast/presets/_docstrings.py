@@ -74,7 +74,7 @@ def documented(
             "References": wrapped(references),
             "Examples": f"{calls}\n{result}" if example else "",
         }
-        # the section Parameters is kept if it is empty
+        # empty sections are left out, except Parameters
         kept = (
             f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text or title == "Parameters"
         )

@@ -12,9 +12,9 @@ from .._core.encoding.builders import fourier_features, join
 from .._core.encoding.periods import periodic
 from .._core.encoding.sinusoids import Sinusoids
 from .._core.encoding.value import Encoding
-from .._core.numbers.arguments import count_of, real, real_array
+from .._core.numbers.arguments import count_of, real
 from .._core.numbers.schedule import Schedule, geometric
-from ._build import TWO_PI, arranged, ascending, even, multiple, per_axis, positive, sinusoids
+from ._build import TWO_PI, arranged, ascending, even, multiple, per_axis, positive, sinusoids, weights_of
 from ._images import XY
 from ._registry import preset
 
@@ -267,4 +267,4 @@ def geoclip_positional(sigma: float, m: int, *, input_dims: int = 2) -> Encoding
 )
 def geoclip(weights: npt.ArrayLike) -> Encoding:
     """Random Fourier features of GeoCLIP."""
-    return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
+    return fourier_features(TWO_PI * weights_of(weights, "weights"), functions=("cos", "sin"))

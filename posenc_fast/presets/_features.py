@@ -19,6 +19,14 @@ __all__ = [
 ]
 
 
+def _exponent(value: float, name: str) -> float:
+    """Return a binary logarithm of a frequency. Raise an error unless it is between -1000 and 1000."""
+    exponent = real(value, name)
+    if abs(exponent) > 1000:
+        raise ValueError(f"{name} must lie between -1000 and 1000, because it is a binary logarithm, not {value!r}")
+    return exponent
+
+
 @preset(
     source="bmild/nerf: run_nerf_helpers.py, Embedder",
     frequency="2^(i max_freq_log2 / (num_freqs - 1)), or linspace(1, 2^max_freq_log2, num_freqs)",
@@ -34,11 +42,11 @@ def nerf(
 ) -> Encoding:
     """Positional encoding of NeRF."""
     n = count_of(num_freqs, "num_freqs", 1)
-    last = float(n - 1) if max_freq_log2 is None else real(max_freq_log2, "max_freq_log2")
+    last = float(n - 1) if max_freq_log2 is None else _exponent(max_freq_log2, "max_freq_log2")
     if not log_sampling:
         bands = linear(n, 1.0, power(2.0, last))
     else:
-        # integer exponents give exact powers of two
+        # with integer exponents, the frequencies are exact powers of 2
         bands = ascending(n, 2.0, per=(n - 1) / last) if n > 1 and last else geometric(n, base=1.0)
     return arranged([bands] * count_of(input_dims, "input_dims", 1), "fsa")
 
@@ -95,8 +103,8 @@ def pytorch3d(
 )
 def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_exp: float) -> Encoding:
     """Positional encoding of nerfstudio."""
-    n, low = count_of(num_frequencies, "num_frequencies", 1), real(min_freq_exp, "min_freq_exp")
-    span = real(max_freq_exp, "max_freq_exp") - low
+    n, low = count_of(num_frequencies, "num_frequencies", 1), _exponent(min_freq_exp, "min_freq_exp")
+    span = _exponent(max_freq_exp, "max_freq_exp") - low
     first = TWO_PI * power(2.0, low)
     bands = (
         ascending(n, 2.0, per=(n - 1) / span, first=first) if n > 1 and span else geometric(n, base=1.0, first=first)

@@ -12,7 +12,7 @@ from .._core.numbers.exact import exp, log
 from .._core.numbers.schedule import geometric, linear
 from ..typing import Precision
 from . import _recipes
-from ._build import arranged, ascending, multiple, per_axis, positive, sinusoids, spectrum
+from ._build import arranged, ascending, multiple, per_axis, positive, sequence_of, sinusoids, spectrum
 from ._registry import preset
 
 __all__ = [
@@ -224,5 +224,5 @@ def _loftr_base(d: int) -> float:
 def perceiver(num_bands: int, *, max_resolution: Sequence[int] = (224, 224)) -> Encoding:
     """Fourier features of the Perceiver."""
     n = count_of(num_bands, "num_bands", 1)
-    pi, sizes = math.pi, [count_of(size, "max_resolution", 1) for size in max_resolution]
+    pi, sizes = math.pi, [count_of(size, "max_resolution", 1) for size in sequence_of(max_resolution, "max_resolution")]
     return arranged([linear(n, pi, pi * size / 2) for size in sizes], "saf")

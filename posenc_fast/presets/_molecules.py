@@ -10,7 +10,7 @@ from .._core.encoding.builders import fourier_features, sinusoidal
 from .._core.encoding.value import Encoding
 from .._core.numbers.arguments import count_of, real_array
 from .._core.numbers.schedule import geometric
-from ._build import TWO_PI, cosines, even, positive, sinusoids
+from ._build import TWO_PI, cosines, even, positive, sinusoids, weights_of
 from ._registry import preset
 
 __all__ = [
@@ -103,7 +103,7 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
 )
 def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
     """Fourier embedding of noise levels in AlphaFold 3 and Boltz."""
-    return cosines(TWO_PI / 4 * real_array(weights, "weights"), real_array(biases, "biases"))
+    return _with_biases(TWO_PI / 4, weights, biases)
 
 
 @preset(
@@ -117,7 +117,18 @@ def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
 )
 def esmfold2(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
     """Fourier embedding of times in ESMFold2, with random phases."""
-    return cosines(TWO_PI * real_array(weights, "weights"), real_array(biases, "biases"))
+    return _with_biases(TWO_PI, weights, biases)
+
+
+def _with_biases(factor: float, weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
+    """Return an Encoding of one cosine for each weight, with the frequency factor * weight and its own phase."""
+    frequencies, phases = factor * weights_of(weights, "weights"), real_array(biases, "biases")
+    if phases.shape not in ((), frequencies.shape[:1]):
+        raise ValueError(
+            f"biases has shape {phases.shape}, but must have shape {frequencies.shape[:1]}, with one number for each of "
+            "weights"
+        )
+    return cosines(frequencies, phases)
 
 
 @preset(
@@ -172,7 +183,7 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
         name: geometric(count, base=ratio, freq_shift=1, first=TWO_PI / low)
         for name, count in (("sin", -(-d // 2)), ("cos", d // 2))
     }
-    # equal numbers of both share one schedule
+    # if there are as many sines as cosines, both have the same schedule
     return sinusoidal(d, frequencies=schedules if d % 2 else schedules["sin"], layout="concatenated")
 
 

@@ -133,7 +133,7 @@ def family_of(model: Any) -> Family:
             begin, end = (count_of(part[key], f"model[{key!r}]", 0) for key in _BETWEEN)
             fields["between"] = begin, end
     if family.frame_merge == 1:
-        # these models ignore the key
+        # models whose frame_merge is 1 ignore the key temporal_merge_size
         fields.pop("frame_merge", None)
     return family._replace(**fields)
 
@@ -146,7 +146,9 @@ def _named(model_type: Any) -> Family:
         if name in REFUSED:
             raise ValueError(f"model {name!r} is unsupported: {REFUSED[name]}")
     known = ", ".join(map(repr, FAMILIES))
-    raise ValueError(f"model has the type {model_type!r}, but must be one of {known}{meant(model_type, FAMILIES)}")
+    raise ValueError(
+        f"model has the model_type {model_type!r}, but must have one of {known}{meant(model_type, FAMILIES)}"
+    )
 
 
 def from_tokens(
@@ -168,7 +170,7 @@ def from_tokens(
     if ids.dtype not in (_INT64, _INT32):
         raise TypeError(f"tokens must be token ids of dtype int32 or int64, not {ids.dtype}")
     if ids.ndim not in (1, 2):
-        raise ValueError(f"tokens has shape {ids.shape}, but must have (length,) or (batch, length)")
+        raise ValueError(f"tokens has shape {ids.shape}, but must have shape (length,) or (batch, length)")
     without_grids = family.marked and image_grid_thw is None and video_grid_thw is None
     dtype = _FLOAT32 if family.exact_times else _INT64 if without_grids else ids.dtype
     target = None if out is None else check_out(out, (3, *ids.shape), dtype)
@@ -459,11 +461,11 @@ class _Grids:
 
     def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
         """Write the positions of a run of tokens, (3, tokens), and return the next position."""
-        (name, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
+        (name, title, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
             grids = self.next_grids(kind, 1)
             if not grids:
-                raise ValueError(f"tokens have more {noun} than {name} has grids")
+                raise ValueError(f"tokens have more {noun} than {name} has grids; both must be of the same {title}")
             self.use(kind, 1)
             _, frames, rows, columns = grid = grids[0]
             size = frames * rows * columns
@@ -480,12 +482,18 @@ class _Grids:
 
     def check_used(self) -> None:
         """Raise a ValueError if a grid is unused because the sequence has no tokens for it."""
-        for kind, (name, noun) in _NAMES.items():
+        for kind, (name, title, noun) in _NAMES.items():
             if self.next_grids(kind, 1):
-                raise ValueError(f"{name} has more grids than there are {noun} in the tokens")
+                raise ValueError(
+                    f"{name} has more grids than there are {noun} in tokens; both must be of the same {title}"
+                )
 
 
-_NAMES = {IMAGE: ("image_grid_thw", "images"), VIDEO: ("video_grid_thw", "videos or frames of videos")}
+# keys: kinds of tokens. Values, for errors: name of the argument, what its grids are of, and what tokens contain.
+_NAMES = {
+    IMAGE: ("image_grid_thw", "images", "images"),
+    VIDEO: ("video_grid_thw", "videos", "videos or frames of videos"),
+}
 
 
 def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[int, int, int]]:
@@ -494,7 +502,7 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
         return []
     array = as_array(values, name)
     if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name} must be of integers, not of {array.dtype}")
+        raise TypeError(f"{name} must contain integers, not {array.dtype}")
     if array.ndim != 2 or array.shape[1] != 3:
         raise ValueError(
             f"{name} has shape {array.shape}, but must have shape (n, 3), with the numbers of frames, rows and columns "
@@ -544,7 +552,8 @@ def _times(family: Family, frames: int, seconds: float) -> Array:
         return times
     if not times[-1] < 2**31:
         raise ValueError(
-            f"second_per_grid (or fps) puts the last of {frames} frames at {times[-1]:g}, but it must be below 2**31"
+            f"second_per_grid (or fps) puts the last of {frames} frames at position {times[-1]:g}, but positions must "
+            "be below 2**31"
         )
     return times.astype(np.int64)
 
@@ -568,7 +577,10 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     name, value = ("fps", fps) if seconds is None else ("second_per_grid", seconds)
     if value is None:
         if family.marked and videos:
-            raise ValueError("video_grid_thw needs second_per_grid, or fps, for this model")
+            raise ValueError(
+                "video_grid_thw needs second_per_grid or fps, because positions of this model count seconds; pass one "
+                "of the two"
+            )
         return [1.0] * videos
     array = real_array(as_array(value, name), name)
     if array.shape not in ((), (videos,)):
@@ -576,7 +588,8 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
             f"{name} has shape {array.shape}, but must be one number, or have one number for each of {videos} videos"
         )
     if not (array > 0 if name == "fps" else array >= 0).all():
-        raise ValueError(f"{name} must be positive, not {array!r}")
+        allowed = "positive" if name == "fps" else "0 or larger"
+        raise ValueError(f"{name} must be {allowed}, not {array.tolist()}")
     # two frames of the video are one frame of the grid
     steps: list[float] = np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()
     return steps

@@ -8,8 +8,7 @@ import numpy.typing as npt
 
 from .._core.encoding.builders import fourier_features
 from .._core.encoding.value import Encoding
-from .._core.numbers.arguments import real_array
-from ._build import TWO_PI, matrix
+from ._build import TWO_PI, matrix, weights_of
 from ._registry import preset
 
 __all__ = [
@@ -34,7 +33,7 @@ __all__ = [
 )
 def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
     """Gaussian Fourier projection of score-based models."""
-    return fourier_features(TWO_PI * real_array(weights, "weights"))
+    return fourier_features(TWO_PI * weights_of(weights, "weights"))
 
 
 @preset(
@@ -50,7 +49,7 @@ def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
 )
 def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
     """Fourier features of k-diffusion and EDM."""
-    return fourier_features(TWO_PI * real_array(weights, "weights"), functions=("cos", "sin"))
+    return fourier_features(TWO_PI * weights_of(weights, "weights"), functions=("cos", "sin"))
 
 
 @preset(
@@ -64,7 +63,7 @@ def k_diffusion_fourier(weights: npt.ArrayLike) -> Encoding:
 )
 def mp_fourier(weights: npt.ArrayLike) -> Encoding:
     """Magnitude-preserving Fourier embedding."""
-    return fourier_features(TWO_PI * real_array(weights, "weights"), scale=math.sqrt(2))
+    return fourier_features(TWO_PI * weights_of(weights, "weights"), scale=math.sqrt(2))
 
 
 @preset(
@@ -80,7 +79,7 @@ def mp_fourier(weights: npt.ArrayLike) -> Encoding:
 )
 def tancik(weights: npt.ArrayLike) -> Encoding:
     """Random Fourier features of Tancik et al."""
-    return fourier_features(TWO_PI * real_array(weights, "weights"))
+    return fourier_features(TWO_PI * weights_of(weights, "weights"))
 
 
 @preset(

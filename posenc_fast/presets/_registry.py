@@ -80,7 +80,7 @@ class Facts(NamedTuple):
 
     @property
     def original(self) -> str:
-        """The publication whose encoding `differs` compares with."""
+        """The publication whose encoding `differs` compares this preset with."""
         return "RoFormer" if self.rotary else "the paper"
 
     @property
@@ -240,7 +240,7 @@ def facts(name: str) -> Facts:
         raise TypeError(f"name must be a string, not {name!r}")
     known = FACTS.get(name)
     if known is None:
-        fix = advice(name) or "posenc_fast.presets.names() lists them"
+        fix = advice(name) or "posenc_fast.presets.names() lists all presets"
         raise AttributeError(f"there is no preset {name!r}; {fix}", name=name)
     return known
 
@@ -301,6 +301,6 @@ def encoding_preset(name: str) -> Callable[..., Encoding]:
     """Return the preset of a name, or raise an error if it returns a Rotary."""
     known = facts(name)
     if known.rotary:
-        raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}() returns it")
+        raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}(..) returns it")
     build: Callable[..., Any] = known.build
     return build

@@ -14,7 +14,7 @@ from .._core.numbers.schedule import Schedule
 from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision, RotaryLayout
 from . import _recipes
-from ._build import ascending, positive, spectrum
+from ._build import ascending, positive, sequence_of, spectrum
 
 __all__ = [
     "YARN",
@@ -41,16 +41,23 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         larger = (d // (2 * axes) + 1) * 2 * axes
-        raise ValueError(
-            f"{name}={d} does not divide into pairs for {axes} axes; give a multiple of {2 * axes}, such as {larger}"
-        )
+        whole = "it consists of pairs" if axes == 1 else f"each of {axes} axes has whole pairs"
+        raise ValueError(f"{name}={d} must be a multiple of {2 * axes}, because {whole}; give {larger}, for example")
     return d
 
 
 def partial_dim(head_dim: Any, factor: Any) -> int:
-    """Return the number of values of a head to rotate."""
-    head = count_of(head_dim, "head_dim", 2)
-    return whole_pairs(int(head * positive(factor, "partial_rotary_factor")), "partial_rotary_factor * head_dim")
+    """Return the number of values of a head to rotate: head_dim * factor, rounded down."""
+    head, fraction = count_of(head_dim, "head_dim", 2), positive(factor, "partial_rotary_factor")
+    if fraction > 1:
+        raise ValueError(f"partial_rotary_factor must be at most 1, not {factor!r}")
+    dim = int(head * fraction)
+    if dim < 2 or dim % 2:
+        raise ValueError(
+            f"head_dim={head} has {dim} values to rotate (head_dim * {fraction:g}, rounded down), but their number "
+            "must be even and at least 2; give another head_dim"
+        )
+    return dim
 
 
 def checked_layer_type(layer_type: Any) -> LayerType:
@@ -62,11 +69,15 @@ def checked_layer_type(layer_type: Any) -> LayerType:
     raise ValueError(f"layer_type must be 'full_attention' or 'sliding_attention', not {layer_type!r}")
 
 
-def checked_sections(mrope_section: Any, dim: int) -> list[int]:
-    """Return the number of pairs of each of three axes. Raise an error unless they add up to dim / 2."""
-    counts = [count_of(count, "mrope_section", 1) for count in mrope_section]
-    if len(counts) != 3 or 2 * sum(counts) != dim:
-        raise ValueError(f"mrope_section={tuple(counts)} must be three numbers of pairs that add up to {dim // 2}")
+def checked_sections(sections: Any, dim: int, name: str = "mrope_section") -> list[int]:
+    """Return the number of pairs of each of three axes. Raise an error unless they add up to dim / 2.
+
+    name: name of the argument sections in the error.
+    """
+    pairs = whole_pairs(dim, "head_dim") // 2
+    counts = [count_of(count, name, 1) for count in sequence_of(sections, name)]
+    if len(counts) != 3 or sum(counts) != pairs:
+        raise ValueError(f"{name}={tuple(counts)} must be three numbers of pairs that add up to {pairs}")
     return counts
 
 
@@ -80,7 +91,7 @@ def with_theta(
     sections: Sequence[int] | None = None,
 ) -> Rotary:
     """Return a Rotary with one schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
-    head = count_of(head_dim, "head_dim", 2)
+    head = whole_pairs(head_dim, "head_dim") if rotary_dim is None else count_of(head_dim, "head_dim", 2)
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
     # spectrum also checks the argument frequencies
@@ -139,7 +150,7 @@ def axis_by_axis(
     """
     if not isinstance(axes_dim, Sequence) or isinstance(axes_dim, str) or len(axes_dim) != axes:
         raise ValueError(f"axes_dim must be {axes} even numbers, one for each axis, not {axes_dim!r}")
-    dims = [whole_pairs(dim, "axes_dim") for dim in axes_dim]
+    dims = [whole_pairs(dim, f"axes_dim[{axis}]") for axis, dim in enumerate(axes_dim)]
     return with_spectra(sum(dims), per_axis_spectra(dims, theta, frequencies, recipe), layout=layout)
 
 

@@ -13,7 +13,7 @@ from .._core.numbers.schedule import geometric
 from .._core.rotary.pairs import in_turn
 from .._core.rotary.value import Rotary
 from ..typing import Precision
-from ._build import positive, power
+from ._build import positive, power, sequence_of
 from ._recipes import exp_divided
 from ._registry import rotary_preset
 from ._rotary_build import (
@@ -227,11 +227,14 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     d = whole_pairs(head_dim, "head_dim")
     side = d // 6 * 2
     dims = (d - 2 * side, side, side)
-    if side < 4 or len(rope_scale) != 3:
-        raise ValueError(f"head_dim={d} must be at least 12, and rope_scale={rope_scale!r} must be three numbers")
+    if side < 4:
+        raise ValueError(f"head_dim must be at least 12, not {d}")
+    scales = sequence_of(rope_scale, "rope_scale")
+    if len(scales) != 3:
+        raise ValueError(f"rope_scale must be three numbers, one for each axis, not {rope_scale!r}")
     spectra = [
         geometric(dim // 2, base=10000.0 * power(positive(scale, "rope_scale"), Fraction(dim, dim - 2)))
-        for dim, scale in zip(dims, rope_scale, strict=True)
+        for dim, scale in zip(dims, scales, strict=True)
     ]
     return with_spectra(d, spectra)
 
@@ -248,7 +251,8 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
 )
 def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Cosmos 3."""
-    return with_theta(head_dim, theta, sections=in_turn(checked_sections(rope_axes_dim, head_dim), head_dim // 2))
+    counts = checked_sections(rope_axes_dim, head_dim, "rope_axes_dim")
+    return with_theta(head_dim, theta, sections=in_turn(counts, head_dim // 2))
 
 
 @rotary_preset(
@@ -261,10 +265,16 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
     """Rotary embedding of Ideogram 4."""
-    _, h, w = (count_of(count, "mrope_section", 1) for count in mrope_section)
+    counts = [count_of(count, "mrope_section", 1) for count in sequence_of(mrope_section, "mrope_section")]
+    if len(counts) != 3:
+        raise ValueError(f"mrope_section={tuple(counts)} must be three numbers of pairs")
+    _, h, w = counts
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
-        raise ValueError(f"mrope_section={tuple(mrope_section)} needs more than {pairs} pairs when the axes alternate")
+        raise ValueError(
+            f"mrope_section={tuple(counts)} must have at most {pairs // 3} pairs for each of h and w, because "
+            f"three axes alternate over the {pairs} pairs of head_dim={2 * pairs}"
+        )
     return with_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
 
 
@@ -316,10 +326,10 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
 def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
     """Rotary embedding of one head of LTX-2, for checkpoints with split pairs."""
     d, count, index = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
-    if d % (2 * count) or index >= count:
-        raise ValueError(
-            f"dim={d} must be a multiple of 2 * heads={2 * count}, and head={index} must be below heads={count}"
-        )
+    if d % (2 * count):
+        raise ValueError(f"dim={d} must be a multiple of {2 * count}, so that each of heads={count} has whole pairs")
+    if index >= count:
+        raise ValueError(f"head={index} must be below heads={count}, because heads are counted from 0")
     by_pair, axis_of_pair = ltx_pairs(d, count_of(axes, "axes", 1), theta)
     # one row for each pair of all heads, one column for each axis; a pair uses one axis, and its other columns are 0
     frequencies = np.zeros((d // 2, axes))
@@ -345,7 +355,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     """Rotary embedding of Mochi with learned frequencies, for all heads at once."""
     values = real_array(pos_frequencies, "pos_frequencies")
     if values.ndim != 3 or len(values) != 3:
-        raise ValueError(f"pos_frequencies has shape {values.shape}, but must have (3, heads, head_dim/2)")
+        raise ValueError(f"pos_frequencies has shape {values.shape}, but must have shape (3, heads, head_dim/2)")
     dense = values.reshape(3, -1).T
     return Rotary(2 * len(dense), frequencies=dense, layout="interleaved")
 
@@ -366,7 +376,8 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     d = count_of(head_dim, "head_dim", 16)
     if d % 16:
         raise ValueError(
-            f"head_dim={d} must be a multiple of 16, so that 3/8 of it, for rows and for columns, is an even number"
+            f"head_dim={d} must be a multiple of 16, because frames, rows and columns use 1/4, 3/8 and 3/8 of a head, "
+            "in whole pairs"
         )
     return axis_by_axis((d // 4, d // 8 * 3, d // 8 * 3), 3, theta, frequencies)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from .._core.numbers.arguments import count_of
 from .._core.numbers.schedule import geometric
 from .._core.rotary.value import Rotary
 from ..typing import LayerType, Precision
@@ -70,7 +69,7 @@ def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0)
         "high_freq_factor": 4.0,
         "original_max_position_embeddings": 8192,
     }
-    return Rotary(head_dim, base=theta, scaling=scaling)
+    return Rotary(whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling=scaling)
 
 
 @rotary_preset(
@@ -184,8 +183,8 @@ def helium(head_dim: int = 128, *, theta: float = 100000.0, frequencies: Precisi
 )
 def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of nanochat, which rotates backwards."""
-    head = count_of(head_dim, "head_dim", 2)
-    return Rotary(head, frequencies=geometric(max(head // 2, 1), base=positive(theta, "theta"), first=-1.0))
+    head = whole_pairs(head_dim, "head_dim")
+    return Rotary(head, frequencies=geometric(head // 2, base=positive(theta, "theta"), first=-1.0))
 
 
 @rotary_preset(
@@ -200,7 +199,7 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
 def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.707) -> Rotary:
     """Rotary embedding of DeepSeek-V2, for the rotary part of a head."""
     scaling = {**YARN, "factor": factor, "mscale": mscale, "mscale_all_dim": mscale}
-    return Rotary(head_dim, scaling=scaling, layout="interleaved")
+    return Rotary(whole_pairs(head_dim, "head_dim"), scaling=scaling, layout="interleaved")
 
 
 @rotary_preset(
@@ -217,7 +216,7 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
 def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     """Rotary embedding of DeepSeek-V3 and R1, for the rotary part of a head."""
     scaling = {**YARN, "factor": factor, "mscale": 1.0, "mscale_all_dim": 1.0}
-    return Rotary(head_dim, scaling=scaling, layout="interleaved_to_half")
+    return Rotary(whole_pairs(head_dim, "head_dim"), scaling=scaling, layout="interleaved_to_half")
 
 
 @rotary_preset(
@@ -238,7 +237,9 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
         "original_max_position_embeddings": 65536,
         "attention_factor": 1.0,
     }
-    return Rotary(head_dim, base=theta, scaling=scaling, layout="interleaved")
+    return Rotary(
+        whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling=scaling, layout="interleaved"
+    )
 
 
 @rotary_preset(
@@ -251,7 +252,11 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
     """Rotary embedding of gpt-oss."""
-    return Rotary(head_dim, base=theta, scaling={**YARN, "factor": factor, "truncate": False})
+    return Rotary(
+        whole_pairs(head_dim, "head_dim"),
+        base=positive(theta, "theta"),
+        scaling={**YARN, "factor": factor, "truncate": False},
+    )
 
 
 @rotary_preset(
@@ -271,7 +276,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
         "mscale": 1.0,
         "mscale_all_dim": 1.0,
     }
-    return Rotary(head_dim, base=theta, scaling=scaling)
+    return Rotary(whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling=scaling)
 
 
 @rotary_preset(
@@ -284,7 +289,9 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
     """Rotary embedding of HunYuan, whose base is multiplied at every length."""
-    return Rotary(head_dim, base=theta, scaling={"rope_type": "ntk", "alpha": alpha})
+    return Rotary(
+        whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling={"rope_type": "ntk", "alpha": alpha}
+    )
 
 
 @rotary_preset(
@@ -301,7 +308,7 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
         return with_theta(head_dim)
     if factor == 1:
         return with_theta(head_dim, 1e6)
-    return Rotary(head_dim, base=1e6, scaling={"rope_type": "linear", "factor": factor})
+    return Rotary(whole_pairs(head_dim, "head_dim"), base=1e6, scaling={"rope_type": "linear", "factor": factor})
 
 
 @rotary_preset(

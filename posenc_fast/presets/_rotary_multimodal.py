@@ -144,6 +144,7 @@ def ernie4_5_vl(head_dim: int = 128, *, theta: float = 500000.0, mrope_section: 
     h, w, t = checked_sections(mrope_section, head_dim)
     if h != w:
         raise ValueError(
-            f"mrope_section={tuple(mrope_section)} must have equal numbers of pairs for h and w, because they alternate"
+            f"mrope_section={(h, w, t)} must begin with two equal numbers (pairs of h and of w), because h and w "
+            "alternate"
         )
     return with_theta(head_dim, theta, layout="interleaved", sections=[1, 2] * h + [0] * t)

@@ -180,5 +180,5 @@ def lightglue(weights: npt.ArrayLike) -> Rotary:
     """Rotary embedding of LightGlue, whose frequencies are learned."""
     values = real_array(weights, "weights")
     if values.ndim != 2:
-        raise ValueError(f"weights has shape {values.shape}, but must have (pairs, axes)")
+        raise ValueError(f"weights has shape {values.shape}, but must have shape (pairs, axes)")
     return Rotary(2 * len(values), frequencies=values, layout="interleaved")

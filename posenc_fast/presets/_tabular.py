@@ -16,7 +16,7 @@ from .._core.encoding.sinusoids import Sinusoids
 from .._core.encoding.value import Encoding
 from .._core.numbers.arguments import count_of, real_array
 from .._core.rotary.value import Rotary
-from ._build import TWO_PI, cosines, fitted, matrix, per_axis, positive
+from ._build import TWO_PI, cosines, fitted, matrix, per_axis, positive, sequence_of
 from ._registry import preset, rotary_preset
 from ._rotary_build import whole_pairs, with_theta
 
@@ -81,7 +81,8 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     offset = real_array(random_offset, "random_offset")
     if offset.shape != columns.shape[:1]:
         raise ValueError(
-            f"random_offset has shape {offset.shape}, but must have one number for each of {len(columns)} columns"
+            f"random_offset has shape {offset.shape}, but must have shape ({len(columns)},), with one number for each "
+            "column of random_weights"
         )
     return cosines(columns, offset / TWO_PI, math.sqrt(2 / len(columns)))
 
@@ -107,7 +108,7 @@ def fone(
     d = count_of(embedding_dim, "embedding_dim", 1)
     integer_digits = count_of(int_digit_len, "int_digit_len", 0)
     fraction_digits = count_of(frac_digit_len, "frac_digit_len", 0)
-    bases = [Fraction(positive(base, "period_base_list")) for base in period_base_list]
+    bases = [Fraction(positive(base, "period_base_list")) for base in sequence_of(period_base_list, "period_base_list")]
     digits = range(integer_digits + fraction_digits + 1)
     multiples = {base * Fraction(10**digit, 10**fraction_digits) for base in bases for digit in digits}
     periods = sorted(period for period in multiples if period < 10 ** (integer_digits + 1))

@@ -61,11 +61,11 @@ Integers = npt.NDArray[np.int64]
 _TEXTS = {
     **dict.fromkeys(("rows", "columns", "frames"), "int: Size of the grid of {grid}."),
     **dict.fromkeys(("base_rows", "base_columns"), "int: Size of the base grid."),
-    **dict.fromkeys(("base_height", "base_width"), "int: Factors of the area: base_height * base_width."),
+    **dict.fromkeys(("base_height", "base_width"), "int: Sides of the base area."),
     "fps": "float: Frames per second.",
     "image": "int: Index of the image among several.",
     "merge": "int: Side of a square of patches. rows and columns must be multiples of it.",
-    "sizes": "sequence of int: Rows and columns of the table.",
+    "sizes": "sequence of int: Rows and columns of the table that positions are scaled to.",
     "text": "int: Number of tokens of text.",
 }
 
@@ -82,7 +82,7 @@ def _tokens(
     example, references : str
         Passed to `documented`.
     grid : str
-        What the cells of the grid are, such as "patches".
+        Noun for the cells of the grid, such as "patches".
     **texts : str
         Type and meaning of parameters whose meaning differs from the default text.
 
@@ -190,8 +190,8 @@ def mrope(
     image_grid_thw, video_grid_thw : array_like of int, shape (n, 3), optional
         Frames, rows and columns of each image and video, in patches before merging, in the order of the tokens.
     second_per_grid, fps : float or array_like of shape (n,), optional
-        Seconds between two frames of each video's grid; or frames per second of the video, two of which are one frame
-        of the grid. Only for models that count time.
+        Seconds between two frames of each video's grid (second_per_grid), or frames per second of each video (fps). Two
+        frames of a video are one frame of its grid. Models that do not count time ignore both.
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
@@ -203,8 +203,8 @@ def mrope(
     start : int
         Position of the first token. Only for parts.
     time_step : float
-        Distance of two frames. Only for parts. In Qwen2.5-VL it is tokens per second times seconds per frame, rounded
-        down.
+        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL it is tokens per second
+        times seconds per frame, rounded down.
 
     Returns
     -------
@@ -212,8 +212,8 @@ def mrope(
         Positions in the dtype of tokens; float32 for Qwen3-Omni. For parts, the result is only an array of shape
         (tokens, 3), int64 or (if time_step is not an integer) float64.
     deltas : ndarray of shape (batch, 1), or (1,)
-        Offset for generated tokens: token n of a sequence, without masked tokens, has position ``n + delta`` on all
-        axes.
+        Offset for generated tokens: token n of a sequence (masked tokens are not counted) has position ``n + delta`` on
+        all axes.
 
     Raises
     ------
@@ -258,9 +258,10 @@ def mrope(
     """
     if model is not None:
         if start != 0 or time_step != 1:
+            wrong, number = ("start", start) if start != 0 else ("time_step", time_step)
             raise ValueError(
-                f"start={start!r} and time_step={time_step!r} cannot be combined with model={model!r}; use both "
-                "only if tokens are parts"
+                f"{wrong}={number!r} cannot be combined with model; leave out {wrong}, or leave out model and pass "
+                "parts as tokens"
             )
         return from_tokens(
             tokens, model, image_grid_thw, video_grid_thw, second_per_grid, fps, attention_mask, following, out
@@ -288,8 +289,11 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
     for part in parts:
         if isinstance(part, Sequence):
             if len(part) != 3:
-                raise ValueError(f"parts has {part!r}, but a grid must be (frames, rows, columns)")
-            frames, rows, columns = (count_of(size, "parts", 1) for size in part)
+                raise ValueError(
+                    f"tokens has the part {part!r}, but without model, a part must be a number of text tokens, or a "
+                    "grid (frames, rows, columns)"
+                )
+            frames, rows, columns = (count_of(size, "each size of a grid in tokens", 1) for size in part)
             if step * frames > _FARTHEST:
                 raise ValueError(
                     f"time_step={time_step!r} puts {frames} frames beyond position 2**62; pass a smaller time_step"
@@ -297,9 +301,12 @@ def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) 
             times = step * np.arange(frames)
             block = grid(times if step % 1 else times.astype(np.int64), rows, columns)
         else:
-            block = np.repeat(np.arange(count_of(part, "parts", 0))[:, np.newaxis], 3, axis=1)
+            text = count_of(part, "each part of tokens (without model)", 0)
+            block = np.repeat(np.arange(text)[:, np.newaxis], 3, axis=1)
         if next_position > _FARTHEST:
-            raise ValueError(f"start={start!r} puts parts beyond position 2**62; pass a smaller start")
+            raise ValueError(
+                f"start={start!r} and time_step={time_step!r} put parts beyond position 2**62; pass smaller numbers"
+            )
         if len(block):
             blocks.append(next_position + block)
             next_position = blocks[-1].max() + 1
@@ -408,7 +415,7 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text follows the largest."""
+    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text from half the larger side."""
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]
