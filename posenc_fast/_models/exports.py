@@ -57,7 +57,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     rope |= {key: _plain(parameters[key]) for key in _WRITTEN[name] if parameters[key] is not None}
     if name == "yarn":
         if not (rope.get("mscale") and rope.get("mscale_all_dim")):
-            # mscale has no effect without mscale_all_dim, and the other way round
+            # mscale and mscale_all_dim have no effect unless both are present and not 0
             rope.pop("mscale", None)
             rope.pop("mscale_all_dim", None)
         if rope["truncate"]:
@@ -123,7 +123,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
     if settings.layout != layout:
         raise ValueError(
             f"layout={settings.layout!r} differs from layout={layout!r}, which llama.cpp uses for {architecture!r}; "
-            "permute the weights of queries and keys (permute_rotary), and give a Rotary with this layout"
+            f"permute the weights of queries and keys (permute_rotary), and give a Rotary with layout={layout!r}"
         )
     if settings.amplitudes_vary or (settings.rope_type == "axial" and settings.axes is not None):
         raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")
@@ -184,8 +184,8 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     """Return the quotients of unscaled frequencies and frequencies in float32, the type that converters write."""
     if (frequencies < 0).any():
         raise ValueError(
-            "a frequency is negative, but llama.cpp rotates in only one direction; swap the two values of each pair in "
-            "the weights of queries and keys, and give a Rotary with positive frequencies"
+            "a frequency is negative, which llama.cpp does not support; in the weights of queries and keys, swap the two "
+            "values of each pair with a negative frequency, and give a Rotary with positive frequencies"
         )
     is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):

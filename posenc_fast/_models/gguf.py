@@ -152,9 +152,11 @@ class Metadata:
                 or key.startswith("rope_")
                 or not shortened.isdisjoint(_shortened(key))
             ):
+                suggestion = meant(key, known)
                 raise ValueError(
-                    f"{self.where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct or remove "
-                    f"the key, or call Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
+                    f"{self.where}[{key!r}] is unknown for the architecture {self.architecture!r}"
+                    f"{f'{suggestion} Correct' if suggestion else '; correct'} or remove the key, or call "
+                    "Rotary(head_dim, base=.., scaling=..)"
                 )
 
     def key(self, key: str) -> str:

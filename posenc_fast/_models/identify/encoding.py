@@ -217,7 +217,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     start = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # `check` depends on this module, so it is imported by name
+        # imported here, because `check` imports this module
         values = import_module("..check.table_in", __package__).table_in(os.fspath(table))
     checked, shape = _checked(values)
     if len(shape) > 1:
