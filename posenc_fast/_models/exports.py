@@ -16,7 +16,7 @@ from .._core.rotary.pairs import Settings, in_turn
 from .._core.rotary.scaling import SCALINGS
 from .gguf import ARCHITECTURES, BETAS, layout_of, yarn_attention_factor
 
-# Divisor that converters write for a pair that does not rotate. The quotient is practically 0.
+# Divisor that converters write for a pair that does not rotate. A frequency divided by it is practically 0.
 _NO_ROTATION = 1e30
 
 
@@ -27,7 +27,11 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
             "RotaryEmbedding does not support layout='interleaved_to_half'; permute the weights of queries and keys "
             "(permute_rotary), and give a Rotary with layout='half'"
         )
-    _check_one_axis(settings, "a cache")
+    if _has_axes(settings):
+        raise ValueError(
+            "the operator RotaryEmbedding has one position per token, but this Rotary has several axes; use "
+            "tables(positions)"
+        )
     dim = settings.rotary_dim
     attributes = {
         "interleaved": int(settings.layout == "interleaved"),
@@ -37,11 +41,9 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     return attributes if num_heads is None else {**attributes, "num_heads": count_of(num_heads, "num_heads", 1)}
 
 
-def _check_one_axis(settings: Settings, target: str) -> None:
-    if settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1):
-        raise ValueError(
-            f"{target} has one row per position, which a Rotary of several axes cannot fill; use tables(positions)"
-        )
+def _has_axes(settings: Settings) -> bool:
+    """Whether positions have several axes."""
+    return settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1)
 
 
 # ---- rotary parameters of a config -----------------------------------------------------------------------------------
@@ -56,7 +58,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     rope |= {key: _plain(parameters[key]) for key in _WRITTEN[name] if parameters[key] is not None}
     if name == "yarn":
         if not (rope.get("mscale") and rope.get("mscale_all_dim")):
-            # only one of mscale and mscale_all_dim has no effect
+            # mscale and mscale_all_dim have no effect unless both are present and not 0
             rope.pop("mscale", None)
             rope.pop("mscale_all_dim", None)
         if rope["truncate"]:
@@ -99,7 +101,7 @@ _WRITTEN = {
 
 
 def _plain(value: Any) -> Any:
-    """Return a value for JSON. A tuple becomes a list. A whole float from 1024 on, such as a length, becomes an int."""
+    """Return a value for JSON. A tuple becomes a list. A whole float of at least 1024, such as a length, becomes an int."""
     if isinstance(value, tuple):
         return list(value)
     return int(value) if isinstance(value, float) and value.is_integer() and value >= 1024 else value
@@ -126,12 +128,16 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
     if settings.layout != layout:
         raise ValueError(
             f"layout={settings.layout!r} differs from layout={layout!r}, which llama.cpp uses for {architecture!r}; "
-            "permute the weights of queries and keys (permute_rotary), and give a Rotary with this layout"
+            f"permute the weights of queries and keys (permute_rotary), and give a Rotary with layout={layout!r}"
         )
     if settings.amplitudes_vary or (settings.rope_type == "axial" and settings.axes is not None):
         raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")
-    if not sectioned:
-        _check_one_axis(settings, f"a GGUF file of {architecture!r}")
+    if not sectioned and _has_axes(settings):
+        names = ", ".join(name for name, value in ARCHITECTURES.items() if value in ("contiguous", "interleaved"))
+        raise ValueError(
+            f"{architecture!r} has one position per token in llama.cpp, but this Rotary has several axes; give one of "
+            f"{names}"
+        )
     head, dim, pairs = settings.head_dim, settings.rotary_dim, settings.rotary_dim // 2
     rope: dict[str, Any] = {"dimension_count": dim, "freq_base": settings.base}
     tensors: Mapping[str, Any] = {}
@@ -183,8 +189,8 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     """Return the quotients of unscaled frequencies and frequencies in float32, the type that converters write."""
     if (frequencies < 0).any():
         raise ValueError(
-            "a frequency is negative, but llama.cpp divides only by positive numbers; exchange the two values of each "
-            "pair"
+            "a frequency is negative, which llama.cpp does not support; in the weights of queries and keys, swap the two "
+            "values of each pair with a negative frequency, and give a Rotary with positive frequencies"
         )
     is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):
@@ -205,4 +211,7 @@ def _sections(settings: Settings, architecture: str, mode: str | None) -> list[i
         expected = in_turn(counts, len(axes)) if mode == "interleaved" else sorted(axes)
         if list(axes) == expected and len(counts) <= 4:
             return counts + [0] * (4 - len(counts))
-    raise ValueError(f"sections do not fit {architecture!r}; give {mode} sections of at most 4 axes")
+    raise ValueError(
+        f"sections do not fit {architecture!r}, which needs {mode} sections of at most 4 axes; give a Rotary with such "
+        "sections"
+    )

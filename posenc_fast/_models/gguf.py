@@ -123,7 +123,7 @@ class Metadata:
     """
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
-        self._values, self._where = values, where
+        self._values, self.where = values, where
         if values.get("general.architecture") is None:
             raise ValueError(f"{where} lacks 'general.architecture'; pass the complete metadata of a GGUF file")
         architecture = str(values["general.architecture"])
@@ -152,13 +152,15 @@ class Metadata:
                 or key.startswith("rope_")
                 or not shortened.isdisjoint(_shortened(key))
             ):
+                suggestion = meant(key, known)
                 raise ValueError(
-                    f"{self._where}[{key!r}] is unknown for the architecture {self.architecture!r}; correct the key, "
-                    f"or call Rotary(head_dim, base=.., scaling=..){meant(key, known)}"
+                    f"{self.where}[{key!r}] is unknown for the architecture {self.architecture!r}"
+                    f"{f'{suggestion} Correct' if suggestion else '; correct'} or remove the key, or call "
+                    "Rotary(head_dim, base=.., scaling=..)"
                 )
 
     def key(self, key: str) -> str:
-        return f"{self._where}['{self.architecture}.{key}']"
+        return f"{self.where}['{self.architecture}.{key}']"
 
     def has_factors(self) -> bool:
         return any(self._values.get(name) is not None for name in FACTORS)
@@ -171,13 +173,13 @@ class Metadata:
         array = np.asarray(value, np.float64).reshape(-1)
         if array.shape != (pairs,):
             raise ValueError(
-                f"{self._where}[{name!r}] has {array.size} numbers, but must have one number for each of {pairs} pairs"
+                f"{self.where}[{name!r}] has {array.size} numbers, but must have one number for each of {pairs} pairs"
             )
         is_valid = (array > 0) & np.isfinite(array)
         if not is_valid.all():
             k = int(np.argmin(is_valid))
             raise ValueError(
-                f"{self._where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0, because frequencies "
+                f"{self.where}[{name!r}][{k}] is {array[k]:g}, but must be finite and above 0, because frequencies "
                 "are divided by this number"
             )
         return array
@@ -194,7 +196,9 @@ class Metadata:
             return value
         if self.layer is not None and self.layer < len(value):
             return value[self.layer]
-        if not value or any(one != value[0] for one in value):
+        if not value or (self.layer is not None and any(one != value[0] for one in value)):
+            raise ValueError(f"{self.key(key)}={value!r} must have one value per layer")
+        if any(one != value[0] for one in value):
             raise ValueError(f"{self.key(key)}={value!r} differs between layers; give layer=, the index of a layer")
         return value[0]
 
@@ -215,8 +219,7 @@ class Metadata:
         count = self.count(key)
         if count is None:
             raise ValueError(
-                f"{self._where} lacks '{self.architecture}.{key}', which the encoding depends on; add it to the "
-                "metadata"
+                f"{self.where} lacks '{self.architecture}.{key}', which the encoding depends on; add it to the metadata"
             )
         return count
 
@@ -252,17 +255,24 @@ def arguments_of(source: Any, layer: Any = None, seq_len: Any = None) -> dict[st
 
 
 def _shortened(key: str) -> set[str]:
-    """Return the key, and all keys that lack one of its characters.
+    """Return the key, and each text that results if one character of the key is left out.
 
     The sets of two keys that differ by one character have a common element.
     """
-    # keys of 100 characters are not shortened, because all known keys are much shorter
+    # keys of 100 or more characters are not shortened, because all known keys are much shorter
     return {key, *(key[:i] + key[i + 1 :] for i in range(len(key) if len(key) < 100 else 0))}
 
 
 def layout_of(architecture: Any) -> str:
     """Return the layout of an architecture, or raise an error if the architecture is unknown or has no RoPE."""
-    mode = Metadata({"general.architecture": architecture}, "architecture").mode
+    mode = ARCHITECTURES.get(architecture) if isinstance(architecture, str) else None
+    if mode is None:
+        advice = meant(architecture, ARCHITECTURES) or "; give llama.cpp's name of a model, such as 'llama'"
+        raise ValueError(f"architecture={architecture!r} is unknown{advice}")
+    if mode == "none":
+        raise ValueError(
+            f"architecture={architecture!r} has no rotary encoding in llama.cpp; give another architecture"
+        )
     return "interleaved" if mode == "normal" else "half"
 
 
@@ -281,7 +291,7 @@ def open_gguf(path: str) -> Any:
         raise ValueError(f"{path} is not a regular file")
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]  # gguf has no types
-        """A reader that raises EOFError at the end of the file, where the package's reader returns empty arrays."""
+        """A reader that raises EOFError if the file ends too early. The package's reader returns too few values or none."""
 
         def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
             if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
@@ -374,9 +384,9 @@ def _has_window(metadata: Metadata) -> bool | None:
             other = metadata.get(key.removesuffix("_swa"))
             if metadata.get(key) != other:
                 raise ValueError(
-                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, and these layers "
-                    f"are unknown for the architecture {metadata.architecture!r}; call Rotary(head_dim, base=.., "
-                    "layout=..)"
+                    f"{metadata.key(key)}={metadata.get(key)!r} is for layers with a sliding window, but posenc_fast "
+                    f"does not know which layers of this {metadata.architecture!r} model have one; call "
+                    "Rotary(head_dim, base=.., layout=..)"
                 )
         return None
     if layer is None:
@@ -422,8 +432,8 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
         head = metadata.needed("embedding_length") // metadata.needed("attention.head_count")
     if head > MOST_VALUES:
         raise ValueError(
-            f"{metadata.key('attention.key_length')}={shown(head)} is too large; at most {MOST_VALUES} values can "
-            "rotate"
+            f"{metadata.where} has heads of {shown(head)} values, but at most {MOST_VALUES} values can rotate; correct "
+            "attention.key_length, or embedding_length and attention.head_count"
         )
     key = f"rope.dimension_count{swa}"
     dim = metadata.count(key)
@@ -436,9 +446,12 @@ def _widths(metadata: Metadata, swa: str) -> tuple[int, int]:
     if dim is None:
         dim = head
     if dim > head:
-        raise ValueError(f"{metadata.key(key)}={dim} is more than the {head} values of a head")
+        raise ValueError(f"{metadata.key(key)}={dim} is more than the {head} values of a head; correct the key")
     if dim != head and metadata.architecture in _WHOLE:
-        raise ValueError(f"{metadata.key(key)}={dim} differs from the head width {head}; llama.cpp rejects such a file")
+        raise ValueError(
+            f"{metadata.key(key)}={dim} differs from the head width {head}; llama.cpp rejects such a file. Correct one "
+            "of the two"
+        )
     return head, dim
 
 
@@ -449,7 +462,7 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
     if not counts or not any(counts):
         if mode in ("contiguous", "interleaved"):
             raise ValueError(
-                f"{metadata.key(key)} is missing, but {metadata.architecture!r} needs it; add it to the metadata"
+                f"{metadata.key(key)} is missing or 0, but {metadata.architecture!r} needs it; add it to the metadata"
             )
         return None
     if mode in ("normal", "neox") and metadata.architecture not in _SECTIONED:
@@ -458,7 +471,7 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
     while numbers and not numbers[-1]:
         numbers.pop()
     if sum(numbers) != pairs or 0 in numbers:
-        raise ValueError(f"{metadata.key(key)}={counts} must be counts above 0 that add up to {pairs} pairs")
+        raise ValueError(f"{metadata.key(key)}={counts} must add up to {pairs} pairs, with zeros only at the end")
     if mode == "interleaved":
         return in_turn(numbers, pairs)
     return [axis for axis, number in enumerate(numbers) for _ in range(number)]
@@ -479,7 +492,7 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
         if attention != 1:
             raise ValueError(
                 f"{metadata.key('rope.scaling.attn_factor')}={attention} is ambiguous for layers with a sliding "
-                "window; give Rotary(head_dim, base=.., layout=..)"
+                "window; call Rotary(head_dim, base=.., layout=..)"
             )
         return None
     divisors = metadata.tensor("rope_freqs.weight", pairs)
@@ -489,13 +502,13 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
         if short is None or long is None or divisors is not None or factor != 1 or name == "yarn":
             raise ValueError(
                 "rope_factors_short.weight and rope_factors_long.weight must occur together, without "
-                f"rope_freqs.weight, with a factor of 1 (not {factor:g}) and without the scaling type yarn (found: "
-                f"{name}); correct the file"
+                "rope_freqs.weight, with the scaling factor 1, and without the scaling type yarn. Here, the factor is "
+                f"{factor:g} and the type is {name}; correct the metadata or the tensors"
             )
         if seq_len is None:
             raise ValueError(
-                f"{metadata.key('rope.scaling.type')}='longrope' has other frequencies for sequences longer than "
-                f"{length:g}; give seq_len=, the length of your sequence (or {length:g} for all shorter sequences)"
+                f"{metadata.where} has other frequencies for sequences longer than {length:g}; give seq_len=, the "
+                f"length of your sequence (or {length:g} for all shorter sequences)"
             )
         seq_len = real(seq_len, "seq_len", positive=True)
         return _divided(short.tolist(), long.tolist(), length, attention) | {"seq_len": seq_len}
@@ -522,9 +535,10 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
 
 
 def _divided(short: list[float], long: list[float], length: float, attention: float) -> dict[str, Any]:
-    """Return a scaling that divides frequencies by numbers in lists, and multiplies cosines and sines by attention.
+    """Return a scaling that divides each frequency by a number in a list.
 
-    short: divisors for sequences up to a length. long: divisors for longer sequences.
+    short: divisors for sequences up to ``length``. long: divisors for longer sequences. attention: factor of cosines
+    and sines.
     """
     return {
         "rope_type": "longrope",
@@ -567,7 +581,7 @@ def _yarn(metadata: Metadata, factor: float, attention: float, length: float) ->
     if multiplier:
         unit = _LOG_MULTIPLIERS.get(architecture)
         value = real(multiplier, metadata.key("rope.scaling.yarn_log_multiplier"), positive=True)
-        # in DeepSeek 2, mscale equals mscale_all_dim, and only their quotient, 1, matters: any multiplier is right
+        # in DeepSeek 2, mscale equals mscale_all_dim, and only their quotient, 1, matters, so any multiplier is right
         if unit is None or (architecture != "deepseek2" and abs(value / unit - 1) > 1e-6):
             raise ValueError(
                 f"{metadata.key('rope.scaling.yarn_log_multiplier')}={value:g} has no known meaning for "

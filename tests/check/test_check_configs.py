@@ -242,7 +242,7 @@ def test_kinds_of_layers_beyond_the_bound(count):
     config = {**GEMMA, "num_hidden_layers": count, "layer_types": [f"kind {i}" for i in range(count)]}
     report = pf.check({NAME: FREQUENCIES}, config=config)
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
-    assert f"more than {MOST_KINDS} kinds of layers" in report.findings[1].says
+    assert f"more than {MOST_KINDS} layers" in report.findings[1].says
 
 
 @pytest.mark.parametrize(

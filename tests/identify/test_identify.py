@@ -363,7 +363,7 @@ def test_tables_of_no_encoding():
         (
             np.ones(20),
             ValueError,
-            r"table has shape \(20,\), but must have shape \(rows, columns\), or the shape of a grid",
+            r"table has shape \(20,\), but must have shape \(rows, columns\), or .* for a grid",
         ),
         (np.ones(()), ValueError, r"table has shape \(\)"),
         (np.ones((1, 1, 8)), ValueError, r"table has shape \(1, 1, 8\)"),
@@ -387,7 +387,7 @@ def test_bad_tables(table, error, words):
 
 @pytest.mark.parametrize(("start", "error"), [("1", TypeError), (np.nan, ValueError)])
 def test_bad_start(start, error):
-    with pytest.raises(error, match=f"start must be a (real|finite) number, not {start!r}"):
+    with pytest.raises(error, match=f"start must be a (real|finite) number.*, not {start!r}"):
         pf.identify(np.ones((20, 2)), start=start)
 
 

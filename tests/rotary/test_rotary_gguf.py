@@ -248,10 +248,11 @@ REFUSED = {
     "no length": (PHI3, {}, "give seq_len="),
     "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
     "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "must occur together"),
+    "a list of too few layers": (file_of("qwen2", embedding_length=256, attention__head_count=[2, 4]), {"layer": 2}, "must have one value per layer"),
     "factors of another width": (with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS}, {}, "has 64 numbers, but must have one number for each of 32 pairs"),
     "divided twice": (with_heads("llama", rope__scaling__factor=2.0) | {"rope_freqs.weight": DIVISORS}, {}, "exclude each other"),
     "two kinds of layers": (GEMMA3, {}, "give layer="),
-    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "unknown for the architecture"),
+    "windows of unknown layers": (with_heads("qwen2", rope__freq_base_swa=1e6), {}, "does not know which layers"),
     "no pattern": ({key: value for key, value in GEMMA4.items() if not key.endswith("pattern")}, {"layer": 0}, "sliding_window_pattern'. must be an array"),
     "a layer too many": (with_heads("llama"), {"layer": 48}, "layer=48 is too large"),
     "a negative layer": (with_heads("llama"), {"layer": -1}, "layer"),
@@ -267,7 +268,7 @@ REFUSED = {
     "factors below 0": (with_heads("llama") | {"rope_freqs.weight": -DIVISORS}, {}, r"weight'\]\[0\] is -1"),
     "yarn without its type": (with_heads("llama", rope__scaling__yarn_ext_factor=0.5), {}, "type 'linear'"),
     "another scaling of the base": (with_heads("hunyuan-dense", rope__scaling__alpha=50.0), {}, "scaling.alpha'. is unknown"),
-    "another width of unknown layers": (with_heads("qwen2", attention__key_length_swa=64), {}, "unknown for the architecture"),
+    "another width of unknown layers": (with_heads("qwen2", attention__key_length_swa=64), {}, "does not know which layers"),
     "a base of text": (with_heads("llama", rope__freq_base="big"), {}, "rope.freq_base"),
 }  # fmt: skip
 

@@ -31,7 +31,8 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
             )
         if not (known or by_type or part.is_unknown):
             raise ValueError(
-                f"layer_type={layer_type!r} is not for {part.model}, whose layers are all alike; leave the argument out"
+                f"layer_type={layer_type!r} is not for {part.model}, which has no layer types; leave layer_type out, or "
+                "pass layer=, the index of a layer"
             )
         return layer_type, None
     index = count_of(layer, "layer", 0)
@@ -39,7 +40,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
     if count is not None and index >= count:
         raise ValueError(f"layer={index} is too large: {part.where} has {count} layers, counted from 0")
     if types is None and by_type:
-        part.needed("layer_types", f"determines the type of layer={index} (or give layer_type= instead of layer=)")
+        part.needed("layer_types", f"determines the type of layer={index} (unless you pass layer_type= instead)")
     return (None if types is None else types[index]), index
 
 
@@ -59,8 +60,8 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
         return _overridden(part._replace(layer=index), layer_type)
     if not row.groups and not part.is_unknown:
         raise ValueError(
-            f"{part.rope_where} has parameters for each of {', '.join(nested)}, but {part.model} has one kind of "
-            "layers; keep only the parameters of one kind"
+            f"{part.rope_where} has separate parameters for {', '.join(nested)}, but {part.model} has one kind of "
+            f"layers; set {part.rope_where} to the parameters of one of them"
         )
     stray = [name for name in nested if row.groups and name not in row.groups]
     if stray:
@@ -90,7 +91,9 @@ def _only_group(part: Part, nested: list[str]) -> str:
     types, groups = part.types(), part.row.groups
     labels = (nested if types is None else list(dict.fromkeys(map(part.label, types)))) or groups
     used = [label for label in labels if label in (*groups, *nested) and not part.is_null(label)]
-    if len(used) != 1:
+    if not used:
+        raise Undecided(f"{part.rope_where} has no parameters for any of the layers ({', '.join(map(str, labels))})")
+    if len(used) > 1:
         raise Several(
             f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
             "one of these kinds, or layer=, the index of a layer",
@@ -118,8 +121,8 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
         fills_base = part.row.fills_groups and not group.unscaled_base and not part.row.codes[0]
         if label in nested and parameters.get("rope_theta") is None and not fills_base:
             raise Undecided(
-                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; without it, {part.model} uses the default base for "
-                "all layers. Add rope_theta to the config"
+                f"{part.rope_where}[{label!r}] lacks 'rope_theta'; posenc_fast does not guess the base of these layers "
+                f"in {part.model}. Add rope_theta to {part.rope_where}[{label!r}]"
             )
         if parameters.get("truncate") is False:
             raise ValueError(
@@ -140,7 +143,7 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
     if group.unscaled_base and rope.get("rope_theta") is None:
         raise Undecided(
             f"{part.rope_where} lacks 'rope_theta'; without it, {part.model} uses the base of other layers for "
-            f"{label}. Add rope_theta to the config, or parameters for each of {', '.join(groups)}"
+            f"{label}. Add rope_theta to {part.rope_where}, or separate parameters for each of {', '.join(groups)}"
         )
     if group.yarn_factor is not None and (rope.get("rope_type") or rope.get("type")) == "yarn":
         rope = {"attention_factor": group.yarn_factor} | rope
@@ -152,8 +155,8 @@ def _check_shared(part: Part) -> None:
     rope, where, groups = part.rope, part.rope_where, ", ".join(part.row.groups)
     if where.endswith("['rope_parameters']"):
         raise ValueError(
-            f"{where} must have separate parameters for each of {groups}. If all layers share parameters, rename it "
-            "to rope_scaling"
+            f"{where} must have separate parameters for each of {groups}. If all layers share parameters, rename "
+            "rope_parameters to rope_scaling"
         )
     if rope.get("truncate") is False:
         raise ValueError(
@@ -202,7 +205,7 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
         types = part.types()
         if types is None or layer_type is None:
             raise Several(
-                f"{where} is only for some layers; give layer=, or add layer_types to {part.where}",
+                f"{where} is only for some layers; give layer=, the index of a layer",
                 ({"layer": i} for i in range(part.depth() or 0)),
             )
         label = part.label(layer_type)

@@ -130,7 +130,8 @@ def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout:
     for key, value in values.items():
         if value is not None and key not in _READ[name] and _WORDS & set(str(key).lower().split("_")):
             raise ValueError(
-                f"{config.key(key)}={value!r} is an unknown key; call Rotary(head_dim, base=.., scaling=..) instead"
+                f"{config.key(key)}={value!r} is unknown; remove {key} if the model does not use it, or call "
+                "Rotary(head_dim, base=.., scaling=..)"
             )
     depth_key = next((key for key in ("n_layers", "num_layers", "n_layer") if config.has(key)), None)
     if depth_key is not None and config.layer is not None and config.layer >= config.count(depth_key):
@@ -140,8 +141,8 @@ def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout:
     arguments = _READERS[name](config)
     if arguments is not None and arguments["head_dim"] > MOST_VALUES:
         raise ValueError(
-            f"{config.where} has heads of {shown(arguments['head_dim'])} values; at most {MOST_VALUES} values can "
-            "rotate"
+            f"{config.where} has heads of {shown(arguments['head_dim'])} values, but at most {MOST_VALUES} values can "
+            "rotate; correct the head width in the config"
         )
     if arguments is not None and layout is not None:
         arguments["layout"] = layout
@@ -158,8 +159,8 @@ def _meta(config: _Config) -> dict[str, Any] | None:
         base = 10000.0
     else:
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (of 32000 tokens) and 500000 in the "
-            "code of Llama 3; add it to the config"
+            f"{config.where} lacks 'rope_theta', which is 10000 in Llama 1 and 2 (whose vocabulary has 32000 tokens) "
+            "and 500000 in the code of Llama 3; add rope_theta to the config"
         )
     every = config.count("nope_layer_interval") if config.has("nope_layer_interval") else None
     if every is not None and config.layer is not None and (config.layer + 1) % every == 0:
@@ -184,10 +185,10 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
     dim, n_layers = config.count("dim"), config.count("n_layers")
     factor = _SCALED.get((dim, n_layers))
     if factor is None or present or config.has("moe_args"):
+        missing = " and ".join(key for key in factors if key not in present)
         raise Undecided(
-            f"{config.where} has use_scaled_rope, whose factors are in the code of each model: 8 in Llama 3.1 and "
-            f"3.3, 32 in 3.2. A model with dim={dim} and n_layers={n_layers} is unknown. Add rope_scaling_factor "
-            "and rope_high_freq_factor (4 in these models) to the config"
+            f"{config.where} has use_scaled_rope, but lacks {missing}; add the missing keys. In Meta's code, "
+            "rope_scaling_factor is 8 for Llama 3.1 and 3.3, and 32 for Llama 3.2; rope_high_freq_factor is 4"
         )
     return config.scaling(factor, 1.0, 4.0, 8192)
 
@@ -195,15 +196,15 @@ def _meta_scaling(config: _Config) -> dict[str, Any] | None:
 def _mistral(config: _Config) -> dict[str, Any]:
     if not config.has("rope_theta"):
         raise Undecided(
-            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add it "
-            "to the config"
+            f"{config.where} lacks 'rope_theta', which is 10000 in Mistral 7B 0.1 and 1000000 in later models; add "
+            "rope_theta to the config"
         )
     scaling = None
     if config.has("yarn"):
         yarn = config.values["yarn"]
         keys = {"original_max_position_embeddings", "factor", "beta", "alpha", "apply_scale"}
         if not isinstance(yarn, Mapping) or set(yarn) != keys:
-            raise ValueError(f"{config.key('yarn')} must be an object of {', '.join(sorted(keys))}, not {yarn!r}")
+            raise ValueError(f"{config.key('yarn')} must have exactly the keys {', '.join(sorted(keys))}, not {yarn!r}")
         if yarn["apply_scale"] is not False:
             raise Undecided(
                 f"{config.key('yarn')}['apply_scale']={yarn['apply_scale']!r} is ambiguous; from_config supports only "
@@ -270,7 +271,7 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     head = config.head("n_embd", "n_head", "head_size")
     share = config.number("rotary_percentage")
     if share > 1:
-        raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1")
+        raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1; correct it")
     # litgpt rounds down in the same way. Heads wider than MOST_VALUES raise an error later.
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
@@ -309,7 +310,7 @@ def _litgpt_scaling(config: _Config, adjustments: Any, ratio: float) -> dict[str
         )
     if {"beta_fast", "beta_slow"} & keys:
         raise Undecided(
-            f"{where} is YaRN, which litgpt blends in the opposite order of other programs; call Rotary(head_dim, "
+            f"{where} is YaRN, which litgpt computes differently from other programs; call Rotary(head_dim, "
             "scaling=..) with the scaling that the model was trained with"
         )
     numbers = {key: real(adjustments[key], f"{where}[{key!r}]", positive=True) for key in keys}
@@ -317,8 +318,8 @@ def _litgpt_scaling(config: _Config, adjustments: Any, ratio: float) -> dict[str
         return {"rope_type": "linear", "factor": numbers["factor"]}
     if keys != {"factor", "low_freq_factor", "high_freq_factor", "original_max_seq_len"}:
         raise ValueError(
-            f"{where}={adjustments!r} must be an object of factor, or of factor, low_freq_factor, high_freq_factor and "
-            "original_max_seq_len"
+            f"{where}={adjustments!r} must have the key factor, or the four keys factor, low_freq_factor, "
+            "high_freq_factor and original_max_seq_len"
         )
     low, high = numbers["low_freq_factor"], numbers["high_freq_factor"]
     return config.scaling(numbers["factor"], low, high, numbers["original_max_seq_len"])

@@ -21,7 +21,8 @@ SPELLINGS = {
 }  # fmt: skip
 # start of errors about a config that is not a mapping, a path or a config object
 ACCEPTED = "config must be a mapping, the path of a config.json or a config of transformers"
-# largest number of layers that a config may have. Models have far fewer, and a list of types has an entry per layer.
+# Largest number of layers that a config may have. Models have far fewer. The limit also bounds the list of layer types,
+# which has one entry per layer.
 MOST_LAYERS = 100_000
 
 
@@ -95,8 +96,8 @@ class Part(NamedTuple):
 
     @property
     def model(self) -> str:
-        """Model type in the config."""
-        return self.row.model
+        """Model type in the config, for errors."""
+        return self.row.model or "this model"
 
     @property
     def is_unknown(self) -> bool:
@@ -114,7 +115,9 @@ class Part(NamedTuple):
         return label in self.row.groups and label in self.rope and self.rope[label] is None
 
     def key(self, key: str) -> str:
-        return f"{self.where}[{key!r}]"
+        """Return the place of a key in the config, or of the alias that the config contains instead."""
+        present = [name for name in SPELLINGS.get(key, ()) if self.config.get(name) is not None]
+        return f"{self.where}[{present[0] if present else key!r}]"
 
     def get(self, key: str) -> Any:
         """Return the value of a key or of one of its aliases, or None if all are missing or null."""
@@ -189,7 +192,7 @@ class Part(NamedTuple):
             if self.layer >= len(values):
                 raise ValueError(f"{where} has {len(values)} values, one per layer, so layer={self.layer} has no value")
             return values[self.layer]
-        # layers without RoPE have the value 0 or none
+        # layers without RoPE have the value 0 or None
         used = [value for value in values if value]
         if self.group is not None:
             groups = [self.row.groups.get(self.label(layer_type)) for layer_type in self.types() or ()]

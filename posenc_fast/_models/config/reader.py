@@ -92,14 +92,16 @@ def encodings_of(config: Any) -> list[EncodingOfLayers]:
     while waiting:
         if len(waiting) + len(done) > MOST_KINDS:
             raise Undecided(
-                f"config has more than {MOST_KINDS} kinds of layers; posenc_fast reads at most {MOST_KINDS}"
+                f"config has more than {MOST_KINDS} layers or lengths to read separately; posenc_fast reads at most "
+                f"{MOST_KINDS}. Call Rotary.from_config(config, layer=..) for one layer"
             )
         options = waiting.pop(0)
         done.append(options)
         try:
             encodings.append(EncodingOfLayers(options, arguments_of(config, **options)))
         except Several as error:
-            # an option that chooses a length keeps the options that chose the layers; an option for layers starts anew
+            # A new option for the length is added to the present options, which chose the layers. New options for layers
+            # replace the present options.
             choices = [{**options, **new} if "seq_len" in new else dict(new) for new in error.options]
             if not choices:
                 raise Undecided(str(error)) from None
@@ -115,7 +117,7 @@ def _layer_types(config: Config) -> list[str]:
     groups = part.nested or part.row.groups
     if not groups and not any(WITHOUT[name].by_type for name in part.row.without):
         return []
-    # groups are added because a program may store frequencies for a kind that no layer has
+    # groups are added because a program may store frequencies for a kind of layers that the model does not have
     return list(dict.fromkeys([*map(str, part.types() or ()), *groups]))
 
 
@@ -170,7 +172,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
         if len(found) > 1:
             model_type = f"model_type {model!r}" if model else "no model_type"
             raise Undecided(
-                f"{where} has {model_type}, and several parts with RoPE; pass one of these parts instead: "
+                f"{where} has {model_type}, and several parts that may have RoPE; pass one of these parts instead: "
                 + " or ".join(f"{where}[{key!r}]" for key in found)
             )
         if found:
@@ -203,13 +205,14 @@ def _type_of_only_part(config: Config, where: str, model: str) -> str:
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
-            f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model with RoPE; "
-            "add one of these parts to the config"
+            f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model that "
+            "may have RoPE; add one of these parts to the config"
         )
     if any(key in config for key in VISUAL):
+        known = [name for name in table.types() if name.startswith(f"{model}_vision")]
         raise ValueError(
             f"{where}['model_type']={model!r} names a composite model, but the config contains only the part for "
-            f"images; set model_type to the type of this part, such as {model + '_vision'!r}"
+            f"images; set model_type to the type of this part{f', such as {known[0]!r}' if known else ''}"
         )
     return next(iter(parts.values()))
 
@@ -221,7 +224,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
         parts = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
-        advice = f"; pass one of the parts of this config instead: {', '.join(parts)}" if parts else ""
+        advice = f"; if one of its parts ({', '.join(parts)}) has RoPE, pass this part instead" if parts else ""
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
@@ -249,8 +252,8 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         )
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling); without these, {model} uses the defaults of its class "
-            "and ignores other keys. Add rope_parameters to the config, or pass the config object of transformers"
+            f"{where} lacks rope_parameters (or rope_scaling); posenc_fast does not guess the defaults of {model} in "
+            "this case. Add rope_parameters to the config, or pass the config object of transformers"
         )
     key = parameters_key(config)
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
@@ -273,7 +276,10 @@ def _check_needs(part: Part) -> None:
     for key in part.row.keys if part.is_unknown else ():
         value = part.config.get(key)
         if value is not None and not any(word in str(value).lower() for word in ("rope", "rotary", "yarn")):
-            raise NoRotary(f"{part.key(key)}={value!r} means no rotary encoding; from_config supports only 'rope'")
+            raise NoRotary(
+                f"{part.key(key)}={value!r} means no rotary encoding; from_config supports only values with 'rope', "
+                "'rotary' or 'yarn' in them"
+            )
 
 
 # ---- arguments of the Rotary -----------------------------------------------------------------------------------------
@@ -283,7 +289,7 @@ def _arguments(part: Part, layout: Any, seq_len: Any) -> dict[str, Any]:
     row, head, factor = part.row, width(part), factor_of(part)
     dim = rotated_dim(part, head, factor)
     base, scaling = base_of(part), _scaling_of(part, factor, seq_len)
-    # raises an error for an invalid parameter
+    # checked_scaling raises an error for an invalid parameter
     checked = _rope.checked_scaling(scaling, dim // 2, part.rope_where)
     axes = _axes_of(part, dim // 2)
     if layout is None:
@@ -326,7 +332,7 @@ def _unscaled_if_listed(part: Part) -> Part:
         first_scaled = [i for i in indices if i in scaled][:1]
         first_unscaled = [i for i in indices if i not in scaled][:1]
         raise Several(
-            f"{part.key(key)}={layers!r} scales only some layers; give layer=, the index of a layer",
+            f"{part.key(key)}={layers!r} lists the layers that have the scaling; give layer=, the index of a layer",
             [{"layer": i} for i in first_scaled + first_unscaled],
         )
     base_only = {key: value for key, value in part.rope.items() if key == "rope_theta"}
@@ -354,8 +360,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     scaled_as = "yarn" if name == TELECHAT else name
     if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
         raise ValueError(
-            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', not with {name!r}; "
-            "set rope_type to 'dynamic', or remove alpha from the config"
+            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or 'ntk' without "
+            f"factor, not with {name!r}; correct rope_type, or remove alpha from the config"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
@@ -386,7 +392,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, low_key, high_key)
     if "seq_len" in parameters:
         if seq_len is None:
-            # sequences up to this length keep the frequencies of the training
+            # sequences up to this length have the frequencies with which the model was trained
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
@@ -401,10 +407,11 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
 def _rope_type(part: Part) -> str:
     """Return the current name of the scaling: a rope_type of `Rotary`, or TELECHAT."""
     rope, where, row = part.rope, part.rope_where, part.row
-    names = [rope[key] for key in ("rope_type", "type") if rope.get(key) is not None]
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"{where}['rope_type'] must be a string, not {name!r}")
+    present = {key: rope[key] for key in ("rope_type", "type") if rope.get(key) is not None}
+    for key, value in present.items():
+        if not isinstance(value, str):
+            raise TypeError(f"{where}[{key!r}] must be a string, not {value!r}")
+    names = list(present.values())
     current = [row.aliases.get(name, RENAMED.get(name, name)) for name in names]
     if len(set(current)) > 1:
         raise ValueError(
@@ -437,7 +444,11 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     unknown = [key for key in rope if rope[key] is not None and key not in read]
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
-        known = f"its parameters are {', '.join(parameters)}" if parameters else "this rope_type has no parameters"
+        known = (
+            f"this rope_type has the parameters {', '.join(parameters)}"
+            if parameters
+            else "this rope_type has no parameters"
+        )
         advice = f"did you mean {near[0]}?" if near else f"{known}; remove {unknown[0]} from the config"
         raise ValueError(
             f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is not a parameter of rope_type {name!r}; {advice}"
@@ -447,8 +458,8 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
 def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     """Set the original length in the scaling.
 
-    The top-level value is used first, unless layers have their own rotary parameters; then the default of the class,
-    the value in the rotary parameters, and max_position_embeddings.
+    It is the first that exists of: the top-level value (unless kinds of layers have their own rotary parameters), the
+    default of the class, the value in the rotary parameters, and max_position_embeddings.
     """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     top_level = part.config.get(key) if part.group is None else None
@@ -467,35 +478,36 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     where, rope = part.rope_where, part.rope
     if "factor" not in scaling:
         if "factor" not in rope:
-            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs; add factor to the config")
+            raise ValueError(f"{where} lacks 'factor', which rope_type 'yarn' needs; add factor to {where}")
         length = part.needed("max_position_embeddings", "rope_type 'yarn' needs if factor is null")
         length = real(length, part.key("max_position_embeddings"), positive=True)
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     mscale, mscale_all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
-    # If only mscale is present, programs agree only for mscale=1. If only mscale_all_dim is present, they never agree.
+    # Programs treat 0 like a missing value. With mscale alone, they agree only for mscale=1. With mscale_all_dim alone,
+    # they never agree.
     if bool(mscale) != bool(mscale_all_dim) and mscale != 1 and "attention_factor" not in scaling:
         key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
-            "only one of mscale and mscale_all_dim is present. Add the other key, or attention_factor, to the config"
+            f"mscale or mscale_all_dim is missing or 0. Set both keys, or attention_factor, in {where}"
         )
-    # zero means that the value is missing
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):
             scaling.pop(key, None)
 
 
 def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], low_key: str, high_key: str) -> None:
-    """Raise an error if the value of the key ``low_key`` exceeds the value of the key ``high_key``."""
+    """Raise an error if the value of the key ``low_key`` is too large, compared with the value of ``high_key``."""
     low, high = (scaling.get(key, parameters[key]) for key in (low_key, high_key))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
     # llama3 divides by the difference of the two values, so they must differ
-    if low > high or (low == high and scaling["rope_type"] == "llama3"):
-        where = part.rope_where
+    may_be_equal = scaling["rope_type"] != "llama3"
+    if low > high or (low == high and not may_be_equal):
         raise ValueError(
-            f"{where}[{low_key!r}]={low!r} must be less than {where}[{high_key!r}]={high!r}; correct the two values"
+            f"{part.rope_where}: {low_key}={low!r} must be {'at most' if may_be_equal else 'less than'} "
+            f"{high_key}={high!r}; correct one of the two values"
         )
 
 
@@ -505,7 +517,7 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
     """Return the axis of each pair, or None if there is one axis."""
     sections, rope = part.row.sections, part.rope
-    # the rule "atoms" is in SPECTRA, because the axes come with the frequencies
+    # for the rule "atoms", a function in SPECTRA returns the axes together with the frequencies
     if sections is None or sections.rule == "atoms":
         return None
     if sections.rule in AXES:
@@ -553,16 +565,16 @@ def _rule_of_counts(part: Part, rule: str, counts: Any, in_config: bool) -> str:
     if rule == "flagged" and "openpangu" in (rope.get("rope_type"), rope.get("type")):
         if not in_config or interleaved is False:
             raise ValueError(
-                f"{part.rope_where} has rope_type 'openpangu', which needs mrope_section and mrope_interleaved=True, "
-                f"but has mrope_section={counts!r} and mrope_interleaved={interleaved!r}; correct these keys of the "
-                "config"
+                f"{part.rope_where} has rope_type 'openpangu', mrope_section={counts!r} and "
+                f"mrope_interleaved={interleaved!r}; this rope_type needs mrope_section, and mrope_interleaved must "
+                "not be false"
             )
         return "pangu"
     if rule == "flagged":
         return "interleaved" if interleaved else "contiguous"
     if interleaved is not None and interleaved != (rule == "interleaved"):
         raise ValueError(
-            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts {part.model}, whose sections are "
-            f"{'contiguous' if interleaved else 'interleaved'}; remove mrope_interleaved from the config"
+            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts the order of sections in "
+            f"{part.model}; remove mrope_interleaved from the config"
         )
     return rule

@@ -26,7 +26,7 @@ def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
 
 
 def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
-    """Give each pair the axis with the largest remaining share of its count.
+    """Return the axis of each pair. Each pair has the axis of which the largest share of pairs remains.
 
     Neighbouring pairs have different axes, unless only one axis is left. With three axes, the last pair has axis 0.
     """
@@ -118,7 +118,7 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_le
     factor = part.rope.get(key)
     if factor is None:
         raise ValueError(
-            f"{part.rope_where} lacks {key!r}, which {part.model} needs with a scaling; add it to the config"
+            f"{part.rope_where} lacks {key!r}, which {part.model} needs with a scaling; add {key} to {part.rope_where}"
         )
     if "attention_factor" in parameters:
         return {"base": base, "scaling": {"rope_type": rope_type, **parameters, "attention_factor": factor}}
@@ -152,7 +152,8 @@ def _sliding_dots(config: Config) -> int:
     return whole - (192 if nope is None else count_of(nope, "config['swa_qk_nope_head_dim']", 0))
 
 
-# functions of a config that return the head width of one group of layers, unless per_layer_config has the width
+# Functions of a config that return the head width of one group of layers. They are not used if the config has
+# per_layer_config, which then contains the widths.
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
 # functions of (a function that returns the value of a key, the head width) that return the number of rotated values
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
@@ -219,8 +220,8 @@ def _with_attention(part: Part, layer_type: Any, index: int | None) -> bool:
         return layer_type is None
     if not isinstance(layer_type, str) or not any(word in layer_type for word in ("attention", "hybrid")):
         raise ValueError(
-            f"{part.key('layer_types')} has the unknown type {layer_type!r}; known types are full_attention, "
-            f"{', '.join(sorted(NO_ATTENTION))}"
+            f"layer type {layer_type!r} is unknown for {part.model}; use a type that contains 'attention' or 'hybrid', "
+            f"or one of {', '.join(sorted(NO_ATTENTION))}"
         )
     return True
 

@@ -54,7 +54,7 @@ class Pattern(NamedTuple):
 class Sections(NamedTuple):
     """Assignment of pairs to the axes of a position."""
 
-    # name of a rule that computes the axis of each pair: a function in rules.py, or a case in reader.py
+    # name of a function in rules.py that computes the axis of each pair, or "flagged": the config chooses the function
     rule: str
     # default numbers of pairs per axis
     default: tuple[int, ...] | None
@@ -139,7 +139,8 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     # key of a list of the layers that have the scaling; the other layers are not scaled
     scaled_layers: str = ""
-    # whether rotary parameters without a group are merged into a default with a rope_type, so that `type` is ignored
+    # whether the class merges rotary parameters that all layers share into a default with a rope_type, so that it
+    # ignores a `type` in them
     preset: bool = False
     # whether the class has different defaults if a config has no rotary parameters
     needs_parameters: bool = False
@@ -178,7 +179,7 @@ class Row(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block of the file: its parent family, the source of its code, and its lines."""
+    """A block of models.txt: its parent family, the source of its code, and its lines."""
 
     parent: str
     source: str
@@ -187,7 +188,7 @@ class Block(NamedTuple):
 
 @functools.cache
 def _blocks() -> dict[str, Block]:
-    """Return all blocks of the file by name, with continued lines joined."""
+    """Return all blocks of models.txt by name, with continued lines joined."""
     blocks: dict[str, Block] = {}
     for line in FILE.read_text(encoding="utf-8").splitlines():
         if line.startswith("["):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..._core.numbers.arguments import count_of, real
+from ..._core.numbers.arguments import count_of, real, shown
 from ..._core.rotary.pairs import MOST_VALUES
 from .part import Part, Undecided, check_same, is_list
 from .rules import HEADS, ROTARY_DIMS, WITHOUT
@@ -17,7 +17,13 @@ def width(part: Part) -> int:
     head, head_dim = _unchecked_width(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
-            f"{part.where} has heads of {head} values, from {_sizes(part)}; at most {MOST_VALUES} values can rotate"
+            f"{part.where} has heads of {shown(head)} values, but at most {MOST_VALUES} values can rotate; correct the "
+            f"head width ({_keys_of_width(part)})"
+        )
+    if head < 2:
+        raise ValueError(
+            f"{part.where} has heads of {head} values, but a head must have at least 2; correct the head width "
+            f"({_keys_of_width(part)})"
         )
     row = part.row
     # These classes read head_dim, as the head width or in addition to it. If the row has a whole_head,
@@ -31,15 +37,20 @@ def width(part: Part) -> int:
     return head
 
 
-def _sizes(part: Part) -> str:
-    """Return the keys that determine the head width, with their values, as text for an error."""
-    keys = (*part.row.width, *(part.row.per_head or ()))
-    return ", ".join(f"{key}={part.get(key)!r}" for key in keys if part.get(key) is not None)
+def _keys_of_width(part: Part) -> str:
+    """Return the config keys that may determine the head width, as text for an error."""
+    row = part.row
+    return ", ".join(row.keys if _has_own_heads(part) else (*row.width, *(row.per_head or ())))
+
+
+def _has_own_heads(part: Part) -> bool:
+    """Whether the requested layers have heads of another width, which a function in `HEADS` returns."""
+    return part.group is not None and bool(part.group.head) and "per_layer_config" not in part.config
 
 
 def _unchecked_width(part: Part) -> int:
     row, group = part.row, part.group
-    if group is not None and group.head and "per_layer_config" not in part.config:
+    if group is not None and _has_own_heads(part):
         return count_of(HEADS[group.head](part.config), f"the width of heads in {part.where}", 2)
     for key in row.width:
         value = part.get(key)
@@ -54,9 +65,7 @@ def _unchecked_width(part: Part) -> int:
                 f"the default {row.head} of {part.model}"
             )
     if row.per_head is None:
-        return count_of(
-            part.needed(row.width[0], f"is the number of values of a head that {part.model} rotates"), "", 2
-        )
+        return count_of(part.needed(row.width[0], f"is the number of values that {part.model} rotates"), "", 2)
     total_key, heads_key = row.per_head
     why = f"determines the head width ({' or '.join([*row.width, f'{total_key} // {heads_key}'])})"
     total, heads = part.needed(total_key, why), part.needed(heads_key, why)
@@ -81,6 +90,7 @@ def _reads_lists(part: Part) -> bool:
 def _first_present(part: Part, inner: str, outer_keys: Iterable[str], words: str) -> tuple[Any, str]:
     """Return (value, place in the config) of the rotary parameter ``inner`` or, if it is missing, of an outer key.
 
+    outer_keys: keys outside of the rotary parameters, which have the same meaning as ``inner``.
     words: name of the values in the error for two different values, in the plural.
     """
     places = [(f"{part.rope_where}[{inner!r}]", part.rope.get(inner))]
@@ -106,8 +116,8 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     if proportional:
         if row.factor is not None:
             _check_default(part, factor)
-        # Without head_dim, a class with groups of layers uses its own default, which is unknown here. A text, which
-        # equals no width, stands for this default.
+        # If head_dim is missing, a class with groups of layers uses its own default head_dim, which is unknown here.
+        # The text differs from every head width, and the error below shows it.
         whole = part.config.get("head_dim", "the default of the class" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
@@ -123,16 +133,16 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     else:
         dim = _partial_dim(part, head, factor, row.factor)
     _check_unread_dims(part, head, dim)
-    if dim % 2:
-        raise ValueError(
-            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; call "
-            f"Rotary({head}, rotary_dim={dim - 1}, ..) or Rotary({head}, frequencies=..) instead of from_config"
-        )
     if not 2 <= dim <= head:
-        by = "" if factor is None else f" (partial_rotary_factor={factor})"
+        by = "" if factor is None else f" (the fraction {factor:g})"
         raise ValueError(
             f"{part.where} has heads of {head} values, of which {dim} would rotate{by}; the number must be from 2 to "
             f"{head}. Correct the widths in the config, or call Rotary(head_dim, rotary_dim=..)"
+        )
+    if dim % 2:
+        raise ValueError(
+            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; call "
+            f"Rotary({head}, rotary_dim={dim - 1}, ..) instead of from_config"
         )
     return dim
 
@@ -184,13 +194,13 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
     if head_dim > MOST_VALUES or int(min(head_dim * factor, MOST_VALUES)) != head:
         origin = "" if "head_dim" in part.config else " (the default of its class)"
         raise ValueError(
-            f"{part.where} has head_dim={head_dim}{origin}, of which {part.model} rotates the fraction {factor:g}, but "
-            f"this is not {part.row.width[0]}={head}; correct one of the two keys"
+            f"{part.where} has head_dim={head_dim}{origin} and {part.row.width[0]}={head}; in {part.model}, head_dim "
+            f"times {factor:g} must equal {part.row.width[0]}. Correct one of the two keys"
         )
 
 
 def _check_default(part: Part, factor: float | None) -> None:
-    """Raise an error if it is ambiguous whether transformers uses the config's or the class's partial_rotary_factor."""
+    """Raise an error for a partial_rotary_factor that the class does not read, or if its default is ambiguous."""
     row, group, model = part.row, part.group, part.model
     outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")
     default = default_factor(part)
@@ -205,8 +215,8 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor'. The default in {model} is not always {default}, "
-            "because it depends on rope_type. Add partial_rotary_factor to the config"
+            f"{part.rope_where} lacks 'partial_rotary_factor'; posenc_fast does not guess the rotated fraction of "
+            f"{model} in this case. Add partial_rotary_factor to {part.rope_where}"
         )
 
 
@@ -222,8 +232,8 @@ def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor:
         factor = row_factor
     if factor > 1:
         raise ValueError(
-            f"{part.where} has partial_rotary_factor={factor}, but the factor must be at most 1; correct the factor, "
-            "or remove it and give rotary_dim"
+            f"{part.where} rotates the fraction {factor:g} of a head, but the fraction must be at most 1; correct "
+            f"{' or '.join(row.factor_keys) or 'partial_rotary_factor'} in the config"
         )
     dim = int(head * factor)
     for key in row.dim_keys:
@@ -235,8 +245,8 @@ def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor:
         count = dim if value is None else count_of(value, part.key(key), 2)
         if count != dim and (config_factor is not None or not row.reads_dim_keys):
             raise ValueError(
-                f"{part.key(key)}={count} contradicts partial_rotary_factor={factor}, which rotates {dim} of {head} "
-                "values; leave one out of the config"
+                f"{part.key(key)}={count} contradicts the rotated fraction {factor:g}, with which {dim} of {head} "
+                f"values rotate; correct the fraction, or remove {key} from the config"
             )
         dim = count
     return dim
@@ -271,8 +281,8 @@ def _base_of(part: Part) -> float:
         _check_null(part)
         if row.needs_parameters:
             raise Undecided(
-                f"{part.rope_where} lacks 'rope_theta'. The default base of {part.model} is not the base of a config "
-                "without rotary parameters. Add rope_theta to the config"
+                f"{part.rope_where} has rotary parameters, but lacks 'rope_theta'; posenc_fast does not guess the base "
+                f"of {part.model} in this case. Add rope_theta to the config"
             )
         if row.needs_base:
             raise Undecided(
@@ -282,27 +292,24 @@ def _base_of(part: Part) -> float:
         return row.base if group is None else group.base
     if attn_base is not None and attn_base != value:
         raise ValueError(
-            f"{part.key('attn_config')}['rope_theta']={attn_base!r} and {where}={value!r} are two different bases. "
-            "transformers reads the second, and the model's own code the first; leave one out of the config"
+            f"{part.key('attn_config')}['rope_theta']={attn_base!r} and {where}={value!r} are two different bases; "
+            "leave one out of the config"
         )
     return real(value, where, positive=True)
 
 
 def _outer_base(part: Part) -> float:
-    """Return the top-level base."""
+    """Return the top-level base, or the default of the class."""
     bases = (part.config.get(key) for key in part.row.base_keys)
     base: float = next((value for value in bases if value is not None), part.row.base)
     return base
 
 
 def _check_null(part: Part) -> None:
-    """Raise an error for a base of null. Other programs raise an error as well, or do not rotate."""
+    """Raise an error for a rope_theta of null, for which other programs raise an error or do not rotate."""
     for config, where in ((part.rope, part.rope_where), (part.config, part.where)):
         if "rope_theta" in config and config["rope_theta"] is None and not part.row.parameters:
-            raise ValueError(
-                f"{where}['rope_theta']=None is not a base; give a number, or remove rope_theta from the config to "
-                f"use the default of {part.model}"
-            )
+            raise ValueError(f"{where}['rope_theta']=None is not a base; set rope_theta to a number")
 
 
 def _check_bases(part: Part, base: float) -> None:

@@ -179,7 +179,7 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 def _bases_and_shifts(fall: float, half: float) -> list[tuple[float, float]]:
     """Return possible (base, freq_shift). The logarithms of their frequencies fall by about ``fall`` per pair.
 
-    The order is that of `BASES`, then that of rounded estimates, and for equal ranks that of `_SHIFTS`.
+    Bases in `BASES` come first, then estimates that are rounded to 2, 3, .. digits, and then the estimate itself.
     """
     options = []
     for order, shift in enumerate(_SHIFTS):

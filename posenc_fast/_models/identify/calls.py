@@ -10,7 +10,7 @@ from ..._core.encoding.value import Encoding
 from ..._core.rotary.value import Rotary
 from ...presets._registry import get
 
-# largest number of characters of a Rotary's recipe; a longer recipe is replaced by the call of a preset
+# largest number of characters of a Rotary's recipe; a longer recipe is replaced by the call of a preset, if one matches
 _SHORT = 60
 
 
@@ -57,7 +57,7 @@ class Shown:
     _kind = "encoding"
 
     def _rows(self) -> dict[str, str]:
-        """Return the text of each title, or {} if nothing was found. A title with an empty text is not shown."""
+        """Return the lines to show as {title: text}, or {} if nothing was found. Lines without a text are not shown."""
         raise NotImplementedError
 
     def _lines(self) -> list[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """Find the encoding that computed a table, from its values in any supported type.
 
 The two columns of a pair are the parts of a complex number, which rotates by the same angle from row to row. These
-angles are measured for each usual order of columns. If every pair rotates evenly, the angles are compared with known
+angles are measured for each known order of columns. If every pair rotates evenly, the angles are compared with known
 schedules of frequencies. Then the whole table is compared with the encoding of each schedule that fits.
 """
 
@@ -217,7 +217,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     start = None if start is None else real(start, "start")
     values: Any = table
     if isinstance(table, (str, os.PathLike)):
-        # `check` depends on this module, so it is imported by name
+        # imported here, because `check` imports this module
         values = import_module("..check.table_in", __package__).table_in(os.fspath(table))
     checked, shape = _checked(values)
     if len(shape) > 1:
@@ -260,14 +260,17 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     shape = array.shape[:-1]
     if not 0 < len(shape) < 4 or whole[-1] == 0:
         raise ValueError(
-            f"table has shape {whole}, but must have shape (rows, columns), or the shape of a grid of two or three axes"
+            f"table has shape {whole}, but must have shape (rows, columns), or (n0, n1, columns) or (n0, n1, n2, columns) "
+            "for a grid, with at least one column"
         )
     array = array.reshape(math.prod(shape), whole[-1])
     values = array[:_ROWS].astype(np.float64)
     # test a block of rows at a time, because tables may be large; an empty table has one empty block
     blocks = [array[i : i + _ROWS] for i in range(0, max(len(array), 1), _ROWS)]
     if not all(np.isfinite(block.astype(np.float64)).all() for block in blocks):
-        raise ValueError("table has values that are not finite; leave out the rows with these values")
+        raise ValueError(
+            "table has values that are not finite; set the rows with these values to 0, and they are ignored"
+        )
     is_zero = np.concatenate([(block == 0).all(axis=1) for block in blocks])
     rows = np.flatnonzero(~is_zero[:_ROWS])
     if len(rows) < LEAST_ROWS:

@@ -175,9 +175,7 @@ def identify_rotary(
     """
     sources = sum(argument is not None for argument in (frequencies, cos, x))
     if sources != 1:
-        raise ValueError(
-            f"pass exactly one of frequencies, cos (with sin), and x (with turned), but the call has {sources} of them"
-        )
+        raise ValueError(f"pass exactly one of frequencies, cos (with sin), and x (with turned), not {sources} of them")
     if sin is not None and cos is None:
         raise ValueError("sin needs cos; pass both")
     if turned is not None and x is None:
@@ -206,7 +204,7 @@ def _array(value: Any, name: str) -> tuple[Array, int]:
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
     if not np.isfinite(array).all():
-        raise ValueError(f"{name} has values that are not finite; leave out the tokens with these values")
+        raise ValueError(f"{name} has values that are not finite; pass only finite numbers")
     return array, form.kind
 
 
@@ -218,8 +216,10 @@ def _checked_positions(positions: Any, tokens: int) -> Floats:
         raise ValueError(f"positions has shape {array.shape}, but must have shape ({tokens},) or ({tokens}, axes)")
     convert(positions, 1 if array.ndim == 1 else array.shape[1])
     values = array.astype(np.float64).reshape(tokens, -1)
-    if not np.isfinite(values).all() or (values == values[0]).all():
-        raise ValueError(f"positions must be finite, and not all the same, not {positions!r}")
+    if not np.isfinite(values).all():
+        raise ValueError("positions has values that are not finite; pass only finite numbers")
+    if (values == values[0]).all():
+        raise ValueError(f"all positions are {array[0].tolist()!r}; pass at least two different positions")
     return values
 
 
@@ -229,7 +229,8 @@ def _of_frequencies(frequencies: Any, positions: Any, head: int | None) -> Sampl
     values, kind = _array(frequencies, "frequencies")
     if values.dtype.kind == "c" or values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(
-            f"frequencies has shape {values.shape}, but must be real numbers of shape (pairs,) or (pairs, axes)"
+            f"frequencies must be real numbers of shape (pairs,) or (pairs, axes), not {values.dtype} of shape "
+            f"{values.shape}"
         )
     values = values.reshape(len(values), -1)
     no_tokens = np.zeros((0, 1, len(values)), np.complex128)
@@ -261,10 +262,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
     table = values.reshape([n for n in outer if n != 1] + [columns])
     while table.ndim > 2:
         if (table != table[:1]).any():
-            raise ValueError(
-                f"cos has shape {values.shape}, and differs along its first axis; pass one table, such as cos[0] and "
-                "sin[0]"
-            )
+            raise ValueError(f"cos has shape {values.shape}, and contains several different tables; pass one of them")
         table = table[0]
     table = table.reshape(-1, columns)
     if len(table) < 2:
