@@ -83,7 +83,7 @@ def test_layers_and_layouts(tmp_path, capsys):
 REFUSED = {
     "nothing to write": (["--onnx", "4", "--config"], "not allowed with"),
     "no target": ([], "one of the arguments --onnx --gguf --config is required"),
-    "no file": (["--onnx", "4"], "- must end with .npz, because --onnx writes two arrays; pass -o FILE.npz"),
+    "no file": (["--onnx", "4"], "--onnx writes an .npz file of two arrays; pass -o FILE.npz, not -"),
     "no such folder": (["--onnx", "4", "-o", "nowhere/rope.npz"], "nowhere"),
     "no length": (["--onnx", "0", "-o", "rope.npz"], "length"),
     "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is only for --onnx"),
@@ -104,6 +104,9 @@ def test_missing_models(tmp_path, capsys):
     words = "has no config.json and no params.json"
     assert words in error(capsys, "export", str(tmp_path), "--config")
     assert "config.json" in error(capsys, "export", str(tmp_path / "config.json"), "--config")
+    assert "nowhere: the file or folder does not exist" in error(
+        capsys, "export", str(tmp_path / "nowhere"), "--config"
+    )
 
 
 def test_encodings_that_no_config_describes(tmp_path, capsys):

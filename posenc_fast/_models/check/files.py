@@ -136,7 +136,7 @@ def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
         return [], {}
     if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
         raise ValueError(
-            f"{path} must be a folder, a config.json, or a file that ends with {', '.join((*_ARRAYS, *PICKLES))}"
+            f"{path} must be a folder, a config.json, or a file that ends with one of {', '.join((*_ARRAYS, *PICKLES))}"
         )
     return [path], {}
 
