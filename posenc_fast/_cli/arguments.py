@@ -316,9 +316,12 @@ def _setting(text: str, preset: str, known: list[str]) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator:
         raise ValueError(f"--set {text} must have the form KEY=VALUE")
+    if not known:
+        raise ValueError(f"--set {text}: the preset {preset!r} has no arguments; leave --set out")
     if key not in known:
-        accepted = ", ".join(known) or "no arguments"
-        raise ValueError(f"--set {text}: the preset {preset!r} takes {accepted}, not {key!r}{meant(key, known)}")
+        raise ValueError(
+            f"--set {text}: the preset {preset!r} has the arguments {', '.join(known)}, not {key!r}{meant(key, known)}"
+        )
     return key, _setting_value(value)
 
 

@@ -37,7 +37,9 @@ def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, _check, "check", "check the position encoding of a model", ABOUT, HELP)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
-    parser.add_argument("--config", metavar="FILE", help="config.json (default: the one in the same folder)")
+    parser.add_argument(
+        "--config", metavar="FILE", help="config.json or params.json (default: the one in the folder of PATH)"
+    )
     parser.add_argument(
         "--json",
         action="store_true",

@@ -187,7 +187,7 @@ class _Sample:
         bits, least = _FORMATS[dtype]
         half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + exponents))
         larger_term = self.larger_term if call == "add_to" else np.ones(rows.shape)
-        # size: the second part of the bounds is relative to it
+        # size: the last summand of a bound is proportional to it, except for large angles
         size = np.minimum(1.0, self.angles) if call == "encode" else larger_term
         if dtype == "float64":
             bound_of_small_angles = 2 * half_ulp + np.ldexp(2.0**-60 * size, exponents)

@@ -141,7 +141,7 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# larger outputs (in bytes) bypass the cache on every machine whose kernel has store instructions that do so
+# outputs of more bytes bypass the cache on every machine whose kernel can write past the cache
 _BYTES_PAST_CACHE = 1 << 24
 # positions with angles of all sizes, signed zeros, and invalid positions
 _POSITIONS = [
