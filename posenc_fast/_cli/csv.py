@@ -181,7 +181,9 @@ def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
     except csv.Error as error:
         raise ValueError(f"{name}, line {reader.rows.line_num}: {error}{hint}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is neither a .npy or .parquet file nor text in UTF-8: {error}") from None
+        raise ValueError(
+            f"{name} is not CSV in UTF-8: {error}; .npy and Parquet are supported only in regular files"
+        ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} cannot be read as gzip: {error}") from None
     except ValueError as error:
@@ -455,13 +457,13 @@ def _parse_date(text: str, read_date: _DateReader) -> tuple[int, int]:
     if not digits:
         return MICROSECONDS, count
     if len(digits) > 3:
-        raise ValueError(f"{text[:80]!r} is finer than nanoseconds; give at most 9 digits of a second")
+        raise ValueError(f"{text[:80]!r} is finer than nanoseconds; give at most 9 decimal places of a second")
     nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
     # NumPy reads -2^63 as NaT, so this number is excluded
     if not -(2**63) < nanoseconds < 2**63:
         raise ValueError(
-            f"{text[:80]!r} has nanoseconds, which are supported only in the years 1678 to 2261; give at most 6 digits of "
-            "a second"
+            f"{text[:80]!r} has nanoseconds, which are supported only in the years 1678 to 2261; give at most 6 decimal "
+            "places of a second"
         )
     return NANOSECONDS, nanoseconds
 

@@ -190,7 +190,7 @@ def _of_each_width() -> Iterator[tuple[int, Encoding]]:
 
 
 def _tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables that cross the border between two spans, and tables that begin and end in the middle of a block."""
+    """Yield tables that cross a multiple of 4096, where a span of the kernel begins, and tables that begin there."""
     for width, encoding in _of_each_width():
         yield encoding.table(200, start=4096 * (1 + width % 3) - 131, dtype=t)
         yield encoding.table(192, start=8192, dtype=t)
