@@ -120,7 +120,7 @@ table 4 4 -o o.txt | o.txt must end with .npy, .npz, .csv or .parquet, or --form
 table 4 4 -o o | o must end with
 table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
 encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
-encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text; leave --delimiter out
+encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not CSV; leave --delimiter out
 encode three.npy -o o.npy | --d-model
 encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
 encode three.npy --d-model 4 -o o.npy --workers 0 | workers must not be 0

@@ -517,7 +517,7 @@ def test_parquet_in_blocks(monkeypatch, rng):
         ),
         ("--column b", r"p.parquet, column 'b' \(bool\): positions must be"),
         ("--column l", "p.parquet: column 'l' has the type list<.*, but must have one position per row"),
-        ("--column n --delimiter ;", "p.parquet is not text; leave --delimiter out"),
+        ("--column n --delimiter ;", "p.parquet is not CSV; leave --delimiter out"),
     ],
 )
 def test_bad_column_of_parquet(options, words, capsys):

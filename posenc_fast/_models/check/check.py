@@ -106,11 +106,9 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         return _of_module(source, expected, config)
     if callable(source) and not isinstance(source, Mapping):
         return check_function(source, expected, config, call)
-    for name, value in (("expected", expected), ("call", call)):
+    for name, value, users in (("expected", expected, "functions and torch modules"), ("call", call, "functions")):
         if value is not None:
-            raise TypeError(
-                f"{name} is for functions and torch modules; source is a {type(source).__name__}, so leave {name} out"
-            )
+            raise TypeError(f"{name} is for {users}; source is a {type(source).__name__}, so leave {name} out")
     if isinstance(source, (str, os.PathLike)):
         return _of_files(os.fspath(source), config)
     if isinstance(source, Mapping) and any(_is_array(value) for value in source.values()):
