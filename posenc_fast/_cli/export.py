@@ -6,6 +6,7 @@ import argparse
 import errno
 import json
 import os
+import re
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,11 @@ def _export(arguments: argparse.Namespace) -> int:
     for option in ("num_heads", "dtype") if arguments.onnx is None else ():
         if getattr(arguments, option) is not None:
             raise ValueError(f"--{option.replace('_', '-')} is only for --onnx; leave the option out")
-    rotary = _rotary_of(arguments)
+    try:
+        rotary = _rotary_of(arguments)
+    except ValueError as error:
+        # errors of `from_config` and `from_gguf` name Python's arguments
+        raise ValueError(re.sub(r"(?<= )(seq_len|layer|layout)=(?=[, ]|$)", _option_of, str(error))) from None
     if rotary is None:
         complain(f"posenc-fast: error: {arguments.model}: the layer has no rotary encoding")
         return 1
@@ -102,6 +107,11 @@ def _export(arguments: argparse.Namespace) -> int:
         if arguments.output != STANDARD:
             report_written(arguments.output, file, repr(rotary))
     return 0
+
+
+def _option_of(argument: re.Match[str]) -> str:
+    """Return the option for an argument of `from_config`, such as ``--seq-len`` for ``seq_len=``."""
+    return f"--{argument[1].replace('_', '-')}"
 
 
 def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:

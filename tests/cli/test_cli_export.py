@@ -100,6 +100,13 @@ def test_refused(name, inside, capsys):
     assert [file.name for file in inside.iterdir()] == ["config.json"]
 
 
+def test_errors_name_options(tmp_path, capsys):
+    dynamic = {"model_type": "llama", "head_dim": 64, "max_position_embeddings": 2048,
+            "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}  # fmt: skip
+    for config, words in ((dynamic, "; give --seq-len, the length"), (GEMMA, "--layer,")):
+        assert words in error(capsys, "export", written(tmp_path / "config.json", config), "--config")
+
+
 def test_missing_models(tmp_path, capsys):
     words = "has no config.json and no params.json"
     assert words in error(capsys, "export", str(tmp_path), "--config")
