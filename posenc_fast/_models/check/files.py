@@ -150,7 +150,9 @@ def _indexed(index: Path) -> dict[str, str]:
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
             raise ValueError(f"{index} names the file {name!r}, which is not in the same folder")
         if not name.lower().endswith((*_ARRAYS, *PICKLES)):
-            raise ValueError(f"{index} names the file {name!r}, which must end with {', '.join((*_ARRAYS, *PICKLES))}")
+            raise ValueError(
+                f"{index} names the file {name!r}, which must end with one of {', '.join((*_ARRAYS, *PICKLES))}"
+            )
         if not (index.parent / name).is_file():
             raise ValueError(f"{index} names the file {name!r}, which does not exist")
     return weight_map
