@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
     def _suggestion(self, unknown: str) -> str:
         """Return a clause that suggests a similar option, or a positional argument, for an unknown option."""
         options = (option[2:] for option in self._option_string_actions if option.startswith("--"))
-        # `meant` compares and suggests names without hyphens
+        # `meant` compares names without the two hyphens, so add the hyphens to its suggestion
         suggestion = meant(unknown[2:], options).replace("mean '", "mean '--")
         if suggestion:
             return suggestion
@@ -145,10 +145,13 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default="exact",
-        help="exact: values rounded once. float32: angles computed in float32 (default: exact)",
+        help="exact: each value is the exact value, rounded once. float32: angles are computed in float32, with larger "
+        "errors (default: exact)",
     )
     parser.add_argument(
-        "--workers", type=int, help="maximum number of threads; negative numbers count back from the CPUs (default: 1)"
+        "--workers",
+        type=int,
+        help="maximum number of threads; -1 is the number of CPUs, -2 is one less, .. (default: 1)",
     )
 
 
@@ -181,7 +184,8 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=absent,
         metavar="SHIFT",
-        help="number subtracted from D/2 in the exponent: 0 in the paper, 1 in Whisper (default: 0)",
+        help="number subtracted from half the number of columns, in the denominator of the exponent: 0 in the paper, 1 "
+        "in Whisper (default: 0)",
     )
     add("--first", type=float, default=absent, help="frequency of the first pair (default: 1)")
     add(
@@ -210,19 +214,21 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
     add("--scale", type=float, default=absent, help="factor that multiplies all columns (default: 1)")
 
 
-def cycles_of(arguments: argparse.Namespace) -> Cycles | None:
-    """Return the cycles of the option --periods, or None if the option is absent."""
+def cycles_of(arguments: argparse.Namespace, metavar: str) -> Cycles | None:
+    """Return the cycles of the option --periods, or None if the option is absent.
+
+    metavar: name of the argument d_model in the command.
+    """
     if arguments.periods is None:
         if arguments.timezone is not None:
             raise ValueError("--timezone is for the cycles of --periods; add --periods, such as --periods day,week")
         return None
     for name in ("d_model", "preset", *_SINUSOIDAL):
         if name != "layout" and getattr(arguments, name, None) is not None:
-            raise ValueError(f"--periods excludes --{name.replace('_', '-')}; leave one of them out")
+            excluded = metavar if name == "d_model" else f"--{name.replace('_', '-')}"
+            raise ValueError(f"--periods excludes {excluded}; leave one of them out")
     if arguments.set:
-        raise ValueError(
-            "--set is for the arguments of a preset, and --periods excludes presets; leave --set or --periods out"
-        )
+        raise ValueError("--set is for the arguments of a preset, and --periods excludes presets; leave --set out")
     return Cycles(_periods_in(arguments.periods), getattr(arguments, "layout", "interleaved"), arguments.timezone)
 
 
@@ -310,9 +316,12 @@ def _setting(text: str, preset: str, known: list[str]) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator:
         raise ValueError(f"--set {text} must have the form KEY=VALUE")
+    if not known:
+        raise ValueError(f"--set {text}: the preset {preset!r} has no arguments; leave --set out")
     if key not in known:
-        accepted = ", ".join(known) or "no arguments"
-        raise ValueError(f"--set {text}: the preset {preset!r} takes {accepted}, not {key!r}{meant(key, known)}")
+        raise ValueError(
+            f"--set {text}: the preset {preset!r} has the arguments {', '.join(known)}, not {key!r}{meant(key, known)}"
+        )
     return key, _setting_value(value)
 
 

@@ -25,7 +25,7 @@ examples:
   posenc-fast check models/llama
   posenc-fast check pytorch_model.bin --config config.json --json
 
-Configs are also checked without tensors: current checkpoints store no
+A config is checked even without tensors, because current checkpoints store no
 frequencies.
 
 exit status: 0 if every comparison is right; 1 if one is wrong; 2 if nothing
@@ -37,9 +37,14 @@ def add(commands: Any) -> None:
     """Add the command to the parser."""
     parser = add_command(commands, _check, "check", "check the position encoding of a model", ABOUT, HELP)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
-    parser.add_argument("--config", metavar="FILE", help="config.json (default: the one in the same folder)")
     parser.add_argument(
-        "--json", action="store_true", help="print one line of JSON for each PATH: path, compared and findings"
+        "--config", metavar="FILE", help="config.json or params.json (default: the one in the folder of PATH)"
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print one line of JSON for each PATH that can be read, with the "
+        "keys path, compared (number of comparisons) and findings",
     )
 
 

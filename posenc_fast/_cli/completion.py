@@ -20,7 +20,7 @@ examples:
   posenc-fast completion fish > ~/.config/fish/completions/posenc-fast.fish
 """
 # metavars of arguments that name files
-_FILES = ("FILE", "FILE.npy", "INPUT", "OUT", "PATH", "TABLE")
+_FILES = ("FILE", "FILE.npy", "INPUT", "MODEL", "OUT", "PATH", "TABLE")
 
 
 def add(commands: Any, parser: Parser) -> None:

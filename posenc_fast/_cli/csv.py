@@ -46,7 +46,7 @@ _DateReader = Callable[[str], int]
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
-# the group has the digits after microseconds
+# Matches seconds with more than six decimal places. The group contains the places after the sixth.
 _BEYOND_MICROSECONDS = re.compile(r"[.,][0-9]{6}([0-9]+)")
 
 
@@ -98,7 +98,9 @@ def open_csv(
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
     if len(separator) != 1 or separator in '"\r\n':
-        raise ValueError(f"--delimiter must be one character, or tab, not {delimiter!r}")
+        raise ValueError(
+            f"--delimiter must be tab, or one character other than a double quote or a line end, not {delimiter!r}"
+        )
     name = "standard input" if path == "-" else path
     with contextlib.ExitStack() as stack:
         binary: Any
@@ -179,7 +181,9 @@ def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
     except csv.Error as error:
         raise ValueError(f"{name}, line {reader.rows.line_num}: {error}{hint}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"{name} is neither a .npy or .parquet file nor text in UTF-8: {error}") from None
+        raise ValueError(
+            f"{name} is not CSV in UTF-8: {error}; .npy and Parquet are supported only in regular files"
+        ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} cannot be read as gzip: {error}") from None
     except ValueError as error:
@@ -276,13 +280,13 @@ class _Column:
         for line, row in numbered_rows:
             if len(row) <= self.index:
                 raise ValueError(
-                    f"{self.name}, line {line}: no column {self.index}, because the line has only {len(row)} columns"
+                    f"{self.name}, line {line}: no column {self.index} (counted from 0); cells in this line: {len(row)}"
                 )
             if self.keep:
                 if len(row) != len(self.titles):
                     raise ValueError(
-                        f"{self.name}, line {line}: the line has {len(row)} cells, but the first line has "
-                        f"{len(self.titles)}; with --keep, all lines must have the same number of cells"
+                        f"{self.name}, line {line}: with --keep, all lines must have as many cells as the first line, "
+                        f"{len(self.titles)}, not {len(row)}"
                     )
                 kept_rows.append(row)
             cells.append(row[self.index])
@@ -350,7 +354,7 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
         if column not in titles:
             raise ValueError(f"{name} has no column {column!r}; {columns}{meant(column, titles)}")
         if titles.count(column) > 1:
-            raise ValueError(f"{name} has several columns named {column!r}; {columns}")
+            raise ValueError(f"{name} has several columns named {column!r}; pass the number of one; {columns}")
         return titles.index(column)
     if int(column) >= len(titles):
         raise ValueError(f"{name} has no column {int(column)}; {columns}")
@@ -453,11 +457,14 @@ def _parse_date(text: str, read_date: _DateReader) -> tuple[int, int]:
     if not digits:
         return MICROSECONDS, count
     if len(digits) > 3:
-        raise ValueError(f"{text[:80]!r} is finer than nanoseconds; give at most 9 digits of a second")
+        raise ValueError(f"{text[:80]!r} is finer than nanoseconds; give at most 9 decimal places of a second")
     nanoseconds = 1000 * count + int(digits.ljust(3, "0"))
     # NumPy reads -2^63 as NaT, so this number is excluded
     if not -(2**63) < nanoseconds < 2**63:
-        raise ValueError(f"{text[:80]!r} is outside of the years 1678 to 2261, the range of nanoseconds")
+        raise ValueError(
+            f"{text[:80]!r} has nanoseconds, which are supported only in the years 1678 to 2261; give at most 6 decimal "
+            "places of a second"
+        )
     return NANOSECONDS, nanoseconds
 
 

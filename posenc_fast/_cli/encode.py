@@ -38,13 +38,13 @@ row of a missing position (an empty cell or "nan") is NaN. Empty lines are
 skipped. The first line is a header if --column is a name, or if its cell does
 not begin like a number or a date.
 
-Columns of timestamps need --periods, which computes a sine and a cosine of each
-cycle. A cycle is day, week (from Monday), month, quarter or year in local time,
-or a length in UTC such as 12h. For a column of numbers, pass lengths in the
-units of the column, such as 24. Local time is the time in --timezone (default:
-the time zone or offset of each timestamp, or the timestamp unchanged). CSV and
-Parquet then have the columns day_sin, day_cos, .. With --frequencies, the
-position is the number of seconds since 1970-01-01T00:00Z.
+Columns of timestamps need --periods or --frequencies. --periods computes a sine
+and a cosine of each cycle. A cycle is day, week (from Monday), month, quarter
+or year in local time, or a length in UTC such as 12h. For a column of numbers,
+pass lengths in the units of the column, such as 24. Local time is the time in
+--timezone (default: the time zone or offset of each timestamp, or the timestamp
+unchanged). CSV and Parquet then have the columns day_sin, day_cos, .. With
+--frequencies, the position is the number of seconds since 1970-01-01T00:00Z.
 """
 EXAMPLES = """
 examples:
@@ -78,7 +78,10 @@ def add(commands: Any) -> None:
         help=".npy, .parquet or CSV file (.gz too), or - for CSV on standard input (default, unless it is a terminal)",
     )
     parser.add_argument(
-        "--d-model", type=int, metavar="D", help="number of columns, unless the preset has a fixed number"
+        "--d-model",
+        type=int,
+        metavar="D",
+        help="number of columns; not with --periods, or a preset with a fixed number",
     )
     parser.add_argument(
         "--column",
@@ -89,12 +92,14 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--periods",
         metavar="CYCLES",
-        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model",
+        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model and --preset",
     )
     parser.add_argument(
         "--timezone", metavar="ZONE", help="time zone of the cycles of --periods, such as Europe/Berlin"
     )
-    parser.add_argument("--delimiter", metavar="CHAR", help="character between cells: ';', '|', tab (default ',')")
+    parser.add_argument(
+        "--delimiter", metavar="CHAR", help="character between cells, such as ';', '|' or tab (default: ',')"
+    )
     parser.add_argument(
         "--keep",
         action="store_true",
@@ -110,21 +115,23 @@ class _Encoder:
     """Encodes positions as the options describe. cycles: the cycles of --periods, or None. width: number of columns."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self.cycles = cycles_of(arguments)
+        self.cycles = cycles_of(arguments, "--d-model")
         self.encoding = encoding_of(arguments, "--d-model") if self.cycles is None else self.cycles.encoding
         self.width = self.encoding.d_model if self.cycles is None else len(self.cycles.columns)
         self.dtype = float_type(arguments.dtype)
         self.precision, self.workers = arguments.precision, arguments.workers
-        # frequencies from --frequencies are in radians per second, so they can encode timestamps
+        # for timestamps, the numbers in --frequencies are radians per second
         self.accepts_times = hasattr(arguments, "frequencies")
 
     def check(self, positions: Any) -> None:
-        """Raise an error for timestamps if the options do not determine their unit."""
+        """Raise an error if the options are for timestamps and the positions are numbers, or the other way round."""
         letter = convert(positions[:1], 1).letter
         if self.cycles is not None:
             self.cycles.check_lengths(letter, "positions")
         elif letter == "M" and not self.accepts_times:
-            raise ValueError("positions are timestamps; pass --periods, such as --periods day,24h")
+            raise ValueError(
+                "positions are timestamps; pass --periods, such as --periods day,24h, without --d-model and --preset"
+            )
 
     def rows(self, positions: Any, out: Array | None = None) -> Array:
         """Return the encoding of positions."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
+import os
+import re
 from typing import Any
 
 import numpy as np
@@ -25,8 +28,9 @@ the package gguf).
 HELP = """\
 --onnx writes an .npz file with cos_cache and sin_cache, and prints attributes.
 The caches and attributes are for RotaryEmbedding of ai.onnx (opset 23) and
-com.microsoft. --gguf and --config write JSON. llama.cpp divides frequencies by
-rope_freqs.weight, a float32 tensor.
+com.microsoft. --gguf and --config write JSON. If llama.cpp does not support the
+scaling, the JSON of --gguf has rope_freqs.weight. Store it as a float32 tensor,
+by which llama.cpp divides the frequencies.
 
 """
 EXAMPLES = """
@@ -35,8 +39,9 @@ examples:
   posenc-fast export models/llama --gguf llama --layout interleaved
   posenc-fast export model.gguf --config -o rope.json
 
-exit status: 0 on success; 1 if the format cannot express the encoding, or the
-layer has no rotary encoding.
+exit status: 0 on success; 1 if a config.json cannot express the encoding, or
+the layer has no rotary encoding; 2 for bad arguments or files, or an encoding
+that --onnx or --gguf cannot express.
 """
 
 
@@ -62,7 +67,7 @@ def add(commands: Any) -> None:
         "--output",
         default=STANDARD,
         metavar="OUT",
-        help="file, or - for standard output (default; only for JSON)",
+        help="file (needed with --onnx), or - for standard output (default with --gguf and --config)",
     )
     parser.add_argument(
         "--layer", type=int, metavar="N", help="index of the layer, from 0, if layers have different encodings"
@@ -81,7 +86,12 @@ def _export(arguments: argparse.Namespace) -> int:
     for option in ("num_heads", "dtype") if arguments.onnx is None else ():
         if getattr(arguments, option) is not None:
             raise ValueError(f"--{option.replace('_', '-')} is only for --onnx; leave the option out")
-    rotary = _rotary_of(arguments)
+    try:
+        rotary = _rotary_of(arguments)
+    except ValueError as error:
+        # errors of `from_config` and `from_gguf` name Python's arguments; layer_type has no option
+        message = str(error).replace("give layer_type=, one of these kinds, or layer=", "give layer=")
+        raise ValueError(re.sub(r"(?<= )(seq_len|layer|layout)=(?=[, ]|$)", _option_of, message)) from None
     if rotary is None:
         complain(f"posenc-fast: error: {arguments.model}: the layer has no rotary encoding")
         return 1
@@ -100,6 +110,11 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _option_of(argument: re.Match[str]) -> str:
+    """Return the option for an argument of `from_config`, such as ``--seq-len`` for ``seq_len=``."""
+    return f"--{argument[1].replace('_', '-')}"
+
+
 def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     from .._models.check.files import config_in
 
@@ -114,6 +129,8 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
             )
         return Rotary.from_gguf(path, layer=layer, seq_len=seq_len)
     file = path if path.lower().endswith(".json") else config_in(path)
+    if not os.path.exists(path):
+        raise FileNotFoundError(errno.ENOENT, "the file or folder does not exist", path)
     if file is None:
         raise ValueError(f"{path} has no config.json and no params.json; pass the path of a config")
     return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
@@ -121,7 +138,7 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
 
 def _write_cache(arguments: argparse.Namespace, rotary: Rotary) -> None:
     if not arguments.output.lower().endswith(".npz"):
-        raise ValueError(f"{arguments.output} must end with .npz, because --onnx writes two arrays; pass -o FILE.npz")
+        raise ValueError(f"--onnx writes an .npz file of two arrays; pass -o FILE.npz, not {arguments.output}")
     usable_target(arguments.output)
     dtype = float_type(arguments.dtype or "float32")
     cache = rotary.onnx_cache(arguments.onnx, dtype=dtype, num_heads=arguments.num_heads)

@@ -27,15 +27,15 @@ from .output import STANDARD, is_terminal, opened, report_written, usable_target
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
-OUT is written under another name and renamed when it is complete. Until then,
-an existing file is unchanged. The suffix of OUT determines the format, unless
+OUT is written under another name, and renamed when it is complete. An existing
+file is unchanged until then. The suffix of OUT determines the format, unless
 --format does. An .npz file has one array, "encoding". CSV and Parquet have the
-columns c0, c1, .. CSV has all digits that the type needs, and Parquet needs
+columns c0, c1, .. CSV has enough digits to restore each value. Parquet needs
 pyarrow. Standard output is CSV, unless --format names another format.
 """
 BFLOAT16_HELP = """\
-NumPy stores bfloat16 as raw bytes, of type |V2: read it with
-numpy.load(OUT).view(ml_dtypes.bfloat16).
+.npy and .npz files store bfloat16 as raw bytes, of type |V2. Convert an array
+that numpy.load returns with array.view(ml_dtypes.bfloat16).
 """
 
 
@@ -189,7 +189,7 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
         )
     if keep and arguments.format not in _WITH_NAMES:
         raise ValueError(
-            f"--keep needs columns with names, and .{arguments.format} files have none; choose .csv or .parquet"
+            f"--keep needs columns with names, and {arguments.format} files have none; choose the format csv or parquet"
         )
     if arguments.format == "parquet":
         if dtype.name == "bfloat16":
@@ -234,7 +234,8 @@ def write_rows(
     size = (length or 0) * width * dtype.itemsize
     if size > sys.maxsize - 4096:
         raise ValueError(
-            f"{length} rows of d_model={width} columns, {dtype.name}, are {size} bytes, larger than any file"
+            f"{length} rows of {width} columns of {dtype.name} need {size} bytes, more than a file can have; reduce the "
+            "number of rows"
         )
     if columns is None:
         columns = [f"c{i}" for i in range(width)] if arguments.format in _WITH_NAMES else ()
@@ -263,7 +264,7 @@ def _check_kept(table: _Table, file_format: str) -> None:
     """Raise an error if --keep cannot copy all columns of INPUT to OUT."""
     name, count = collections.Counter(table.names()).most_common(1)[0]
     if count > 1:
-        raise ValueError(f"with --keep, OUT would have {count} columns named {name!r}; rename the column of INPUT")
+        raise ValueError(f"with --keep, OUT would have {count} columns named {name!r}; rename columns of INPUT")
     if file_format == "csv":
         for name, field in table.kept:
             if field is not None:
@@ -277,7 +278,9 @@ def _check_text(name: str, arrow_type: Any) -> None:
     try:
         pa.array([], arrow_type).cast(pa.string())
     except pa.ArrowException:
-        raise ValueError(f"--keep cannot copy column {name!r} of type {arrow_type} to CSV; choose .parquet") from None
+        raise ValueError(
+            f"--keep cannot copy column {name!r} of type {arrow_type} to CSV; choose the format parquet"
+        ) from None
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

@@ -24,7 +24,8 @@ arrays named like the arguments of posenc_fast.identify_rotary: frequencies; cos
 and sin; or x, turned and positions.
 """
 HELP = """\
-Arrays of type |V2 are read as bfloat16: NumPy stores bfloat16 as raw bytes.
+Arrays of type |V2 (raw bytes) are read as bfloat16, because NumPy stores
+bfloat16 in this way.
 
 examples:
   posenc-fast identify pe.npy
@@ -47,7 +48,10 @@ def _identify(arguments: argparse.Namespace) -> int:
     path, start = arguments.table, arguments.start
     arrays = _read_arrays(path, arguments.key)
     if "table" not in arrays and start is not None:
-        raise ValueError("--start is for a table; for a rotary encoding, add an array named positions to the .npz file")
+        raise ValueError(
+            "--start is for a table with one row per position; leave --start out, or add an array named positions to cos "
+            "and sin, or to x and turned"
+        )
     try:
         # NumPy warns when it converts some NaNs, which identify reports as an error
         with np.errstate(invalid="ignore"):
@@ -72,8 +76,7 @@ def _read_arrays(path: str, key: str | None) -> dict[str, Any]:
     known = tuple(inspect.signature(identify_rotary).parameters)
     with open_archive(path) as archive:
         if key is None and not archive.names:
-            # `identify` raises the error
-            return {"table": np.empty(0)}
+            raise ValueError(f"{path} contains no arrays")
         if key is None and set(archive.names) <= set(known):
             return {name: archive.read(name) for name in archive.names}
         array = archive.read(_key(archive, key, path, known))

@@ -28,8 +28,8 @@ def add(commands: Any) -> None:
         _verify,
         "verify",
         "check accuracy on this machine",
-        "Compare values of every backend and level with exact values. Exit status 1 if\nan error exceeds the "
-        "promised bound.",
+        "Compare values of every backend and level with exact values, and compare the\nbits of results with those of "
+        "other machines. Exit status 1 if an error exceeds\nthe promised bound, or bits differ.",
     )
     verify.add_argument(
         "--seconds", type=float, default=20.0, help="seconds to spend on random positions (default: 20)"
@@ -58,8 +58,8 @@ def _verify(arguments: argparse.Namespace) -> int:
     from .._selfcheck.accuracy import CALLS, RANGES, engines, verify
     from .._selfcheck.bits import report_bits
 
-    seconds = real(arguments.seconds, "seconds", positive=True)
-    seed = secrets.randbits(32) if arguments.seed is None else count_of(arguments.seed, "seed", 0)
+    seconds = real(arguments.seconds, "--seconds", positive=True)
+    seed = secrets.randbits(32) if arguments.seed is None else count_of(arguments.seed, "--seed", 0)
     print(f"posenc_fast {__version__} on {platform.machine()}, seed {seed}")
     print(f"positions: {', '.join(RANGES)}")
     with progress(arguments.progress, "verifying", 100, " %") as done:
@@ -83,7 +83,7 @@ def _verify(arguments: argparse.Namespace) -> int:
             f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {dtype}: {worst.encoding!r}, "
             f"position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, exactly "
             f"{worst.exact:.25g}, {worst.share:.9g} times the promised bound; posenc-fast verify --seed {seed} "
-            f"--seconds {seconds:g} draws this position again"
+            f"--seconds {seconds:g} draws the same positions again"
         )
     bits_are_equal = report_bits()
     return 0 if bits_are_equal and not broken else 1

@@ -29,9 +29,7 @@ def usable_target(path: str) -> Path:
     target = Path(os.path.realpath(path))
     # a rename would replace a device or a named pipe by a file
     if target.exists() and not target.is_file():
-        raise ValueError(
-            f"{path} exists already and is not a regular file; choose another file, or - for standard output"
-        )
+        raise ValueError(f"{path} exists already and is not a regular file; choose another path")
     if not target.parent.is_dir():
         shown = target if os.path.islink(path) else Path(path)
         raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(shown.parent))

@@ -59,7 +59,11 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("drawing", metavar="KIND", choices=tuple(PLOTS), help=", ".join(PLOTS))
     parser.add_argument(
-        "d_model", type=int, metavar="D_MODEL", nargs="?", help=f"number of columns (default: {_DEFAULT_WIDTH})"
+        "d_model",
+        type=int,
+        metavar="D_MODEL",
+        nargs="?",
+        help=f"number of columns (default: {_DEFAULT_WIDTH}); not with --periods, or a preset with a fixed number",
     )
     parser.add_argument(
         "-o",
@@ -75,7 +79,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--periods",
         metavar="LENGTHS",
-        help="draw cycles of times instead of an encoding: lengths such as 12h or 7D, separated by commas",
+        help="draw cycles of these lengths, such as 12h or 7D, separated by commas; replaces D_MODEL and --preset",
     )
     parser.set_defaults(timezone=None)
     parser.add_argument("--dpi", type=float, default=150.0, help="pixels per inch (default: 150)")
@@ -107,7 +111,7 @@ _OPTIONS = {
     "step": _Option("distance between positions", "S", number),
     "position": _Option("position in the middle of the picture", "P", number),
     "positions": _Option("positions: numbers, or ISO dates and times", "P", _position, "+"),
-    "columns": _Option("numbers of columns, from 0", "C", int, "+"),
+    "columns": _Option("indices of columns, from 0", "C", int, "+"),
     "pairs": _Option("maximum number of clocks per row", "N", int),
     "span": _Option("number of rows on each side of --position", "N", int),
     "offset": _Option("distance by which the table is shifted", "P", number),
@@ -132,7 +136,7 @@ def _plot(arguments: argparse.Namespace) -> None:
             f"{kind} draws a rotary encoding; pass a rotary preset with --preset (see posenc-fast presets --search "
             "rotary)"
         )
-    cycles = cycles_of(arguments)
+    cycles = cycles_of(arguments, "D_MODEL")
     if cycles is not None and cycles.calendar:
         raise ValueError(
             f"--periods {arguments.periods}: plots support only lengths such as 1D, not {cycles.calendar[0]}"
@@ -157,8 +161,8 @@ def _plot(arguments: argparse.Namespace) -> None:
     largest_dpi = _MOST_PIXELS / max(figure.get_size_inches())
     if not _LEAST_DPI <= real(arguments.dpi, "--dpi") <= largest_dpi:
         raise ValueError(
-            f"--dpi {arguments.dpi:g} must be from {_LEAST_DPI} to {largest_dpi:.0f}, because a side of the picture "
-            f"has at most {_MOST_PIXELS} pixels"
+            f"--dpi {arguments.dpi:g} must be from {_LEAST_DPI} to {largest_dpi:.0f}, so that matplotlib can draw the "
+            f"text, and a side of the picture has at most {_MOST_PIXELS} pixels"
         )
     suffixes, suffix = figure.canvas.get_supported_filetypes(), Path(arguments.output).suffix[1:].lower()
     if suffix not in suffixes:
@@ -178,5 +182,6 @@ def _check_positions(name: str, values: list[Any]) -> None:
     for value in values:
         if not isinstance(value, datetime) and abs(real(value, f"--{name}")) > _LARGEST_POSITION:
             raise ValueError(
-                f"--{name} {value} is beyond 2^53, where neighbouring positions are equal on the axes of pictures"
+                f"--{name} {value} must be from -2^53 to 2^53, because axes of pictures do not distinguish larger "
+                "integers"
             )

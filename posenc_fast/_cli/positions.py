@@ -32,7 +32,7 @@ def open_positions(
     if file_format == "npy" and column is not None:
         raise ValueError(f"{path} is a .npy file and has no columns; leave --column out")
     if file_format != "text" and delimiter is not None:
-        raise ValueError(f"{path} is not text; leave --delimiter out")
+        raise ValueError(f"{path} is not CSV; leave --delimiter out")
     if file_format == "npy" and keep:
         raise ValueError(f"{path} is a .npy file and has no columns; leave --keep out")
     if file_format == "npy":

@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
 
 def _presets(arguments: argparse.Namespace) -> int:
     if arguments.name is not None and arguments.search is not None:
-        raise ValueError("NAME shows one preset, and --search lists several; leave one of them out")
+        raise ValueError("NAME shows one preset, and --search lists several; leave NAME or --search out")
     width = max(shutil.get_terminal_size().columns, 40)
     if arguments.name is not None:
         _show(arguments.name, width)
@@ -71,7 +71,7 @@ def _columns(names: list[str], width: int) -> list[str]:
         widths = [max(map(len, column)) for column in columns]
         if sum(widths) + 2 * (len(widths) - 1) <= width:
             break
-    # if even one column is too wide, the last loop made this column
+    # if no arrangement fits, the last pass of the loop has put all names into one column
     rows = itertools.zip_longest(*columns, fillvalue="")
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 

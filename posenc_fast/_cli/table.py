@@ -40,7 +40,11 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("length", type=int, metavar="LENGTH", help="number of positions")
     parser.add_argument(
-        "d_model", type=int, nargs="?", metavar="D_MODEL", help="number of columns (default: the preset's)"
+        "d_model",
+        type=int,
+        nargs="?",
+        metavar="D_MODEL",
+        help="number of columns (default: the fixed number of the preset)",
     )
     add_output(parser)
     parser.add_argument("--start", type=number, default=0, help="first position (default: 0)")

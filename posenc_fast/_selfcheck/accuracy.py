@@ -33,7 +33,10 @@ _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
 def _subnormal(rng: np.random.Generator) -> float:
-    """Return a position close to the middle of two subnormal numbers of a dtype. Its sine is almost the same number."""
+    """Return a position close to a subnormal number of a dtype, or to the middle of two subnormal numbers.
+
+    The sine of this position is almost the same number.
+    """
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
     # middle: a subnormal number, or the middle of two, in units of the smallest positive number
     middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
@@ -95,7 +98,7 @@ def engines() -> dict[str, tuple[Backend, Isa | None]]:
 def verify(
     seconds: float, seed: int, done: Callable[[float], object] = lambda passed: None
 ) -> dict[tuple[str, str, str], Finding]:
-    """Check random positions until the time is over. Draw from every range at least once.
+    """Check random positions until the time is over. Draw from every range at least once for every encoding.
 
     Return findings. Keys are (dtype, call, engine). After each sample, call ``done`` with the number of seconds that
     have passed.
@@ -184,7 +187,7 @@ class _Sample:
         bits, least = _FORMATS[dtype]
         half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + exponents))
         larger_term = self.larger_term if call == "add_to" else np.ones(rows.shape)
-        # size: the second part of the bounds is relative to it
+        # size: the last summand of a bound is proportional to it, except for large angles
         size = np.minimum(1.0, self.angles) if call == "encode" else larger_term
         if dtype == "float64":
             bound_of_small_angles = 2 * half_ulp + np.ldexp(2.0**-60 * size, exponents)

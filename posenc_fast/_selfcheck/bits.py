@@ -141,7 +141,7 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# outputs above this number of bytes bypass the cache on every machine whose kernel has such stores
+# outputs of more bytes bypass the cache on every machine whose kernel can write past the cache
 _BYTES_PAST_CACHE = 1 << 24
 # positions with angles of all sizes, signed zeros, and invalid positions
 _POSITIONS = [
@@ -155,7 +155,7 @@ _POSITIONS_NEAR_LIMIT = [(1 if k % 2 else -1) * (2.0**49 + 2.0**47 * k + k) for 
 
 @functools.cache
 def _by_width() -> list[list[Encoding]]:
-    """Return, for each of WIDTHS, a list of encodings, one for each of _ORDERS. They are cached with their plans."""
+    """Return, for each of WIDTHS, a list of encodings, one for each of _ORDERS."""
     return [
         [sinusoidal(width, layout=layout, functions=functions) for layout, functions in _ORDERS] for width in WIDTHS
     ]
@@ -190,7 +190,7 @@ def _of_each_width() -> Iterator[tuple[int, Encoding]]:
 
 
 def _tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables that cross the border between two spans, and tables that begin and end in the middle of a block."""
+    """Yield tables that cross a multiple of 4096, where a span of the kernel begins, and tables that begin there."""
     for width, encoding in _of_each_width():
         yield encoding.table(200, start=4096 * (1 + width % 3) - 131, dtype=t)
         yield encoding.table(192, start=8192, dtype=t)
@@ -201,7 +201,7 @@ def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
-    # the last tables are at positions that need uint64, and at the end of int64
+    # for the last number of bits, the positions need uint64, or begin at the lowest int64 number
     for bits in (*range(12, 63), 63.25):
         middle = int(2**bits)
         yield encoding.table(70, start=middle - 35, dtype=t)
@@ -223,14 +223,14 @@ def _integers_in_any_order(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
         yield encoding.encode(_integers(6, width, 40), dtype=t)
         yield encoding.table(6, start=4090 - width, step=-4097, dtype=t)
-    # only one in 2^17 bfloat16 values shows whether it was rounded once
+    # only about one in 2^17 bfloat16 values differs if it is rounded twice, so many values are necessary
     yield sinusoidal(256).table(4096, start=5, step=100003, dtype=t)
 
 
 def _sums(t: np.dtype[Any]) -> Iterator[Array]:
     for width, encoding in _of_each_width():
         x = _values_of_pool((2, 7, width), t, width)
-        # row 3 cancels the encoding, row 4 contains negative zeros
+        # row 3 cancels the encoding of position 4096 in the first sum; row 4 contains negative zeros
         x[:, 3] = -encoding.encode(4096.0, dtype=t)
         x[:, 4] = -0.0
         yield encoding.add_to(x, start=4093)
@@ -262,7 +262,7 @@ def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
         x = _values_of_pool((2, 3, d), t, d)
         # signed zeros, and values far from 1
         x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
-        # values of any size that the dtype can hold
+        # large values: at most 2^15 in float16, else 2^122 or 2^99
         exponent = 11 if t == np.float16 else 118 if d % 4 else 95
         x[1, 2] = _values_of_pool((d,), single, d) * np.float32(2.0**exponent)
         cosines, sines = (_values_of_pool((3, d // 2), single, d + k) / np.float32(16) for k in (1, 2))
@@ -376,7 +376,7 @@ def report_bits() -> bool:
 def _compare(title: str, prefix: str, digests: dict[str, str], expected_digests: dict[str, str]) -> bool:
     """Print how many digests are as expected, and the names of the others. Return whether all are."""
     broken = [name for name, digest in digests.items() if expected_digests.get(name) != digest]
-    print(f"{title:21} {len(digests) - len(broken):3} of {len(digests):3} hashes are those of all machines")
+    print(f"{title:21} {len(digests) - len(broken):3} of {len(digests):3} hashes are as expected")
     for name in broken:
-        print(f"BROKEN: {prefix}{name}: other bits than on other machines")
+        print(f"BROKEN: {prefix}{name}: the bits differ from those of other machines")
     return not broken

@@ -20,10 +20,10 @@ from .._core.rotary.value import Rotary
 from ..presets import get, names
 from ..presets._registry import facts
 
-# a width that all presets support
+# a width that all presets support whose width can be chosen
 WIDTH = 96
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
-# keys: presets whose parameters have no defaults. Values: their arguments.
+# keys: presets that need more arguments than a width. Values: their arguments.
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
     "diffusers_2d": (WIDTH, 24),

@@ -58,7 +58,10 @@ def compare(side: Side) -> Comparison:
     values = side.ours()
     error = float(np.abs(values.astype(np.float64) - side.numpy()).max())
     if not error <= side.tolerance:
-        raise RuntimeError(f"{side.name}: the two sides differ by {error:.3g}")
+        raise RuntimeError(
+            f"{side.name}: the values of posenc_fast and NumPy differ by {error:.3g}, but may differ by at most "
+            f"{side.tolerance:g}"
+        )
     times = _timing.alternate({"ours": side.ours, "numpy": side.numpy}, RUNS)
     medians, ratio = _timing.medians(times), _timing.ratio(times, "numpy", "ours")
     ours, numpy = (1e9 * medians[name] / values.size for name in ("ours", "numpy"))

@@ -17,7 +17,7 @@ Times = dict[str, npt.NDArray[np.float64]]
 
 # minimum seconds of a sample: shorter calls are repeated, so that the cost of clock and loop is negligible
 SAMPLE = 5e-5
-# seconds of untimed calls before a sample (at least one call), so that the caches are in the usual state
+# seconds of untimed calls before a sample (at least one call), so that the CPU's caches are as in a loop of such calls
 SETTLE = 1e-3
 # BUDGET: seconds for one comparison. Slow calls get fewer runs, but at least FEWEST.
 BUDGET, FEWEST = 4.0, 5

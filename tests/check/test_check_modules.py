@@ -440,6 +440,18 @@ class PositionalEncoder(nn.Module):
         return self.layer(x + self.pe[: x.size(1)])
 
 
+class NotFinite(Adds):
+    def forward(self, x):
+        assert x.size(-1) == 64
+        return torch.full((x.size(1), 6), math.nan)
+
+
+class AnyShape(Adds):
+    def forward(self, x):
+        assert x.size(-1) == 64
+        return x[:, 1:] if x.any() else x + 1
+
+
 class RandomPositions(Adds):
     def forward(self, x):
         return x + torch.nn.functional.dropout(self.pe[:, : x.size(1)], 0.5)
@@ -452,6 +464,8 @@ class RandomPositions(Adds):
         (PositionalRaises, "RuntimeError: not"),
         (PositionalEncoder, "other layers"),
         (RandomPositions, ""),
+        (NotFinite, "the rows are not finite"),
+        (AnyShape, "the shape of the rows depends on the values of x"),
         # positions from 1 may be intended
         (functools.partial(Adds, first=1), "pass expected"),
     ],

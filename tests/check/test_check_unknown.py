@@ -54,6 +54,12 @@ def test_learned_positions_that_are_smooth(smooth, seed):
     assert (report.ok, report.compared) == (True, 1)
 
 
+def test_numbers_far_from_all_frequencies_do_not_overflow():
+    # the powers of 2 that begin with 0 are all 0
+    (finding,) = pf.check({"inv_freq": np.arange(4.0)}).findings
+    assert finding.verdict == "unknown"
+
+
 def test_linear_scaling_is_ambiguous():
     """Programs before 2024 do not change the frequencies. They divide the positions."""
     config = {**CONFIG, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}

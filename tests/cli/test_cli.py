@@ -106,29 +106,29 @@ table 3 4 -o /proc/o.npy | ^/proc(/o\.npy)?: [^:]+\n$
 table 4 4 --workers 0 | workers must not be 0
 table 4 4 -o o.npy --no-compare | --no-compare
 table 4 4 -o . | not a regular file
-table 4 4 -o /dev/null | not a regular file; choose another file, or - for standard output
-table 99999999999999999 64 -o o.npy | 99999999999999999 rows of d_model=64 .* larger than any file
+table 4 4 -o /dev/null | not a regular file; choose another path
+table 99999999999999999 64 -o o.npy | 99999999999999999 rows of 64 columns of float32 .* more than a file can have; reduce
 identify | TABLE
 identify missing.npy | missing.npy: No such file
 identify three.npy | table has shape \(3,\), but must have shape \(rows, columns\)
 identify three.npy --start 1e | 1e
 identify three.npy --start nan | start must be a finite number
 presets wisper | no preset 'wisper'; perhaps whisper
-presets whisper --search diffusion | leave one of them out
+presets whisper --search diffusion | leave NAME or --search out
 identify three.npy --key pe | three.npy has no keys.*leave --key out
 table 4 4 -o o.txt | o.txt must end with .npy, .npz, .csv or .parquet, or --format
 table 4 4 -o o | o must end with
 table 4 4 -o o.npy --format txt | '?npy'?, '?npz'?, '?csv'?, '?parquet'?
 encode three.npy --d-model 4 -o o.csv.gz | o.csv.gz must end with
-encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not text; leave --delimiter out
+encode three.npy --d-model 4 -o o.npy --delimiter ; | three.npy is not CSV; leave --delimiter out
 encode three.npy -o o.npy | --d-model
 encode three.npy --d-model 4 -o o.npy --column 0 | leave --column out
 encode three.npy --d-model 4 -o o.npy --workers 0 | workers must not be 0
 encode missing.npy --d-model 4 -o o.npy | missing.npy: No such file
 encode missing.csv --d-model 4 -o o.npy | missing.csv: No such file
 encode three.npy --d-model 4 --keep -o o.csv | three.npy is a .npy file and has no columns; leave --keep
-encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and .npy files have none; choose .csv or .parquet
-encode three.npy --d-model 4 --keep -o - --format npz | and .npz files have none; choose .csv or .parquet
+encode three.npy --d-model 4 --keep -o o.npy | --keep needs .*, and npy files have none; choose the format csv or parquet
+encode three.npy --d-model 4 --keep -o - --format npz | and npz files have none; choose the format csv or parquet
 encode . --d-model 4 -o o.npy | Is a directory|Permission denied
 encode three.npy --d-model 4 -o no/o.npy | no: the directory does not exist
 """
@@ -210,6 +210,7 @@ def test_completion(shell, capsys):
         ("table 4 4 --preset whi", "whisper"),
         ("presets whi", "whisper"),
         ("identify p", "pe.npy"),
+        ("export p", "pe.npy"),
     ],
 )
 def test_completion_in_bash(words, completed, capsys):

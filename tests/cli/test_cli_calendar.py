@@ -129,7 +129,7 @@ def test_only_missing_cells():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--d-model 64", "positions are timestamps; pass --periods, such as --periods day,24h"),
+        ("--d-model 64", "positions are timestamps; pass --periods, such as --periods day,24h, without --d-model"),
         ("--d-model 64 --base 500 --first 2", "pass --periods"),
         ("--preset diffusers_timesteps --d-model 8", "pass --periods"),
         ("--periods 24", "periods has 24 without a unit, but positions has timestamps; .*'day', .*'24h'"),

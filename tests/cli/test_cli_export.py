@@ -83,7 +83,7 @@ def test_layers_and_layouts(tmp_path, capsys):
 REFUSED = {
     "nothing to write": (["--onnx", "4", "--config"], "not allowed with"),
     "no target": ([], "one of the arguments --onnx --gguf --config is required"),
-    "no file": (["--onnx", "4"], "- must end with .npz, because --onnx writes two arrays; pass -o FILE.npz"),
+    "no file": (["--onnx", "4"], "--onnx writes an .npz file of two arrays; pass -o FILE.npz, not -"),
     "no such folder": (["--onnx", "4", "-o", "nowhere/rope.npz"], "nowhere"),
     "no length": (["--onnx", "0", "-o", "rope.npz"], "length"),
     "heads of a config": (["--config", "--num-heads", "4"], "--num-heads is only for --onnx"),
@@ -100,10 +100,20 @@ def test_refused(name, inside, capsys):
     assert [file.name for file in inside.iterdir()] == ["config.json"]
 
 
+def test_errors_name_options(tmp_path, capsys):
+    dynamic = {"model_type": "llama", "head_dim": 64, "max_position_embeddings": 2048,
+            "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}  # fmt: skip
+    for config, words in ((dynamic, "; give --seq-len, the length"), (GEMMA, "; give --layer, the index")):
+        assert words in error(capsys, "export", written(tmp_path / "config.json", config), "--config")
+
+
 def test_missing_models(tmp_path, capsys):
     words = "has no config.json and no params.json"
     assert words in error(capsys, "export", str(tmp_path), "--config")
     assert "config.json" in error(capsys, "export", str(tmp_path / "config.json"), "--config")
+    assert "nowhere: the file or folder does not exist" in error(
+        capsys, "export", str(tmp_path / "nowhere"), "--config"
+    )
 
 
 def test_encodings_that_no_config_describes(tmp_path, capsys):

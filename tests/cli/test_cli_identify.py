@@ -93,6 +93,7 @@ def test_identify_rotary(dtype, capsys):
         ({"a": np.ones(4), "pos_embed": np.ones(4)}, [], "choose an array with --key; the keys are pos_embed, a"),
         ({"a": np.ones(4), "pe": np.ones(4)}, ["--key", "PE"], "no key 'PE'; the keys are a, pe; did you mean 'pe'?"),
         ({}, ["--key", "pe"], "o.npz has no key 'pe'; the keys are none"),
+        ({}, [], "o.npz contains no arrays"),
         ({"a": np.ones((2, 3, 4))}, [], "o.npz: table has 3 rows"),
         ({"frequencies": np.ones(4)}, ["--start", "3"], "--start is for a table"),
         ({"x": np.ones((4, 4))}, [], "x needs turned"),
@@ -220,9 +221,12 @@ def npy(shape, data=b"", descr="<f8", version=1):
 
 
 BROKEN = {
-    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, but the file has 0"),
+    "huge": (npy(f"({10**30},)"), "need 8000000000000000000000000000000 bytes, but only 0 bytes follow the header"),
     "overflowing": (npy(f"({2**61}, 8)"), "need 147573952589676412928 bytes"),
-    "short": (npy("(9, 4)", bytes(280)), r"shape \(9, 4\) and type float64 need 288 bytes, but the file has 280"),
+    "short": (
+        npy("(9, 4)", bytes(280)),
+        r"shape \(9, 4\) and type float64 need 288 bytes, but only 280 bytes follow the header",
+    ),
     "negative": (npy("(-3, -3)", bytes(72)), r"the shape \(-3, -3\) has a negative number"),
     "deep": (npy("-" * 9000 + "1"), "header"),
     "records": (npy("(3,)", bytes(24), "f4,f4"), "."),

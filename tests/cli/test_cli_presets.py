@@ -187,12 +187,12 @@ BAD_PRESETS = r"""
 --preset whisper --frequencies f.npy | --preset excludes --frequencies
 --set max_timescale=3 | --set is for the arguments of a preset; add --preset NAME
 --preset whisper --set max_timescale | --set max_timescale must have the form KEY=VALUE
---preset whisper --set max_timescal=3 | takes channels, max_timescale, .*; did you mean 'max_timescale'?
---preset whisper --set max_timescale=x | max_timescale must be a real number (int, float or Fraction), not 'x'
+--preset whisper --set max_timescal=3 | has the arguments channels, max_timescale, .*; did you mean 'max_timescale'?
+--preset whisper --set max_timescale=x | max_timescale must be a real number \(int, float or Fraction\), not 'x'
 --preset whisper --set channels=9 | is 8, but --set gives channels=9; leave one of them out
 --preset lingvo_harmonics | needs embedding_dim, length; add --set embedding_dim=VALUE --set length=VALUE
 --preset diffwave | 'diffwave' has 128 columns, not 8; leave .* out
---preset diffwave --set channels=4 | takes no arguments, not 'channels'
+--preset diffwave --set channels=4 | has no arguments; leave --set out
 --preset mp_fourier --set weights=missing.npy | missing.npy: No such file
 """
 NO_WIDTH = """

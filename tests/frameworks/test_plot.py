@@ -673,10 +673,10 @@ WRONG_COMMANDS = """
     heatmap 8 -o a.png --preset wisper | wisper; perhaps whisper
     heatmap 8 -o a.png --preset whisper --freq-shift 1 | --preset; --freq-shift
     heatmap 8 -o a.png --dpi 0 | --dpi 0 must be from 10 to 9362
-    shift 8 -o a.png --dpi 1e9 | --dpi 1e+09 must be from 10 to 5461, because a side of the picture has at most 65535 pixels
+    shift 8 -o a.png --dpi 1e9 | --dpi 1e+09 must be from 10 to 5461; a side of the picture has at most 65535 pixels
     heatmap 8 -o a.png --dpi nan | --dpi must be a finite number, not nan
-    heatmap 8 -o a.png --start 1e300 | --start 1e+300 is beyond 2^53
-    shift 8 -o a.png --offset -9007199254740994 | --offset -9007199254740994 is beyond 2^53
+    heatmap 8 -o a.png --start 1e300 | --start 1e+300 must be from -2^53 to 2^53
+    shift 8 -o a.png --offset -9007199254740994 | --offset -9007199254740994 must be from -2^53 to 2^53
     similarity 8 -o a.png --position inf | --position must be a finite number, not inf
     clocks 8 -o a.png --positions 1 nan | --positions must be a finite number, not nan
     clocks 8 -o a.png --positions soon | --positions; 'soon'; ISO date
@@ -690,7 +690,7 @@ WRONG_COMMANDS = """
     grid 8 -o a.png --preset mae --shape 3 | --shape; 2
     pie 8 -o a.png | pie; heatmap
     heatmap -o a.png --periods day,12h | --periods day,12h; lengths such as 1D, not day
-    heatmap 8 -o a.png --periods 1D | --periods excludes
+    heatmap 8 -o a.png --periods 1D | --periods excludes D_MODEL
     sinusoids 8 -o a.png --columns 9 | columns has 9
     heatmap 0 -o a.png | d_model; 0
 """

@@ -159,7 +159,9 @@ def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], available: int) ->
         raise ValueError(f"the shape {shape} has a negative number")
     needed = math.prod(shape) * dtype.itemsize
     if needed > available:
-        raise ValueError(f"shape {shape} and type {dtype} need {needed} bytes, but the file has {available} bytes")
+        raise ValueError(
+            f"shape {shape} and type {dtype} need {needed} bytes, but only {available} bytes follow the header"
+        )
 
 
 def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
@@ -302,10 +304,13 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
     for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
         begin, end = entry["data_offsets"]
         if begin != previous_end:
-            raise ValueError(f"{name!r} begins at byte {begin}, but the previous tensor ends at byte {previous_end}")
+            raise ValueError(
+                f"{name!r} begins at byte {begin}, but must begin at byte {previous_end}, because tensors have no gaps "
+                "between them"
+            )
         previous_end = end
     if previous_end != size:
-        raise ValueError(f"the tensors need {previous_end} bytes, but the file has {size} bytes")
+        raise ValueError(f"the tensors need {previous_end} bytes, but {size} bytes follow the header")
     return entries
 
 

@@ -102,13 +102,13 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     """
     if is_module(source):
         if call is not None:
-            raise TypeError(f"call is for functions; source is a {type(source).__name__}")
+            raise TypeError(f"call is for functions; source is a {type(source).__name__}, so leave call out")
         return _of_module(source, expected, config)
     if callable(source) and not isinstance(source, Mapping):
         return check_function(source, expected, config, call)
-    for name, value in (("expected", expected), ("call", call)):
+    for name, value, users in (("expected", expected, "functions and torch modules"), ("call", call, "functions")):
         if value is not None:
-            raise TypeError(f"{name} is for functions and torch modules; source is a {type(source).__name__}")
+            raise TypeError(f"{name} is for {users}; source is a {type(source).__name__}, so leave {name} out")
     if isinstance(source, (str, os.PathLike)):
         return _of_files(os.fspath(source), config)
     if isinstance(source, Mapping) and any(_is_array(value) for value in source.values()):
@@ -119,13 +119,13 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
             if isinstance(name, str) and _is_array(value)
         ]
         return Report("arrays", _findings(tensors, parts))
-    if config is not None:
-        raise TypeError(f"with config, source must be a path or a mapping of arrays, not {type(source).__name__}")
     if not _is_config(source):
         raise TypeError(
             "source must be a function, a torch module, a path, a mapping of arrays or a config, not "
             f"{type(source).__name__}"
         )
+    if config is not None:
+        raise TypeError("source is a config or a mapping without arrays; leave config out, or pass arrays as source")
     return Report("config", tuple(part.finding for part in parts_of(_config(source)).parts))
 
 

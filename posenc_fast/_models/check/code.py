@@ -45,7 +45,7 @@ Call = Literal["positions", "length"]
 # kind (`Finding.is_`) of the finding for a function that could not be called
 FUNCTION = "a function"
 # Positions at which code is called: 64 consecutive positions, which `identify` needs, and positions around powers of 2
-# and around usual table lengths.
+# and around common table lengths.
 POSITIONS = tuple(range(64)) + tuple(
     position
     for first, end in ((127, 129), (255, 260), (511, 514), (999, 1002), (2047, 2052), (4095, 4097))
@@ -324,7 +324,7 @@ def _first_positions(axes: int) -> Floats:
 
 
 def _on_axes(positions: Sequence[float], axes: int) -> Floats:
-    """Return positions (n, axes). Each axis has all the numbers, beginning at another one."""
+    """Return positions (n, axes). Each axis has all the numbers, in an order rotated by the index of the axis."""
     column = np.array(positions, np.float64)
     return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
 
@@ -607,7 +607,7 @@ def _judge_as_rotation(
 
 
 def _head_dims(name: str) -> Iterator[int]:
-    """Yield the head widths to try for a preset: its default, and the usual widths that the preset accepts."""
+    """Yield the head widths to try for a preset: its default, and the widths of HEADS that the preset accepts."""
     build: Any = presets.get(name)
     for options in ({}, *({"head_dim": head} for head in HEADS)):
         try:

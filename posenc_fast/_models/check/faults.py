@@ -251,7 +251,7 @@ def _units(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield rows in which all columns are sines or all are cosines, and rows with the columns in the usual orders."""
+    """Yield rows in which all columns are sines or all are cosines, and rows with the columns in common orders."""
     are_sines = _are_sines(waves)
     if are_sines.any() and not are_sines.all():
         for phase, words in ((0.0, "sines"), (math.pi / 2, "cosines")):

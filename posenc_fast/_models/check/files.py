@@ -136,7 +136,7 @@ def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
         return [], {}
     if path.suffix.lower() not in (*_ARRAYS, *PICKLES):
         raise ValueError(
-            f"{path} must be a folder, a config.json, or a file that ends with {', '.join((*_ARRAYS, *PICKLES))}"
+            f"{path} must be a folder, a config.json, or a file that ends with one of {', '.join((*_ARRAYS, *PICKLES))}"
         )
     return [path], {}
 
@@ -150,7 +150,9 @@ def _indexed(index: Path) -> dict[str, str]:
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
             raise ValueError(f"{index} names the file {name!r}, which is not in the same folder")
         if not name.lower().endswith((*_ARRAYS, *PICKLES)):
-            raise ValueError(f"{index} names the file {name!r}, which must end with {', '.join((*_ARRAYS, *PICKLES))}")
+            raise ValueError(
+                f"{index} names the file {name!r}, which must end with one of {', '.join((*_ARRAYS, *PICKLES))}"
+            )
         if not (index.parent / name).is_file():
             raise ValueError(f"{index} names the file {name!r}, which does not exist")
     return weight_map

@@ -68,7 +68,9 @@ class _Frequencies(NamedTuple):
         if self.form in HALVES:
             # add half a unit in the last place, because float32 errors may move a tie to the other side
             allowed = allowed + self.form.rounding * np.maximum(size, np.abs(self.numbers)) + least_of(self.form)
-        result: Floats = np.abs(self.numbers - exact) / allowed
+        # if all exact frequencies are 0, the quotients overflow to infinity
+        with np.errstate(over="ignore"):
+            result: Floats = np.abs(self.numbers - exact) / allowed
         return result
 
     def finding(
@@ -213,7 +215,7 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
 
 
 def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield frequencies that were rounded to 16 bits at one step of the usual formula."""
+    """Yield frequencies that were rounded to 16 bits at one step of their formula."""
     unscaled = without_scaling(rotary, exact)
     scaling_factors = exact / np.where(unscaled == 0, 1.0, unscaled)
     n = len(exact)

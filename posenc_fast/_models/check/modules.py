@@ -268,7 +268,7 @@ def _encoding_of_tensors(module: Any) -> Encoding | Rotary | None:
 
 
 def _widths(module: Any) -> list[int]:
-    """Return the widths to try: widths of tables first, then integer attributes and twice these, then usual widths."""
+    """Return the widths to try: widths of tables, then integer attributes and twice these, then common widths."""
     tables = [tensor.shape[-1] for key, tensor in _own_tensors(module) if kind_of(key, tuple(tensor.shape)) == "table"]
     likely = [vars(module).get(key) for key in _WIDTH_NAMES]
     others = [value for key, value in vars(module).items() if key not in _WIDTH_NAMES]
@@ -377,8 +377,10 @@ def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
     vectors = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
     for_vectors = numbers_in(_first_of_tuple(runner(vectors), x), "x").astype(np.float64)
     for_zeros = numbers_in(result, "x").astype(np.float64)
-    if for_vectors.shape != for_zeros.shape or not np.isfinite(for_zeros).any():
-        raise Unusable("the rows depend on x")
+    if for_vectors.shape != for_zeros.shape:
+        raise Unusable("the shape of the rows depends on the values of x")
+    if not np.isfinite(for_zeros).any():
+        raise Unusable("the rows are not finite")
     difference = np.nan_to_num(for_vectors - for_zeros)
     factor = 0.0
     if for_zeros.shape == tuple(x.shape):

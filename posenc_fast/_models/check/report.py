@@ -89,7 +89,7 @@ class Finding:
     verdict : {"right", "wrong", "unknown"}
         unknown: learned positions, other weights, or an unknown or ambiguous config.
     fault : str or None
-        Kind of fault if the verdict is wrong: rounded (values, positions or angles went through fewer bits), base,
+        Kind of fault if the verdict is wrong: rounded (values, positions or angles were rounded to 16 bits), base,
         layout, scaling, frequencies (none of these), values (single rows or columns). Code can also have the faults
         amplitude, error, exponent, functions, length, padding, shape, sign, start and units.
     says : str

@@ -23,7 +23,8 @@ from .waves import Judgement, agrees, judge_waves
 
 # kind (`Finding.is_`) of findings for tables of cosines and sines
 _KIND = "rotary tables"
-# number of rows in which frequencies are measured, and with which bases and scalings are compared
+# Frequencies are identified in samples of _SAMPLED_ROWS rows. Other bases and scalings are compared with the first
+# _SAMPLED_ROWS rows, and with as many rows spread over the table.
 _SAMPLED_ROWS = 256
 
 
@@ -167,7 +168,7 @@ def _with_config(
     for candidate in candidates:
         for rotary in rotaries:
             tables = _first_pairs(candidate, rotary.rotary_dim // 2)
-            # xPos is left out: it multiplies sinusoids by factors that depend on the position
+            # leave out xPos, because it multiplies sinusoids by factors that depend on the position
             if tables is not None and rotary.ndim == positions.shape[1] and not rotary._settings.amplitudes_vary:
                 cases.append((tables, rotary))
     if not cases:
@@ -197,7 +198,7 @@ def _with_config(
         variant = _explaining_variant(tables, rotary, positions, form)
         if variant is not None:
             return _rotary_finding(name, "wrong", variant.fault, variant.reason, judgement)
-    # the fault "values" comes last, because a wrong scaling may also leave most values unchanged
+    # return the fault "values" only now, because a wrong scaling may also leave most values unchanged
     if "values" in findings:
         return findings["values"]
     tables, rotary, judgement = min(judged, key=lambda case: case[2].largest_error)
@@ -402,7 +403,7 @@ def _without_config(name: str, candidates: list[Tables], positions: Floats, form
         if judgement.fault is not None:
             reason = f"compared with {words}: {judgement.reason}"
             return _rotary_finding(name, "wrong", judgement.fault, reason, judgement)
-    # if all rows are wrong, no base can be measured, so try the three most common bases
+    # if rounding changed all rows, no base can be identified, so try the three most common bases
     for base in ROTARY_BASES[:3] if positions.shape[1] == 1 else ():
         rotary = Rotary(2 * tables.pairs, base=base)
         judgement = judge_waves(tables.together(), tables.encoding(rotary), positions, form)

@@ -148,7 +148,7 @@ def name_of(answer: Identification) -> str:
 
 
 def _right_finding(name: str, array: Array, answer: Identification, form: Format, stored_type: str) -> Finding:
-    """Return the finding for a table with a known encoding. own: name of its stored type."""
+    """Return the finding for a table with a known encoding. stored_type: name of the dtype in which it is stored."""
     encoding = answer.encoding
     assert encoding is not None
     radians = None
