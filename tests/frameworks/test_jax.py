@@ -192,6 +192,11 @@ def test_static_positions_are_those_of_numpys_calls(kind):
     np.testing.assert_allclose(jax_call(x), numpy_call(x), rtol=0, atol=1e-6)
 
 
+def test_masked_positions_of_two_axes():
+    positions = np.ma.masked_array([[0, 1], [2, 3]])
+    np.testing.assert_array_equal(pfj.encode(IMAGE, positions), IMAGE.encode(positions))
+
+
 def test_static_rows_are_computed_during_tracing():
     def program(x):
         return pfj.table(ENCODING, 3) + pfj.encode(ENCODING, np.arange(3)) + x
