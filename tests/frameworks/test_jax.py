@@ -193,7 +193,7 @@ def test_static_positions_are_those_of_numpys_calls(kind):
 
 
 def test_positions_of_two_axes_may_be_objects():
-    positions = np.array([[0, 1], [2, 3]], object)
+    positions = np.array([[2**62 + 1, 1], [2, 3]], object)
     np.testing.assert_array_equal(pfj.encode(IMAGE, positions), IMAGE.encode(positions))
 
 
