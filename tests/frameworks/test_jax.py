@@ -193,8 +193,8 @@ def test_static_positions_are_those_of_numpys_calls(kind):
 
 
 def test_positions_of_two_axes_may_be_objects():
-    positions = np.array([[2**62 + 1, 1], [2, 3]], object)
-    np.testing.assert_array_equal(pfj.encode(IMAGE, positions), IMAGE.encode(positions))
+    positions, x = np.array([[2**62 + 1, 1], [2, 3]], object), np.ones((2, 8), np.float32)
+    np.testing.assert_array_equal(pfj.add_to(IMAGE, x, positions=positions), IMAGE.add_to(x, positions=positions))
 
 
 def test_static_rows_are_computed_during_tracing():
