@@ -262,8 +262,8 @@ def frequencies(
 def _original(rotary: Rotary) -> Rotary:
     if rotary.base is None:
         raise ValueError(
-            "rotary has no base, so its unscaled frequencies are unknown; in Python, pass a Rotary to compare with as "
-            "original"
+            "rotary has no base, so its unscaled frequencies are unknown; in Python, pass original=, the Rotary to compare "
+            "with"
         )
     return Rotary(rotary.head_dim, base=rotary.base, rotary_dim=rotary.rotary_dim)
 

@@ -73,7 +73,7 @@ def check_eager(value: Any, name: str) -> None:
     if package == "dask":
         lazily = ", or use posenc_fast.dask.encode instead of Encoding.encode" if name == "positions" else ""
         raise TypeError(
-            f"{name} is a lazy Dask {kind}, which would be computed as a whole; pass {name}.compute(){lazily}"
+            f"{name} is a lazy Dask {kind}, which is not computed implicitly; pass {name}.compute(){lazily}"
         )
     if package == "polars" and kind == "LazyFrame":
         raise TypeError(f"{name} is a lazy polars LazyFrame; pass {name}.collect()")
