@@ -22,9 +22,9 @@ _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0,
 
 
 def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
-    """Return HTML with the title and a picture. The picture has a row for each of 48 positions, equal on all axes.
+    """Return HTML with the title and a picture. The picture has a row for each of 48 positions.
 
-    The positions are 0 to 47, or 48 steps of the longest exact period.
+    The positions are 0 to 47, or divide the longest exact period into 48 steps. All axes have the same position.
     """
     columns_shown, selection = whole_pairs(sinusoids, COLUMNS)
     longest = max((period.length for period in sinusoids.periods()), default=None)

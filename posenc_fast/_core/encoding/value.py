@@ -184,7 +184,7 @@ class Encoding:
         """Python expression that rebuilds the encoding with all its numbers.
 
         Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
-        written as ``Fraction(16, 3)``, which needs that name as well. None if no public function can rebuild the encoding.
+        written as ``Fraction(16, 3)``, so the evaluation also needs the name ``Fraction``. None if no public function can rebuild the encoding.
         `repr` equals the recipe, except that arrays of more than 64 numbers are shortened.
         """
         return recipes.written(self._recipe) or None
