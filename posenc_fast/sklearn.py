@@ -186,7 +186,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             positions = [convert(column.values, 1, column.name).rounded() for column in columns]
             self.range_ = np.array([(np.fmin.reduce(numbers), np.fmax.reduce(numbers)) for numbers in positions])
             self.encoding_ = schedule
-        # one entry for each column: whether the times have a zone, and the zone. None for columns without times.
+        # one entry for each column: the result of `clock_of` for timestamps, None for other columns
         self._clocks = clocks
         return self
 
@@ -344,7 +344,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"periods is missing, but {name} has timestamps; pass periods, such as ['day', '24h']")
 
     def _zone(self, i: int, column: _Column) -> datetime.tzinfo | None:
-        """Return the zone that a column of times had in `fit`; raise an error if only one of the two has a zone."""
+        """Return the zone that a column had in `fit`, or None if the column or `timezone` decides.
+
+        Raise an error if timestamps have a zone only in `fit`, or only now.
+        """
         clock = self._clocks[i]
         if self.timezone is not None or column.letter != "M" or clock is None:
             return None
