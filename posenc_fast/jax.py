@@ -1,8 +1,9 @@
 """Encodings in jax: functions that work under ``jit`` and ``vmap``, and have derivatives of any order.
 
 A result that depends only on static arguments is computed during tracing. Static arguments are, for example, a length,
-a number as start, or positions in a NumPy array. Arrays of jax are sent to the host when the compiled program runs, by `jax.pure_callback`. The results have the same
-bits as NumPy's calls. Needs jax: ``pip install jax``.
+a number as start, or positions in a NumPy array. Arrays of jax are sent to the host when the compiled program runs, by
+`jax.pure_callback`. The results have the same bits as those of the methods of Encoding and Rotary.
+Needs jax: ``pip install jax``.
 
 Examples
 --------

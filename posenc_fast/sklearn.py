@@ -111,8 +111,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A value p becomes ``sin(p * frequency), cos(p * frequency), ..``. `fit` stores only the names of the columns and
-    their ranges, which `inverse_transform` searches.
+    A value p becomes ``sin(p * frequency), cos(p * frequency), ..``. `fit` stores the names and time zones of
+    the columns. Without periods, `fit` also stores their ranges, which `inverse_transform` searches.
 
     Columns of a pandas or polars DataFrame, or of an Arrow table, may have different types: integers (exact over int64
     and uint64), real numbers, timestamps and durations (as seconds, exact in their own unit). Other input is converted

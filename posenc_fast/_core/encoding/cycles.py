@@ -29,8 +29,8 @@ from .sinusoids import Period
 class Cycles:
     """Encodes columns of times with periods. A period is a fixed length or a cycle of the calendar.
 
-    If all periods are lengths, the attribute `encoding` encodes times. Otherwise it encodes elapsed parts of periods, with
-    a single period of 1. The attribute `labels` has a name for each period.
+    If all periods are lengths, the attribute `encoding` encodes times. Otherwise it encodes elapsed parts of periods,
+    with a single period of 1. The attribute `labels` has a name for each period.
     """
 
     def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:

@@ -168,7 +168,7 @@ def filled(
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # A column depends on one axis, and its bits are zero in the tables of the other axes. So OR returns the bits of
+        # Each column is in the table of one axis, and its bits are zero in the other tables. So OR returns the bits of
         # the one table, including the sign of -0.0.
         outer = tables[0][rows]
         for table in tables[1:-1]:

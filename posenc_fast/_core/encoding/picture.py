@@ -50,8 +50,8 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
 def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], str]:
     """Return (indices of at most ``most`` columns, description of the choice, or "" for all columns).
 
-    If columns share frequencies, the result has all columns of every n-th frequency. With every n-th column, one part of
-    the picture could show only sines, and the next only cosines.
+    If columns share frequencies, the result has all columns of every n-th frequency. With every n-th column, one part
+    of the picture could show only sines, and the next only cosines.
     """
     width = sinusoids.width
     if width <= most:

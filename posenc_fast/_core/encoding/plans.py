@@ -166,9 +166,9 @@ class Plans:
         return calls
 
     def _calls_of(self, engine: Engine) -> Any:
-        """Return compiled calls that use the cached plans and lattices. Creating others here would delay the first call.
+        """Return compiled calls that use the cached plans and lattices.
 
-        Return None for the NumPy engine, for exact periods or float32 frequencies, and if no Plan is cached.
+        Creating other plans here would delay the first call. Return None for the NumPy engine, for exact periods or float32 frequencies, and if no Plan is cached.
         """
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
         real, phase = self._cache.get((name, "real"), (None, False))
@@ -256,9 +256,9 @@ class Plans:
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
         """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
-        A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines do not see
-        this sign. A zero of a cosine does not depend on the sign. If `added` is true, the rows are sums, and their zeros
-        become +0.
+        A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines do not
+        see this sign. A zero of a cosine does not depend on the sign. If `added` is true, the rows are sums, and their
+        zeros become +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
@@ -289,7 +289,7 @@ class Plans:
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """Return (Lattice, binary logarithm of the rows in a span), or (None, 0) if the encoding cannot have a lattice."""
+        """Return (Lattice, binary logarithm of the rows in a span). Return (None, 0) if a lattice is impossible."""
         key = (engine.backend, engine.level, double_double)
         cached: tuple[Any, int] | None = self._cache.get(key)
         if cached is None:

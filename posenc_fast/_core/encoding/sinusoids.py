@@ -173,8 +173,8 @@ class Sinusoids:
     def turns(self, unit: Fraction, multiple: int) -> Floats:
         """Return all frequencies in turns as sums of two doubles (2, n), with a zero at the end for the index -1.
 
-        unit and multiple are as in `schedule.split_turns`. Exact periods have zeros here, because `periods.Turns` computes
-        their angles.
+        unit and multiple are as in `schedule.split_turns`. Exact periods have zeros here, because `periods.Turns`
+        computes their angles.
         """
         parts = [
             np.zeros((2, len(schedule)))

@@ -84,7 +84,7 @@ def count_of(value: Any, name: str, least: int) -> int:
 
 
 def is_exact(precision: Any) -> bool:
-    """Return whether precision is "exact". For an invalid value, return False, and `check_precision` raises the error."""
+    """Return whether precision is "exact". `check_precision` raises the error for an invalid value."""
     return isinstance(precision, str) and precision == "exact"
 
 

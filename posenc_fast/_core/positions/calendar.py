@@ -1,8 +1,8 @@
 """Convert times to elapsed parts of the day, week, month, quarter and year, by wall clocks and the calendar.
 
 The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To shift a
-column to a time zone, the offset is looked up every two days. If two consecutive offsets differ, a search
-finds the time of the change.
+column to a time zone, the offset is looked up every two days. If two consecutive offsets differ, a search finds
+the time of the change.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ _FIRST, _BEYOND = -62135596800, 253402300800
 # maximum number of units in a second for arithmetic in int64 and float64; finer units use Python's integers
 _FINEST = 10**9
 # Changes of an offset are cached in blocks of 2**_BLOCK_BITS seconds, about two years. Offsets are looked up every
-# _SAMPLE_SECONDS seconds. No zone changes its offset and then changes it back within
-# three days.
+# _SAMPLE_SECONDS seconds. No zone changes its offset and then changes it back within three days.
 _BLOCK_BITS, _SAMPLE_SECONDS = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14
@@ -358,7 +357,8 @@ _NO_CHANGES = np.empty(0, np.int64)
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return (seconds at which the offset of a zone changes or a further block begins, offsets).
 
-    There is one more offset than seconds. The first is valid before the first second, each other one from its second on.
+    There is one more offset than seconds. The first offset is valid before the first second. Each other offset is valid
+    from its second on.
     """
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):

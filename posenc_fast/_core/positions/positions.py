@@ -215,7 +215,10 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return (quotients by 2**32, remainders). Both have the sign of the value, so that sines of -p and p are opposite."""
+    """Return (quotients by 2**32, remainders).
+
+    Both have the sign of the value, so that the sine of -p is minus the sine of p.
+    """
     sign = np.where(values < 0, -1.0, 1.0)
     if values.dtype.kind == "O":
         values = np.abs(values)
