@@ -11,7 +11,7 @@
 `presets`                         some 170 published encodings by name
 `identify`, `identify_rotary`     find the encoding of a table, or of rotated vectors
 `check`                           check code, a loaded model, or the files of a model
-`use_backend`                     choose pure Python, or the kernel of one CPU level
+`use_backend`                     choose NumPy, or the compiled kernel and its instruction set
 ================================  ====================================================
 
 Modules for other packages, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,

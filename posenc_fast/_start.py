@@ -14,7 +14,7 @@ _SCRIPTS = ("posenc-fast", "posenc-fast.exe", "posenc-fast-script.py")
 
 
 def end_quietly() -> None:
-    """Let SIGINT end the process, if it runs the command; `main` handles signals from there on."""
+    """If this process runs the command, let SIGINT end it without a traceback, until `main` handles signals."""
     if not _is_command():
         return
     import signal  # imported here because only the command needs it

@@ -1,6 +1,6 @@
 """Tables, encodings and grids as lazy Dask arrays: a worker computes each chunk from the positions of that chunk.
 
-A graph contains the encoding and the first position of each chunk, but no rows. Workers exchange no data, and Dask
+A graph contains the encoding and the arguments of the call, but no rows. Workers exchange no data, and Dask
 recomputes a chunk that is lost with its worker. Chunks divide the rows, not the columns, because the columns of a
 position share sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
 

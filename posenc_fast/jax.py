@@ -1,8 +1,9 @@
 """Encodings in jax: functions that work under ``jit`` and ``vmap``, and have derivatives of any order.
 
-Static arguments, such as a length, a number as start, or positions in a NumPy array, are computed during tracing.
-Arrays of jax are sent to the host when the compiled program runs, by `jax.pure_callback`. The results have the same
-bits as NumPy's calls. Needs jax: ``pip install jax``.
+A result that depends only on static arguments is computed during tracing. Static arguments are, for example, a length,
+a number as start, or positions in a NumPy array. Arrays of jax are sent to the host when the compiled program runs, by
+`jax.pure_callback`. The results have the same bits as those of the methods of Encoding and Rotary.
+Needs jax: ``pip install jax``.
 
 Examples
 --------
@@ -418,7 +419,7 @@ class _Rows:
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """Call that computes rows of consecutive positions from an integer start."""
+    """Call that computes the rows of the positions start + i * step, for an integer start."""
 
     encoding: Encoding
     length: int
@@ -562,7 +563,7 @@ class _Rotation:
         return tangent
 
     def _formula(self, x: Any, *traced: Any) -> Any:
-        """Return x rotated by jax operations, with cosines and sines of a callback."""
+        """Return x rotated by jax operations. The cosines and sines come from a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
         # rows is (length, rotary_dim), possibly with the first axes of x in front: insert 1 for the other axes of x

@@ -1,7 +1,7 @@
 """Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calling Python.
 
-Pass the address of an Encoding or a Rotary, from `address_of`, to compiled functions. It is valid as long as the object
-exists. Arrays are float64 or float32, with contiguous rows. Needs numba: ``pip install numba``.
+Pass the address of an Encoding or a Rotary, from `address_of`, to compiled functions. The address is valid as
+long as the object exists. Arrays are float64 or float32, with contiguous rows. Needs numba: ``pip install numba``.
 
 Examples
 --------
@@ -106,7 +106,7 @@ if backend.kernel is None:
 _api = _Api.from_address(_pointer_in(backend.kernel._C_API, b"posenc_fast._kernel._C_API"))
 # texts of the codes POSENC_FAST_OK to POSENC_FAST_ERROR_BEYOND
 _ERRORS = tuple(_api.error_text(code).decode() for code in range(10))
-# compiled functions call ctypes functions that are global variables, but not fields of a structure
+# functions compiled by numba can call ctypes functions in global variables, but not in fields of a structure
 _columns, _axes, _scratch_of, _table, _add = _api.columns, _api.axes, _api.scratch, _api.table, _api.add
 _encode, _encode_int64 = _api.encode, _api.encode_int64
 _head_dim, _angles_row, _rotary_scratch = _api.head_dim, _api.angles_row, _api.rotary_scratch

@@ -7,7 +7,7 @@ Every encoding is a row of independent sinusoids::
 A cosine is a sine with a phase of a quarter turn. A layout is an order of the columns. A rotary encoding (RoPE) rotates
 pairs of values by the same angles. `exact_frequencies`, `exact_row` and `exact_rotation` compute this to more digits
 than any dtype has. posenc_fast rounds these values once. Tests and ``posenc-fast verify`` compare every engine with the
-three functions. They use no other module of posenc_fast.
+three functions. This module uses no other module of posenc_fast.
 """
 
 from __future__ import annotations

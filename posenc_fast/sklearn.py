@@ -111,8 +111,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    A value p becomes ``sin(p * frequency), cos(p * frequency), ..``. `fit` stores only the names of the columns and
-    their ranges, which `inverse_transform` searches.
+    A value p becomes ``sin(p * frequency), cos(p * frequency), ..``. `fit` stores the names and time zones of
+    the columns. Without periods, `fit` also stores their ranges, which `inverse_transform` searches.
 
     Columns of a pandas or polars DataFrame, or of an Arrow table, may have different types: integers (exact over int64
     and uint64), real numbers, timestamps and durations (as seconds, exact in their own unit). Other input is converted
@@ -186,7 +186,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             positions = [convert(column.values, 1, column.name).rounded() for column in columns]
             self.range_ = np.array([(np.fmin.reduce(numbers), np.fmax.reduce(numbers)) for numbers in positions])
             self.encoding_ = schedule
-        # one entry for each column: whether the times have a zone, and the zone. None for columns without times.
+        # one entry for each column: the result of `clock_of` for timestamps, None for other columns
         self._clocks = clocks
         return self
 
@@ -344,7 +344,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"periods is missing, but {name} has timestamps; pass periods, such as ['day', '24h']")
 
     def _zone(self, i: int, column: _Column) -> datetime.tzinfo | None:
-        """Return the zone that a column of times had in `fit`; raise an error if only one of the two has a zone."""
+        """Return the zone that a column had in `fit`, or None if the column or `timezone` decides.
+
+        Raise an error if timestamps have a zone only in `fit`, or only now.
+        """
         clock = self._clocks[i]
         if self.timezone is not None or column.letter != "M" or clock is None:
             return None

@@ -25,7 +25,7 @@ plot.angles(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# Other libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn either
+# Some libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn either
 # order. Trained weights are only right for the order in training.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")

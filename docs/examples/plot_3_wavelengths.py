@@ -2,9 +2,9 @@
 Wavelengths
 ===========
 
-Wavelengths are spaced geometrically, from 2π positions to almost 10000 times 2π. A larger base gives longer
-wavelengths with the same number of columns, and larger gaps between them. With ``freq_shift=1`` the last wavelength is
-exactly 10000 times the first.
+Wavelengths are spaced geometrically, from 2π positions to almost 2π times the base. The number of columns is the same
+for every base, so a larger base gives longer wavelengths with larger gaps. With ``freq_shift=1``, the last wavelength
+is exactly the first times the base.
 """
 
 import matplotlib.pyplot as plt

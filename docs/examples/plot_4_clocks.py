@@ -3,7 +3,7 @@ Positions as clocks
 ===================
 
 The two columns of one frequency are the height and the width of a clock hand. The first clock turns once in 6.28
-positions, the last once in 55 thousand. Hour and minute hands show the time together. In the same way, all hands
+positions, the last once in 54 thousand. Hour and minute hands show the time together. In the same way, all hands
 together show the position.
 """
 

@@ -3,7 +3,8 @@ Examples from tutorials
 =======================
 
 This page computes examples from tutorials about the paper's encoding, each in a few lines and with a picture. The
-numbers are rounded once from the exact formula. If a tutorial shows other numbers, its arithmetic is less accurate.
+numbers are rounded once from the exact formula. A tutorial that computes the same formula in float32 can differ in the
+last digits.
 
 Four positions, four columns, base 100
 --------------------------------------

@@ -2,8 +2,8 @@
 Rotary encoding (RoPE)
 ======================
 
-RoPE rotates pairs of values of each query and key. The picture has a column for each pair of a head and a row for each
-token. The colour is the angle. An angle of zero is light, and half a turn is dark.
+RoPE rotates pairs of values of each query and key. In the picture, each column is a pair of one head, and each row is a
+token. The colour shows the angle by which the pair is rotated. An angle of zero is light, and half a turn is dark.
 """
 
 import matplotlib.pyplot as plt

@@ -122,7 +122,10 @@ def _add_legend_outside(axes: Axes, curves: int) -> None:
 
 
 def _spread(encoding: Encoding, distance: float) -> list[int]:
-    """Return up to four columns of different wavelengths, with half a period to _PERIODS periods over a distance."""
+    """Return up to four columns of different wavelengths, with half a period to _PERIODS periods over a distance.
+
+    If no column has so many periods, return the first column of the shortest wavelength.
+    """
     lengths = np.abs(encoding.wavelengths)
     # first_columns: the first column of each wavelength, from the shortest wavelength on
     _, first_columns = np.unique(lengths, return_index=True)

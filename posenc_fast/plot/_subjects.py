@@ -28,7 +28,8 @@ _LABELS = 8
 
 
 def preset_or_value(encoding: Any, d_model: int, name: str = "encoding") -> tuple[str, Encoding | Rotary]:
-    """Return a title, and the given Encoding or Rotary. If a preset is named, call it with d_model.
+    """Return a title, and the given Encoding or Rotary. For a name, return the result of the preset, called with
+    d_model if its first parameter is the width.
 
     name: name of the argument in errors.
     """

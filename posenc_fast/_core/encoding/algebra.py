@@ -203,8 +203,8 @@ def _coarse(plans: Plans, rows: Floats, begin: float, end: float, count: int) ->
     for first in range(0, count, block):
         grid = begin + step * np.arange(first, min(first + block, count))
         table = _rows(plans, grid, FLOAT32.stored)
-        # This is (|row - table|^2 - |row|^2) / size, of shape (rows, positions). Leaving out |row|^2 does not change
-        # which position is nearest.
+        # `distance` is (|row - table|^2 - |row|^2) / size, of shape (rows, positions). Leaving out |row|^2 does not
+        # change which position is nearest.
         distance = (table**2).sum(axis=1) / size[:, np.newaxis] - 2 * _product(scaled, table.T)
         nearest = distance.argmin(axis=1)
         value = distance[np.arange(len(rows)), nearest]
@@ -221,7 +221,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
-    """Improve positions by Gauss-Newton steps. A step is used only if it reduces the distance to the row."""
+    """Return positions improved by Gauss-Newton steps. A step is used only if it reduces the distance to the row."""
     derivative_plans = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
     difference = rows - _rows(plans, positions)

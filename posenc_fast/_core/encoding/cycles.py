@@ -1,7 +1,7 @@
 """Encode columns of times with cycles of the calendar, such as "month", and periods of fixed length, such as "12h".
 
-Months differ in length, so no schedule of frequencies can represent them. Instead, times are converted to turns of each
-cycle, and the turns are encoded with a period of 1.
+Months differ in length, so no schedule of frequencies can represent them. Instead, the elapsed part of each cycle is
+computed for each time, and encoded with a period of 1.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from .sinusoids import Period
 class Cycles:
     """Encodes columns of times with periods. A period is a fixed length or a cycle of the calendar.
 
-    If all periods are lengths, the attribute `encoding` encodes positions. Otherwise it encodes turns, with a single
-    period of 1. The attribute `labels` has a name for each period.
+    If all periods are lengths, the attribute `encoding` encodes times. Otherwise it encodes elapsed parts of periods,
+    with a single period of 1. The attribute `labels` has a name for each period.
     """
 
     def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:
@@ -61,7 +61,7 @@ class Cycles:
         return [f"{self.labels[c]}_{('sin', 'cos')[f]}" for f, c in zip(functions, cycles, strict=True)]
 
     def check(self, column: Any, name: str) -> None:
-        """Raise an error for a column that cannot be encoded."""
+        """Raise an error if there are calendar cycles and the column has no valid times for them."""
         if self.calendar:
             Calendar(column, self.calendar, self.timezone, name)
 
@@ -114,7 +114,7 @@ class Cycles:
 
 
 class _Lengths:
-    """Converts positions to turns of periods of fixed length."""
+    """Computes position / period, in turns without whole turns, for periods of fixed length."""
 
     def __init__(self, lengths: Sequence[Fraction], positions: Converted) -> None:
         self.positions = positions

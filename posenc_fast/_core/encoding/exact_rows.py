@@ -19,7 +19,7 @@ from .sinusoids import Sinusoids
 
 
 def _bits_of(number: Fraction) -> int:
-    """Return the number of bits of a number before the binary point (0 for fractions)."""
+    """Return an upper bound of the number of bits before the binary point."""
     return max(0, number.numerator.bit_length() - number.denominator.bit_length() + 1)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..numbers.signatures import Out
 
 INDEXINGS: tuple[Indexing, ...] = get_args(Indexing)
-# number of points in a block; blocks are used for columns that depend on several axes
+# number of points in a block, for encodings with columns that depend on several axes
 POINTS = 1 << 16
 
 
@@ -168,8 +168,8 @@ def filled(
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # The bits of a column are zero in all tables except one. So OR returns the bits of this table, with the sign of
-        # -0.0.
+        # Each column is in the table of one axis, and its bits are zero in the other tables. So OR returns the bits of
+        # the one table, including the sign of -0.0.
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table

@@ -22,8 +22,8 @@ from ..positions.positions import Converted
 from .plans import Plans
 from .rows import encode
 
-# Maximum frequency in turns, and maximum variance. Then a variance times the square of a frequency does not overflow
-# float64.
+# Maximum frequency in turns, and also maximum variance. Within these limits, a variance times the square of a frequency
+# does not overflow float64.
 _LARGEST = 2.0**300
 # A squared covariance may exceed the product of the variances by this factor, because of rounding.
 _TOLERANCE = 1 + 2.0**-20
@@ -33,7 +33,10 @@ _VALUES = 1 << 15
 
 @functools.cache
 def _exponent_factor() -> tuple[float, float]:
-    """Return c = 2 pi^2 / ln(2) as the sum of two doubles. exp(-(2 pi t)^2 v / 2) is 2 to the power of -c t^2 v."""
+    """Return c = 2 pi^2 / ln(2) as a sum of two doubles.
+
+    The weight exp(-(2 pi t)^2 v / 2), for a frequency of t turns and a variance v, equals 2 ** (-c t^2 v).
+    """
     with exact.working():
         value = exact.decimal_two_pi() ** 2 / (2 * Decimal(2).ln())
         high = float(value)
@@ -80,7 +83,7 @@ class Variance:
         self.values = values if self.form == "one" else values.reshape(-1, *values.shape[len(positions.shape) :])
 
     def exponents(self, turns: Floats, part: slice) -> Pair:
-        """Return the binary logarithms of the weights as high and low parts, each of shape (rows, waves).
+        """Return log2(exp(-frequency^2 variance / 2)) as high and low parts, each of shape (rows, waves).
 
         turns has the frequencies of the waves in turns, as high and low parts, of shape (2, waves, axes).
         """

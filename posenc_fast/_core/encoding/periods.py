@@ -1,7 +1,8 @@
-"""Create schedules of exact periods (1/period turns per unit), and reduce positions exactly by the periods.
+"""Create schedules of exact periods, and compute the angle of each position for each period.
 
-With 1/86400 as a sum of two doubles, the sine of midnight would be about 2**-80 instead of 0. So whole turns and
-quarter turns are first subtracted from the position, without error. Only the rest is divided by the period.
+A sum of two doubles represents 1/86400 with an error. With this sum as frequency, the sine of midnight would be about
+2**-80 instead of 0. So whole turns and quarter turns are first subtracted from the position, without error. Only the
+rest is divided by the period.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def periodic(periods: Any) -> Schedule:
 
 
 def exact_period(period: Any) -> Fraction:
-    """Return the length of a period in units of position, or of a time in seconds. Raise an error if it is invalid."""
+    """Return the length of a period, in seconds if the period is a time. Raise an error if the period is invalid."""
     value = _exactly(period)
     if value <= 0:
         raise ValueError(f"periods must be positive, not {shown(period)}")
@@ -152,11 +153,12 @@ def _exactly(period: Any) -> Fraction:
 
 
 class Turns:
-    """Converts positions to turns of periods. Each period belongs to one axis of the positions.
+    """Computes the angle of each position for each period: position / period, in turns, without whole turns.
 
-    The attributes have one entry for each period. counted has the length in units of the positions. quotients has the
-    results of `_quotient` for the lengths, or is None if one result is None. ratios has the numerators and denominators
-    of the lengths, if these integers are small enough for `_of_integers`. inverse has 1 / (4 numerator).
+    Each period belongs to one axis of the positions. The attributes have one entry for each period. counted has the
+    length in units of the positions. quotients has the results of `_quotient` for the lengths, or is None if one result
+    is None. ratios has the numerators and denominators of the lengths, if these integers are small enough for
+    `_of_integers`. inverse has 1 / (4 numerator).
     """
 
     def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:
@@ -171,9 +173,10 @@ class Turns:
         self.inverse = np.array([pair(Fraction(1, 4 * n)) for n, _ in ratios]).T
 
     def of(self, positions: Positions, part: slice) -> Floats:
-        """Return angles without whole turns as an array (rows, 2 * periods) of all high parts and then all low parts.
+        """Return the angles in turns, without whole turns, as an array (rows, 2 * periods).
 
-        A whole number of quarter turns is exact. The angle of a position that is not finite is arbitrary.
+        The first half of a row has the high parts for all periods, the second half the low parts. An angle that is a
+        whole number of quarter turns is exact. The angle of a position that is not finite is arbitrary.
         """
         count = len(self.axes)
         result = np.empty((part.stop - part.start, 2 * count))
@@ -208,7 +211,7 @@ class Turns:
 def _quotient(period: Fraction) -> tuple[float, ...] | None:
     """Return doubles (n, d, high, low), where n / d equals the period, and high + low is about 1 / n.
 
-    d is 1 if float64 represents the period. Return None if no such doubles exist.
+    d is 1 if float64 represents the period. Return None if float64 cannot represent n or d, or if n or d is too large.
     """
     if Fraction(float(period)) == period:
         return float(period), 1.0, *pair(1 / period)
@@ -249,7 +252,7 @@ def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint
 
 
 def _of_any(integers: npt.NDArray[Any], period: Fraction) -> Pair:
-    """Return the angles of Python integers. This is a hundred times slower than `_of_integers`."""
+    """Return the angles for one period, from Python integers. This is a hundred times slower than `_of_integers`."""
     numerator, denominator = period.as_integer_ratio()
     sign, fourfold = np.where(integers < 0, -1.0, 1.0), 4 * (abs(integers) * denominator % numerator)
     quarters = (fourfold + numerator // 2) // numerator

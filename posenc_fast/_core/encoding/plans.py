@@ -1,4 +1,4 @@
-"""Create and cache the engines' Plans (one for each form of positions) and Lattices (for integers) of an encoding."""
+"""Create and cache the objects with which engines compute an encoding: Plans, and Lattices for integer positions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .sinusoids import Sinusoids
 _ONE = np.ones(1)
 # maximum number of values in the offset rows of a lattice, so that they stay in the second-level cache
 _OFFSET_VALUES = 1 << 16
-# If two frequencies differ by this factor or more, products with the smaller frequency may underflow. The engine checks
-# only the largest frequency, and does not notice it.
+# If two frequencies differ by more than this factor, a product with the smaller frequency may underflow although the
+# engine finds no underflow. The engine checks only products with the largest frequency.
 _FAR_APART = 2.0**70
 
 
@@ -31,9 +31,10 @@ class _Columns(NamedTuple):
     """Indices and factors that the engines use to compute columns from a row of waves.
 
     In a row of waves, the sines come before the cosines if planar is true. Otherwise the sine and cosine of each wave are
-    adjacent. source and amplitude are for the values, quadrature_source and quadrature_amplitude for the derivatives by
-    angle. cosine and sine are the indices of the cosine and the sine of each column's wave. runs has the first column of
-    each run of columns whose sources are consecutive.
+    adjacent. source has the index in this row from which each column is computed, and amplitude the factor.
+    quadrature_source and quadrature_amplitude are the same for the derivative of the column by the angle. cosine and
+    sine are the indices of the cosine and the sine of each column's wave. runs has the first column of each run of
+    columns whose sources are consecutive, and then the number of columns.
     """
 
     planar: bool
@@ -154,10 +155,7 @@ class Plans:
         return cached
 
     def calls(self) -> Any:
-        """Return the active engine's compiled calls for few rows.
-
-        Return None if there is no kernel, or no Plan yet.
-        """
+        """Return the active engine's compiled calls for few rows, or None (see `_calls_of`)."""
         engine = self.engine()
         calls_engine, calls = self._calls
         if calls_engine is not engine:
@@ -168,7 +166,10 @@ class Plans:
         return calls
 
     def _calls_of(self, engine: Engine) -> Any:
-        """Return calls that use the existing plans and lattices. Creating new ones here would delay the first call."""
+        """Return compiled calls that use the cached plans and lattices.
+
+        Creating other plans here would delay the first call. Return None for the NumPy engine, for exact periods or float32 frequencies, and if no Plan is cached.
+        """
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
         real, phase = self._cache.get((name, "real"), (None, False))
         integer, phase = self._cache.get((name, "integer"), (None, phase))
@@ -238,7 +239,10 @@ class Plans:
         return self._without_tiny(result, positions)
 
     def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
-        """Replace rows whose smallest angle is tiny by values that the engine leaves to exact arithmetic."""
+        """Return the components, with values above SPLIT_LIMIT in rows whose smallest angle is tiny.
+
+        The engine leaves rows with such values to exact arithmetic.
+        """
         least = self.least(positions.unit)
         if least is None:
             return components
@@ -252,9 +256,9 @@ class Plans:
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
         """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
-        The engines do not see the sign of the position. The sign of a sine's zero depends on it, so that ``encode(-p)``
-        mirrors ``encode(p)``. The sign of a cosine's zero does not. If `added` is true, the rows are sums. Zeros of
-        sums are +0.
+        A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines do not
+        see this sign. A zero of a cosine does not depend on the sign. If `added` is true, the rows are sums, and their
+        zeros become +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
@@ -285,7 +289,7 @@ class Plans:
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """Return (Lattice, binary logarithm of the span), or (None, 0) if the encoding cannot have a lattice."""
+        """Return (Lattice, binary logarithm of the rows in a span). Return (None, 0) if a lattice is impossible."""
         key = (engine.backend, engine.level, double_double)
         cached: tuple[Any, int] | None = self._cache.get(key)
         if cached is None:

@@ -88,7 +88,7 @@ class Sinusoids:
                 "frequencies from float32_frequencies cannot be mixed with other frequencies in one encoding; pass "
                 "all frequencies through float32_frequencies, or none, or use two encodings"
             )
-        # if true, products with positions are rounded to float32 for every precision
+        # if true, products with positions are rounded to float32, whatever the argument `precision` of a call is
         self.single_products = kinds == {True}
         self.schedules = distinct
         self.index, self.phases, self.amplitudes = (
@@ -173,7 +173,8 @@ class Sinusoids:
     def turns(self, unit: Fraction, multiple: int) -> Floats:
         """Return all frequencies in turns as sums of two doubles (2, n), with a zero at the end for the index -1.
 
-        Exact periods have zeros here, because their positions are reduced to turns separately.
+        unit and multiple are as in `schedule.split_turns`. Exact periods have zeros here, because `periods.Turns`
+        computes their angles.
         """
         parts = [
             np.zeros((2, len(schedule)))

@@ -49,8 +49,8 @@ class Encoding:
     Parameters
     ----------
     frequencies : array_like of shape (d,) or (d, A), or Schedule
-        Frequency of each column in radians per unit of position, for one axis or for A axes. Numbers are exact: they are
-        converted to float64, and not rounded further.
+        Frequency of each column in radians per unit of position, for one axis or for A axes. Numbers are converted to
+        float64, and then used without further rounding.
     phases : array_like of shape () or (d,)
         Phase of each column in turns (default: 0). A cosine is a sine with a phase of 0.25.
     amplitudes : array_like of shape () or (d,)
@@ -164,8 +164,8 @@ class Encoding:
     def __posenc_encoding__(self) -> Any:
         """Return a capsule for programs compiled with ``posenc_fast.h`` (see `get_include`).
 
-        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is active
-        now.
+        The pointer in the capsule is valid as long as the capsule exists. Programs that use the capsule compute at the
+        instruction-set level that is active when this method is called.
 
         Raises
         ------
@@ -184,7 +184,8 @@ class Encoding:
         """Python expression that rebuilds the encoding with all its numbers.
 
         Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
-        written as ``Fraction(16, 3)``, which needs that name as well. None if no public function can rebuild the encoding.
+        written as ``Fraction(16, 3)``, so the evaluation also needs the name ``Fraction``. None if no public
+        function can rebuild the encoding.
         `repr` equals the recipe, except that arrays of more than 64 numbers are shortened.
         """
         return recipes.written(self._recipe) or None
@@ -386,8 +387,8 @@ class Encoding:
         -----
         Let a = abs(position * frequency). For a up to 2^53 (for 64-bit integers and frequencies up to 1: always), the
         error is at most half a unit in the last place of the result plus 2^-50 min(1, a). For float64, it is at most one
-        unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. ``encode(-p)`` mirrors
-        ``encode(p)`` bit for bit if phases are quarter turns.
+        unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. If phases are
+        whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
 
         With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
         also holds for float64.
@@ -549,7 +550,7 @@ class Encoding:
         return _algebra.shift(self._plans, self._partners("shift"), encoded, offset, out)
 
     def transition_matrix(self, offset: float) -> Floats:
-        """Return the matrix M with ``encode(p) @ M == encode(p + offset)`` for every p.
+        """Return the matrix M for which ``encode(p) @ M`` is ``encode(p + offset)`` for every p, except for rounding.
 
         Parameters
         ----------
@@ -595,7 +596,8 @@ class Encoding:
 
         Notes
         -----
-        The result is the sum over pairs of ``amplitude**2 * cos(frequency * offset)``. No rows are computed.
+        The result is the sum over pairs of ``amplitude**2 * cos(frequency * offset)``. Constant columns add
+        the squares of their values.
 
         Examples
         --------
@@ -611,14 +613,15 @@ class Encoding:
         Parameters
         ----------
         alpha : float
-            Number of enabled frequencies. A fraction enables the next frequency in part. 0 disables all frequencies, and
-            their number enables all.
+            Number of enabled frequencies. A fraction enables the next frequency in part. 0 disables all frequencies.
+            The number of distinct frequencies enables all.
 
         Returns
         -------
         ndarray of float64, shape (d_model,)
             `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th distinct frequency from the
-            slowest. With several axes, the lengths of frequency vectors count. Constant columns keep their amplitude.
+            slowest. With several axes, the length of a column's frequency vector counts. Constant columns keep their
+            amplitude.
 
         Raises
         ------

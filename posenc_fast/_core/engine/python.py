@@ -256,8 +256,8 @@ class Plan:
         if x is not None:
             out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
-        # The value with FMA lies between `smaller` and `larger`. If they round differently, the row is computed with
-        # FMA.
+        # `larger` and `smaller` are rounded bounds of the values with FMA. If two bounds differ, the row is computed
+        # with FMA.
         larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)

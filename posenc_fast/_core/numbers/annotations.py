@@ -1,6 +1,6 @@
 """The names ArrayLike, DTypeLike and NDArray for annotations, without importing numpy.typing.
 
-numpy.typing is imported only if a program reads one of the larger types.
+numpy.typing is imported only when a program reads `ArrayLike` or `DTypeLike`.
 """
 
 from __future__ import annotations

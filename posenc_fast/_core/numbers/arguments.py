@@ -84,7 +84,7 @@ def count_of(value: Any, name: str, least: int) -> int:
 
 
 def is_exact(precision: Any) -> bool:
-    """Return whether precision is "exact". For values that are not text, `check_precision` raises the error."""
+    """Return whether precision is "exact". `check_precision` raises the error for an invalid value."""
     return isinstance(precision, str) and precision == "exact"
 
 
@@ -153,7 +153,7 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """Return (start, step) as exact numbers, or raise an error.
 
-    Both are int if all positions start + i * step are 64-bit integers.
+    Both are int if all positions start + i * step are 64-bit integers. The step is 1 if there is at most one position.
     """
     # number of steps from the first to the last position
     steps = max(length - 1, 0)

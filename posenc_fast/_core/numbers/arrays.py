@@ -36,7 +36,7 @@ def is_masked_array(value: Any) -> bool:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
     """Return a new array. A large array, or any array if at_line is true, begins at a cache line.
 
-    Then no vector register spans two lines, and jax imports the array by DLPack without a copy.
+    Then no vector store spans two cache lines, and jax imports the array by DLPack without a copy.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE and not at_line:

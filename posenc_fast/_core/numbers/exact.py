@@ -126,7 +126,10 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
 
 
 def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
-    """Return real numbers as sums of two doubles, an array (2, n) of high and low parts. Large numbers are infinite."""
+    """Return real numbers as sums of two doubles, an array (2, n) of high and low parts.
+
+    Numbers that are too large for float64 become infinite.
+    """
     short = [number if number[0].bit_length() <= 400 else _trim(*number, 400) for number in numbers]
     highs = [float(mantissa) for mantissa, _ in short]
     lows = [float(mantissa - int(high)) for (mantissa, _), high in zip(short, highs, strict=True)]

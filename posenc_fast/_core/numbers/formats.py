@@ -67,7 +67,7 @@ def _is_bfloat16(dtype: np.dtype[Any]) -> bool:
 
 
 def is_real(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype has integers or real numbers, such as those of bfloat16."""
+    """Return whether a dtype is an integer or floating-point dtype, including bfloat16."""
     return dtype.kind in "iuf" or _is_bfloat16(dtype)
 
 

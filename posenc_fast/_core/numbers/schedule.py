@@ -318,7 +318,7 @@ def turns(schedule: Schedule, unit: Fraction = Fraction(1), bits: int = _FREQUEN
 
 
 def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
-    """Return the frequencies in turns per unit. Periods are exact, and other schedules have ``bits`` bits."""
+    """Return the frequencies in turns per unit: exact for a `Periodic`, to ``bits`` bits for other schedules."""
     if isinstance(schedule, Periodic):
         return [1 / period for period in schedule.periods]
     return [mantissa * Fraction(2) ** exponent for mantissa, exponent in turns(schedule, bits=bits)]

@@ -1,7 +1,8 @@
 """Convert times to elapsed parts of the day, week, month, quarter and year, by wall clocks and the calendar.
 
 The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To shift a
-column to a time zone, the offset is looked up every two days. If two offsets differ, a search finds the change.
+column to a time zone, the offset is looked up every two days. If two consecutive offsets differ, a search finds
+the time of the change.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _FIRST, _BEYOND = -62135596800, 253402300800
 # maximum number of units in a second for arithmetic in int64 and float64; finer units use Python's integers
 _FINEST = 10**9
 # Changes of an offset are cached in blocks of 2**_BLOCK_BITS seconds, about two years. Offsets are looked up every
-# _SAMPLE_SECONDS seconds. In no zone does an offset end and return within three days.
+# _SAMPLE_SECONDS seconds. No zone changes its offset and then changes it back within three days.
 _BLOCK_BITS, _SAMPLE_SECONDS = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14
@@ -162,7 +163,10 @@ class Calendar:
             yield slice(first, min(first + _ROWS, len(self)))
 
     def turns(self, part: slice) -> Pair:
-        """Return the elapsed turns at some times as high and low parts (rows, cycles). Missing times become NaN."""
+        """Return the elapsed part of each cycle at some times, as high and low parts of shape (rows, cycles).
+
+        The high part of a missing time is NaN.
+        """
         high, low = np.empty((2, part.stop - part.start, len(self.cycles)))
         days, ticks = self._local(part)
         day = _DAY * self.frequency
@@ -282,7 +286,10 @@ def _zone_of_times(times: Any, timezone: str | None, name: str) -> datetime.tzin
 
 
 def clock_of(column: Any, name: str) -> tuple[bool, datetime.tzinfo | None]:
-    """Return (whether times have a zone, the zone). The zone is None for several zones or fixed offsets."""
+    """Return (whether times have a zone, the zone or None).
+
+    The zone of a column of datetime objects is None if they have several zones or fixed offsets.
+    """
     common_zone = _zone_of_times(column, None, name)
     if common_zone is not None or getattr(column, "dtype", None) != object:
         return common_zone is not None, common_zone
@@ -323,7 +330,10 @@ def _on_wall_clocks(times: Any, name: str) -> Any:
 
 
 def zone_of(key: Any, label: str) -> datetime.tzinfo:
-    """Return the zone for a key. Errors begin with the label. Only columns may have fixed offsets."""
+    """Return the zone for a key. Errors begin with the label.
+
+    A fixed offset such as "+02:00" is accepted as the zone of a column, but not as the argument timezone.
+    """
     if not isinstance(key, str):
         raise TypeError(f"timezone must be a key of the time zone database, such as 'Europe/Berlin', not {key!r}")
     fixed = _FIXED.fullmatch(key)
@@ -345,9 +355,10 @@ _NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (seconds at which the offset of a zone changes, offsets).
+    """Return (seconds at which the offset of a zone changes or a further block begins, offsets).
 
-    The first offset is valid before the first change. The others are valid after each change.
+    There is one more offset than seconds. The first offset is valid before the first second. Each other offset is valid
+    from its second on.
     """
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):

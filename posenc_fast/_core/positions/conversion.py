@@ -1,6 +1,6 @@
 """Convert positions (numbers or times of any type) without rounding. Errors name the invalid value.
 
-Every public call with positions calls `convert` once, and passes on the Converted.
+Callers convert their positions once, by `convert`, and pass on the Converted.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 def _opened(value: Any, name: str) -> Any:
     """Return nested lists, in which arrays and columns have become arrays of objects.
 
-    From other arrays in a list, NumPy would convert times in nanoseconds to integers.
+    NumPy would convert times in nanoseconds to integers if it read them from other arrays in a list.
     """
     if isinstance(value, (list, tuple)):
         return [_opened(item, name) for item in value]
@@ -337,9 +337,9 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 
 
 def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
-    """Return (arrays, unit, form) that all axes have in common.
+    """Return (an array for each axis, the unit of all axes, the form of all axes).
 
-    Each array has the positions of an axis, of shape (rows,). All arrays have the same dtype.
+    An array has the positions of its axis, of shape (rows,). All arrays have the same dtype.
     """
     if len({axis.unit for axis in axes}) > 1:
         axes = [_in_base_unit(axis) for axis in axes]

@@ -7,7 +7,7 @@ The form of positions defines the components of one axis, and so the frequencies
 ``"pair"``
     Two float64, whose sum is the position.
 ``"integer"``
-    A multiple of 2**32 and the remainder, both exact in float64, for all of int64 and uint64.
+    The quotient by 2**32 and the remainder, both exact in float64, for all of int64 and uint64.
 """
 
 from __future__ import annotations
@@ -117,9 +117,10 @@ class Converted:
 
 
 class InTurns(Converted):
-    """Positions in turns along one axis, as sums of two doubles. They are for encodings whose periods are all 1.
+    """Elapsed parts of cycles, such as 0.25 at 6:00 for the day, as sums of two doubles.
 
-    NaN means a missing position.
+    They are positions for an encoding of one axis with a single period of 1. So a position is also the angle, in turns.
+    A missing position is NaN.
     """
 
     def __init__(self, high: npt.NDArray[np.float64], low: npt.NDArray[np.float64]) -> None:
@@ -214,7 +215,10 @@ def _side_by_side(columns: tuple[npt.NDArray[np.float64], ...], phase: bool) -> 
 
 
 def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return (multiples of 2**32, remainders). Both have the sign of the value, so that rows of -p mirror rows of p."""
+    """Return (quotients by 2**32, remainders).
+
+    Both have the sign of the value, so that the sine of -p is minus the sine of p.
+    """
     sign = np.where(values < 0, -1.0, 1.0)
     if values.dtype.kind == "O":
         values = np.abs(values)
@@ -225,7 +229,7 @@ def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], n
 
 
 def as_float64(positions: Positions) -> Converted:
-    """Return the positions as float64 numbers of the base unit, each rounded once."""
+    """Return the positions as float64 numbers in the base unit. They are rounded again if their unit is not 1."""
     form, unit = positions.form, positions.unit
     values = positions.components(slice(0, len(positions)), False)
     axes = values.shape[1] // (1 if form == "real" else 2)

@@ -149,7 +149,7 @@ def _sinusoids(
     for schedule in schedules:
         begin = sum(map(len, distinct))
         if type(schedule) is Explicit:
-            # columns of equal frequencies share one sine
+            # columns of equal frequencies share one sine and one cosine
             unique, number = explicit(schedule.values[:, np.newaxis])
             distinct.append(unique)
             numbers.append(begin + number[:, 0])

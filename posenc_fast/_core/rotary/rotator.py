@@ -87,7 +87,7 @@ class Rotator:
         return self._angles.rows(count, start, single, inverse, dtype) if cached is None else cached
 
     def _cached_rows(self, count: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> Array | None:
-        """Return rows from the cache, after computing missing rows. Return None if there are too many rows to cache.
+        """Return rows from the cache, after computing missing rows. Return None if `_fits_cache` is false.
 
         Every layer of a model needs the same rows, and the next token needs the next row. So a few rows are computed
         ahead.

@@ -78,7 +78,7 @@ class Scaled(Schedule):
 
 
 def _decimals(value: Any) -> Any:
-    """Return the exact Decimal of a parameter, a list of Decimals of a tuple, or None or a boolean unchanged."""
+    """Return a number as an exact Decimal, and a tuple as a list of Decimals. None and booleans stay unchanged."""
     if isinstance(value, tuple):
         return [Decimal(number) for number in value]
     return value if value is None or isinstance(value, bool) else Decimal(value)
@@ -130,7 +130,7 @@ def _yarn_ramp(
     """Return a weight from 0 to 1 for each pair.
 
     The weight is 0 for pairs with ``fast`` turns or more in the original length. It rises up to 1 for pairs with
-    ``slow`` turns or fewer.
+    ``slow`` turns or fewer. If `truncate` is true, both limits are moved to whole indices of pairs.
     """
 
     def index(turns: Decimal) -> Decimal:

@@ -367,8 +367,8 @@ class Rotary:
     def __posenc_rotary__(self) -> Any:
         """Return a capsule for programs compiled with ``posenc_fast.h`` (see `get_include`).
 
-        The pointer in the capsule is valid as long as the capsule exists. It uses the instruction-set level that is
-        active now.
+        The pointer in the capsule is valid as long as the capsule exists. Programs that use the capsule compute at the
+        instruction-set level that is active when this method is called.
 
         Raises
         ------
@@ -625,8 +625,9 @@ class Rotary:
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
-            (length,), or (batch, length) for other positions in each sequence. In general it is the first axes of x,
-            and length. With sections, add an axis of (axes,). At missing positions, the pairs become NaN.
+            (length,), or (batch, length) for other positions in each sequence. In general, the shape is some of the
+            first axes of x, followed by length. With sections, add an axis of (axes,). At missing positions, the pairs
+            become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
