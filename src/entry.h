@@ -23,7 +23,7 @@ typedef struct {
     const double *amplitude;      /* (width,): factor of each column */
     const int32_t *runs;          /* (nruns + 1,): first column of each run of consecutive sources, then the width */
     ptrdiff_t nruns;
-    int planar;                   /* 1: a row of waves has all sines, then all cosines; 0: sines and cosines alternate */
+    int planar;                   /* 1: a row of waves has all sines, then all cosines; 0: both alternate */
     int straight;                 /* 1: the columns are the row of waves, unchanged */
 } posenc_plan;
 
@@ -32,7 +32,7 @@ typedef struct {
    row, which is evaluated directly. The arrays fine and coarse have rows of cosines, then rows of sines. For float64,
    the low parts of the cosines and the low parts of the sines follow. */
 typedef struct {
-    const posenc_plan *plan;      /* axes: position / 2^32 rounded to an integer, the remainder, and 1 if there are phases */
+    const posenc_plan *plan;      /* axes: position / 2^32 as an integer, the remainder, and 1 if there are phases */
     const int32_t *quadrature_source; /* source and amplitude of the columns' derivatives by the angle */
     const double *quadrature_amplitude;
     const double *fine;           /* (4 or 2, block/2 + 1, stride): at the offsets 0, 1, .. block/2 from an anchor */
@@ -58,7 +58,7 @@ typedef struct {
     const char *x;
     ptrdiff_t shape[4];           /* groups, batches, heads, rows: all batches and heads of a group share its angles */
     ptrdiff_t out_strides[4], x_strides[4];
-    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; floats for 16-bit types, else doubles */
+    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; floats for 16 bits, else doubles */
     ptrdiff_t pairs, width;       /* width: number of values in a row; values behind the pairs are copied */
     int type, layout;
     int stream;                   /* write out past the cache; out is not x then */
