@@ -31,7 +31,11 @@ cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t 
 
 cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y, uint16_t* out, Py_ssize_t n,
                         bint past) noexcept nogil:
-    """Merge n values of y with the values of x, which repeat after period. x is a cache line longer than period."""
+    """Write n values of y, merged with the values of x, to `out`. x repeats after `period` values.
+
+    The array x has a cache line more than `period` values. If `past` is true, whole cache lines of `out` are written
+    past the cache.
+    """
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m
     cdef bint lines
@@ -53,7 +57,7 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
 
 cdef void merge(const uint16_t* outer, const uint16_t* inner, Py_ssize_t rows, Py_ssize_t width, const Output* output,
                 double* scratch) noexcept nogil:
-    """Merge all rows of inner with the row of outer of each batch. Values of any type are treated as 16-bit pieces."""
+    """Merge batch b of `out`: all rows of inner, each with row b of outer. Values of any type are 16-bit pieces."""
     cdef Py_ssize_t b, i
     cdef GridWork work
     lay_out_grid(rows, width, output, &work, scratch)

@@ -1,4 +1,8 @@
-/* Structs for the arguments and functions of the loops. _kernel.pyx fills them, and every level reads them. */
+/* Structs of arguments for the loops, and a struct of the loops' functions.
+ *
+ * The loops are compiled once for each instruction-set level. A level fills a posenc_level with its functions. The
+ * Python methods (_kernel.pyx) and the C interface (interface.pxd) call these functions.
+ */
 #ifndef POSENC_ENTRY_H
 #define POSENC_ENTRY_H
 
@@ -8,30 +12,32 @@
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64 ? 8 : type == POSENC_FLOAT32 ? 4 : 2; }
 
-/* Waves and columns of an encoding. A wave has a frequency on each axis, and the part of a phase that is less than a
-   quarter turn. A row of waves has the sine and the cosine of each wave. */
+/* Waves and columns of an encoding. A wave has a frequency on each axis. If a phase is not a whole number of quarter
+   turns, the last axis has the position 1, and the wave's frequency on it is the phase minus the nearest quarter turn.
+   A row of waves has the sine and the cosine of each wave. */
 typedef struct {
     ptrdiff_t axes, waves, width; /* width: number of columns */
-    const double *high, *low;     /* (axes, waves): frequency in turns per unit (two doubles), or in float32 radians */
-    const double *largest;        /* (axes,): largest size of an axis' frequencies, in turns per unit */
-    const int32_t *source;        /* (width,): index of the column's value in a row of waves */
-    const double *amplitude;      /* (width,): factor of the column */
-    const int32_t *runs;          /* (nruns + 1,): first columns of the runs of consecutive sources, then the width */
+    const double *high, *low;     /* (axes, waves): frequency high + low in turns per unit, or float32 radians */
+    const double *largest;        /* (axes,): largest absolute frequency of each axis, in turns per unit */
+    const int32_t *source;        /* (width,): index of each column's value in a row of waves */
+    const double *amplitude;      /* (width,): factor of each column */
+    const int32_t *runs;          /* (nruns + 1,): first column of each run of consecutive sources, then the width */
     ptrdiff_t nruns;
-    int planar;                   /* 1: a row of waves has all sines, then all cosines; 0: they alternate */
+    int planar;                   /* 1: a row of waves has all sines, then all cosines; 0: both alternate */
     int straight;                 /* 1: the columns are the row of waves, unchanged */
 } posenc_plan;
 
-/* Rows from which the rows of integers are computed (see lattice.pxd). A block has 2^block_bits rows, which are rotated
-   from one anchor. A span has 2^span_bits rows, whose anchors are rotated from one exact evaluation. fine and coarse
-   have rows of cosines, then rows of sines, then for float64 rows of the low parts of both. */
+/* Rows from which the rows of integer positions are computed (see lattice.pxd). A block has 2^block_bits rows. They are
+   rotated from the row of one integer, the anchor. A span has 2^span_bits rows. Its anchors are rotated from its first
+   row, which is evaluated directly. The arrays fine and coarse have rows of cosines, then rows of sines. For float64,
+   the low parts of the cosines and the low parts of the sines follow. */
 typedef struct {
-    const posenc_plan *plan;      /* axes: how many times 2^32 is in the integer, the remainder, and 1 for phases */
-    const int32_t *quadrature_source; /* source and amplitude for the derivatives of the columns by the angle */
+    const posenc_plan *plan;      /* axes: position / 2^32 as an integer, the remainder, and 1 if there are phases */
+    const int32_t *quadrature_source; /* source and amplitude of the columns' derivatives by the angle */
     const double *quadrature_amplitude;
     const double *fine;           /* (4 or 2, block/2 + 1, stride): at the offsets 0, 1, .. block/2 from an anchor */
     const double *coarse;         /* (4 or 2, span/block, stride): at the offsets 0, block, 2 * block, .. */
-    const double *origin;         /* (4, stride): value, quadrature and their low parts at position 0 */
+    const double *origin;         /* (4, stride): row of position 0, its quadrature, and the low parts of both */
     ptrdiff_t stride;             /* doubles from row to row */
     int block_bits, span_bits;
 } posenc_lattice;
@@ -52,7 +58,7 @@ typedef struct {
     const char *x;
     ptrdiff_t shape[4];           /* groups, batches, heads, rows: all batches and heads of a group share its angles */
     ptrdiff_t out_strides[4], x_strides[4];
-    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; doubles; floats for 16-bit types */
+    const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; floats for 16 bits, else doubles */
     ptrdiff_t pairs, width;       /* width: number of values in a row; values behind the pairs are copied */
     int type, layout;
     int stream;                   /* write out past the cache; out is not x then */
@@ -60,10 +66,11 @@ typedef struct {
 } posenc_rotation;
 
 /* Places of the two values of a pair. HALF: as many values apart as there are pairs. INTERLEAVED: adjacent. SEPARATED:
-   adjacent in x, and as in HALF in out. */
+   adjacent in x, but in `out` as in HALF. */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
-/* a row of columns as sums of two doubles; each column can be from any wave of a plan */
+/* Where to write a row of columns as sums of two doubles (high and low), and the source and the amplitude of each
+   column, which replace those of the plan. */
 typedef struct {
     const int32_t *source;        /* (width,) */
     const double *amplitude;

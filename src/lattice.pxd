@@ -1,10 +1,11 @@
 # cython: cdivision=True
 """Compute rows of integers from the row of an *anchor*, an integer nearby, by the formulas of angle addition.
 
-A row is value * cosine + quadrature * sine. The *value* is the anchor's row, the *quadrature* is its derivative by the
-angle, and cosine and sine are those of the offset from the anchor. The rows above and below the anchor by the same
-offset share both products. A *span* is a range of integers. The rows of its anchors are rotated in the same way, from
-one row that is evaluated exactly. The anchor of a position depends only on the position, and so do the bits of its row.
+Each column of a row is value * cosine + quadrature * sine. The *value* is the anchor's column, and the *quadrature* is
+the derivative of that column by the angle. The angle of cosine and sine is the angle between anchor and row. The rows
+above and below the anchor by the same offset share both products. A *span* is a range of 2^span_bits integers. The rows
+of the anchors in a span are rotated in the same way, from the row of the span's first integer, which is evaluated
+directly. The anchor of a position depends only on the position, so the bits of its row are the same in every table.
 Errors (``python bench/steps.py``): 2^-50.5 in doubles, 2^-67.0 in double-double (dd).
 """
 
@@ -24,7 +25,7 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    double* memory  # four rows; the pointers below may point to other memory
+    double* memory  # space for the four rows below; if `exact` is position 0, its rows are in lattice.origin instead
     const double* value
     const double* quadrature
     const double* value_low
@@ -32,7 +33,7 @@ cdef struct Anchor:
 
 
 cdef inline step set_anchor(Anchor* anchor, const double* rows, Py_ssize_t stride) noexcept nogil:
-    """Set the four rows of an anchor."""
+    """Set the pointers of an anchor to its four rows, which are adjacent from `rows` on."""
     anchor.value, anchor.quadrature = rows, rows + stride
     anchor.value_low, anchor.quadrature_low = rows + 2 * stride, rows + 3 * stride
 
@@ -43,7 +44,7 @@ cdef inline step init_anchor(Anchor* anchor, double* memory, Py_ssize_t stride) 
     set_anchor(anchor, memory, stride)
 
 
-# Cosines and sines of a distance from an anchor. Functions rotate the anchor's rows `by` an Offset.
+# Cosines and sines of all columns at a distance from an anchor. Functions rotate the anchor's rows `by` an Offset.
 cdef struct Offset:
     const double* cosine
     const double* sine
@@ -52,7 +53,10 @@ cdef struct Offset:
 
 
 cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t row, Py_ssize_t stride) noexcept nogil:
-    """Return the row with index `row` of an array of offsets, of shape (4, count, stride)."""
+    """Return the Offset with index `row` of an array of shape (4, count, stride), or (2, count, stride) in doubles.
+
+    In doubles, the pointers to low parts are invalid and unused.
+    """
     cdef Offset offset
     cdef Py_ssize_t plane = count * stride
     rows += row * stride
@@ -62,14 +66,14 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
-    """Compute values and quadratures at span * 2**span_bits, an integer of up to 64 bits."""
+    """Compute value and quadrature of an anchor at span * 2**span_bits, an integer of up to 64 bits."""
     cdef CRow two_rows[2]
     cdef int shift = 32 - lattice.span_bits  # a multiple of 2**32 has 2**shift spans
-    # multiple is the nearest, so that the remainder is small for small positions, on both sides of zero
+    # position / 2**32, rounded to the nearest integer: small positions of both signs then have a small remainder
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
-    cdef double[3] position  # as in `Lattice`: a multiple of 2**32, the remainder, and 1 for phases
+    cdef double[3] position  # axes as in `Lattice`: `multiple`, the remainder, and 1 for phases
     position[0] = <double>multiple
-    # this multiplies, because a left shift of a negative number is undefined in C
+    # multiply by powers of 2, because a left shift of a negative number is undefined in C
     position[1] = <double>((span - multiple * (<int64_t>1 << shift)) * (<int64_t>1 << lattice.span_bits))
     position[2] = 1.0
     anchor_rows(lattice, memory, two_rows)
@@ -112,7 +116,11 @@ cdef inline void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by
 
 cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
                              bint double_double, double* scratch) noexcept nogil:
-    """Compute the anchor of a block. The block is counted from the start of the span, and may lie beyond the end."""
+    """Compute the anchor of a block, unless `anchor` has it already.
+
+    block is counted from the start of the span, and may lie past its end. `exact` becomes the first anchor of the span
+    with the block.
+    """
     cdef int bits = lattice.span_bits - lattice.block_bits  # a span has 2**bits blocks
     cdef Offset by
     span += block >> bits
@@ -132,7 +140,8 @@ cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anc
 
 
 # ---- rows at one offset: two (above and below an anchor), four (of two anchors), or the outer two of the four --------
-# v and q are value and quadrature of an anchor.
+# The row above is at anchor + offset, and the row below is at anchor - offset. v and q are value and quadrature of an
+# anchor.
 
 
 cdef inline void rotate_two(crdouble v, crdouble q, crdouble cosine, crdouble sine, row_out above, row_out below,
@@ -149,7 +158,7 @@ cdef inline void rotate_two(crdouble v, crdouble q, crdouble cosine, crdouble si
 cdef inline void rotate_four(crdouble v1, crdouble q1, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
                              narrow_row above1, narrow_row below1, narrow_row above2, narrow_row below2,
                              Py_ssize_t n) noexcept nogil:
-    """Compute the rows of two anchors in one pass over the offset."""
+    """Compute the rows above and below each of two anchors, in one pass over cosine and sine."""
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
@@ -187,7 +196,7 @@ cdef inline void rotate_two_dd(crdouble v, crdouble v_low, crdouble q, crdouble 
 
 cdef inline void rotate_two_add_in_place(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale,
                                          rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
-    """Replace the values of both rows by scale * value + row."""
+    """Replace the values in above and below by scale * value + the row above or below the anchor."""
     cdef Py_ssize_t c
     cdef double a, b
     for c in range(n):
@@ -199,7 +208,7 @@ cdef inline void rotate_two_add_in_place(crdouble v, crdouble q, crdouble cosine
 
 cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdouble sine, double scale, crfloat x_above,
                                 crfloat x_below, rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
-    """Write scale * x + row for both rows. x does not share memory with the result.
+    """Write scale * x + row for the rows above and below the anchor. x does not share memory with the result.
 
     This function is separate from `rotate_two_add_in_place`, because a common inlined body would test at run time which
     arrays overlap.
@@ -218,17 +227,21 @@ cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdoubl
 
 cdef inline step offset_span(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half, Py_ssize_t* nearest,
                              Py_ssize_t* farthest) noexcept nogil:
-    """Lower nearest and raise farthest, to include the distances of the block's rows in the table from its anchor."""
+    """Lower nearest and raise farthest to the distances from an anchor to the rows of its block.
+
+    Only rows in the table count. nearest becomes at most the smallest distance, and farthest at least the largest.
+    """
     nearest[0] = min(nearest[0], max(<Py_ssize_t>0, max(-anchor, anchor - rows + 1)))
     farthest[0] = max(farthest[0], min(half, max(anchor, rows - 1 - anchor)))
 
 
 cdef inline bint rows_at_offset(Py_ssize_t anchor, Py_ssize_t j, Py_ssize_t rows, Py_ssize_t half,
                                 Py_ssize_t* index) noexcept nogil:
-    """Set index to the rows j above and j below an anchor, or to -1 for rows that are not in the table.
+    """Set index to the indices of the rows j above and j below an anchor, or to -1 for rows that are not in the table.
 
-    Return whether one of the two rows is in the table. Each row of a table is written once. So for j = 0, the anchor's
-    own row is the row above only. For j = half, the block has only the row below.
+    Return whether at least one of the two rows is in the table. Each row of a table is written once. So for j = 0, the
+    anchor's row counts as the row above, and there is no row below. For j = half, there is only the row below, because
+    the row above belongs to the next block.
     """
     cdef Py_ssize_t above = anchor + j, below = anchor - j
     index[0] = above if j < half and 0 <= above < rows else -1

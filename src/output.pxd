@@ -1,7 +1,7 @@
 # cython: cdivision=True
-"""Write rows of doubles: round them once, add scale * x if there is x, and store them through the cache or past it.
+"""Write rows of doubles: add scale * x if there is an x, round once, and store through the cache or past it.
 
-Stores *past the cache* are non-temporal stores of whole cache lines, which are assembled in a *line buffer*.
+Stores *past the cache* are non-temporal stores of whole cache lines, which are first assembled in a *line buffer*.
 """
 
 from libc.math cimport fabs
@@ -35,19 +35,22 @@ cdef inline step add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
 
 
 cdef inline step add_dd(double x, double scale, double high, double low, double overflow, double* out) noexcept nogil:
-    """Compute scale * x + (high + low), with the errors summed in one double. overflow is `overflow_factor(scale)`."""
+    """Set `out` to scale * x + (high + low). The errors and low are summed in one double, e.
+
+    overflow is `overflow_factor(scale)`.
+    """
     cdef double e
     cdef double p = scale * x
     cdef double s = two_sum(p, high, &e)
-    # Without FMA, product_error is NaN if a factor is too large to split. The term x * overflow * 0.0 is NaN at every
-    # level then.
+    # All instruction-set levels must return the same sum. Without FMA, product_error is NaN if a factor is too large to
+    # split. The last term makes e NaN at every level then: x * overflow is infinite or NaN, and times 0.0 it is NaN.
     e += (product_error(scale, x, p) + low) + x * overflow * 0.0
-    # without e if it is NaN: the sum is infinite or enormous
+    # if e is NaN, leave e out
     out[0] = s + (e if e == e else 0.0)
 
 
 cdef inline double overflow_factor(double scale) noexcept nogil:
-    """Return a factor that makes x infinite if x or scale * x is enormous: of size 2^990 or more."""
+    """Return a factor f for which x * f is infinite or NaN if x, scale or scale * x is of size 2^990 or more."""
     return BEYOND_HUGE * max(1.0, fabs(scale))
 
 
@@ -79,14 +82,16 @@ cdef inline void round_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept 
 
 
 cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
-    """Return how many of n values precede the first cache line, or 0 if vectors need not begin at a cache line."""
+    """Return how many of n values precede the first cache line, or 0 if vectors are shorter than cache lines."""
     return min(n, before_line(row, size)) if LONG_VECTORS else 0
 
 
 cdef struct LineBuffer:
-    uintptr_t line  # address of the cache line for the first bytes of the buffer; the row may begin inside of it
+    uintptr_t line  # address of the cache line to which the first bytes of the buffer are written
     char* buffer
-    Py_ssize_t head, filled  # offset of the row in its first line, 0 after this line is written; bytes in the buffer
+    # head: offset of the row's start from the start of its first cache line, or 0 after this line was written
+    # filled: number of bytes in the buffer, including an unused head
+    Py_ssize_t head, filled
 
 
 cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noexcept nogil:
@@ -97,9 +102,10 @@ cdef inline step open_line_buffer(LineBuffer* to, char* out, double* buffer) noe
 
 
 cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
-    """Write the whole lines of a buffer by non-temporal stores. The rest stays in the buffer, unless last is true.
+    """Write the whole cache lines of a buffer by non-temporal stores, and move the rest to the start of the buffer.
 
-    The first and last lines of the row may be shared with other rows. Their bytes are written by ordinary stores.
+    If last is true, the row ends, and the rest is written too. Ordinary stores write the parts of lines at both ends of
+    the row, because other rows may share these lines.
     """
     cdef Py_ssize_t whole_bytes = to.filled & ~<Py_ssize_t>(LINE_BYTES - 1), head_end = 0
     if to.head and (whole_bytes or last):
@@ -118,7 +124,7 @@ cdef inline step send_lines(LineBuffer* to, bint last) noexcept nogil:
 
 cdef inline step add_row_16_bits(const Output* output, const char* x, const double* row, char* out, Py_ssize_t n,
                                  double* scratch) noexcept nogil:
-    """Compute scale * x + doubles for 16-bit types. scratch has n doubles."""
+    """Write scale * x + row to `out`, for 16-bit types. scratch has n doubles."""
     cdef float* floats = <float*>scratch + n
     if output.type == FLOAT16:
         from_half(<const uint16_t*>x, floats, n)
@@ -134,7 +140,10 @@ cdef inline step add_row_16_bits(const Output* output, const char* x, const doub
 
 cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t next_x, const double* row, char* out,
                                   uintptr_t next_out, Py_ssize_t n, double* scratch) noexcept nogil:
-    """Write scale * x + doubles past the cache, for types of at most 32 bits. scratch has 2 * TILE doubles."""
+    """Write scale * x + row past the cache, for types of at most 32 bits. scratch has 2 * TILE doubles.
+
+    The next row is prefetched meanwhile.
+    """
     cdef Py_ssize_t c = 0, m, size = size_of(output.type)
     cdef LineBuffer to
     open_line_buffer(&to, out, scratch + TILE)
@@ -157,12 +166,12 @@ cdef inline void add_row_streamed(const Output* output, const char* x, uintptr_t
 cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, const double* high,
                           const double* low, Py_ssize_t n, Py_ssize_t next_i, Py_ssize_t next_batch,
                           double* scratch) noexcept nogil:
-    """Write scale * x + doubles for one row of one batch. For float64, the row has double-doubles.
+    """Write scale * x + row for row i of one batch. The row is high, or for float64 the double-doubles high + low.
 
     scratch has PREFETCH_COLUMNS doubles, or 2 * TILE past the cache.
 
-    A later row (next_i of batch next_batch) is prefetched meanwhile, because hardware cannot predict its address. The
-    address may lie past the end of x and out, because a prefetch of any address is harmless.
+    A later row (row next_i of batch next_batch) is prefetched meanwhile, because hardware cannot predict its address.
+    The address may lie past the end of x and `out`, because a prefetch of any address is harmless.
     """
     cdef Py_ssize_t size = size_of(output.type), c = 0, m
     cdef char* out = output.out + batch * output.batch + i * output.row
@@ -214,10 +223,10 @@ cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, 
 
 cdef inline void round_into(const Output* output, Py_ssize_t i, const double* high, const double* low, Py_ssize_t n,
                             double* scratch) noexcept nogil:
-    """Round a row of doubles, and write it or add it to scale * x. For float64, the row has double-doubles.
+    """Write row i, or with x the sum scale * x + row in each batch, rounded once.
 
-    scratch has 2 * n doubles, or for a sum the scratch of `add_into`. Without x, only rows of float64 are written past
-    the cache.
+    The row is high, or for float64 the double-doubles high + low. scratch has 2 * n doubles, or for a sum the scratch
+    of `add_into`. Without x, only rows of float64 are written past the cache.
     """
     cdef Py_ssize_t b, distance
     cdef LineBuffer to

@@ -1,10 +1,12 @@
 # cython: cdivision=True
 """Compute rows of any positions, each separately.
 
-Doubles suffice for results of 32 and 16 bits, and float64 needs double-double. All levels return the same bits, but
-sines and cosines with and without FMA may differ in their last bits. So a level without FMA computes a row in plain
-products and sums, and rounds the largest and the smallest values that FMA could give (within REACH). If the two results
-differ, the level computes the row again with emulated FMA (``posenc_fma``), which is slow.
+Results of float64 are computed in double-double, all other results in doubles.
+
+All instruction-set levels must return the same bits, but sines and cosines with and without FMA may differ in their
+last bits. So for results of 32 and 16 bits, a level without FMA computes a row in plain products and sums. Then it
+rounds the largest and the smallest values that FMA could give (within REACH). If the two roundings differ, the level
+computes the row again with emulated FMA (``posenc_fma``), which is slow.
 """
 
 from libc.math cimport INFINITY, NAN, fabs
@@ -36,7 +38,7 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
     kind[0] = DIRECT_ROW if plan.axes == 1 else REDUCED_ROW
     for a in range(plan.axes):
         turns = fabs(position[a]) * plan.largest[a]
-        # an infinite frequency at position zero gives NaN turns; the comparisons are false for NaN: an EXACT_ROW
+        # an infinite frequency at position zero gives NaN turns; the tests `not turns <= ..` then make an EXACT_ROW
         if not turns <= MOST_DIRECT or fabs(position[a]) > HUGE:
             kind[0] = REDUCED_ROW
             if not fabs(position[a]) < INFINITY:
@@ -51,9 +53,12 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """Write the columns of waves to out, rounded. Unless positions is NULL, first compute the waves of position k."""
+    """Write the columns of a row of waves to `out`, rounded. Unless positions is NULL, first compute that row.
+
+    positions are positions of one axis. The row is that of position k.
+    """
     if positions != NULL and plan.straight:
-        # the waves are the columns, and are rounded as they are computed
+        # the row of waves is the row of columns, so each value is rounded as it is computed
         sincos_direct_row[narrow_row](plan, positions[k], out, True)
         return
     if positions != NULL:
@@ -63,10 +68,10 @@ cdef inline step round_columns(const CPlan* plan, double* waves, const double* p
 
 cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t i, Py_ssize_t rows, double* waves,
                              const double* positions, double* scratch) noexcept nogil:
-    """Write rows of a type of at most 32 bits, or add a row to x. If positions is NULL, or for a sum, rows is 1.
+    """Write rows of a type of at most 32 bits, or the sum of one row and scale * x.
 
-    Unless positions is NULL, the waves of each position are computed first, with FMA. scratch has width doubles, and
-    then the scratch of `round_into`.
+    If positions is NULL, as for a sum, rows is 1, and waves is the computed row of waves. Otherwise, the row of waves
+    of each position is computed first, with FMA. scratch has width doubles, and then the scratch of `round_into`.
     """
     cdef Py_ssize_t k, n = plan.width
     cdef char* out = output.out + i * output.row
@@ -92,7 +97,7 @@ cdef inline void round_waves(const CPlan* plan, const Output* output, Py_ssize_t
 
 cdef inline void sincos_narrow_row(const CPlan* plan, const double* position, int kind, bint single, bint fused,
                                    double* row, double* row_low, double* scratch) noexcept nogil:
-    """Compute a row of waves for types of at most 32 bits. row_low and scratch have 2 * waves doubles."""
+    """Compute a row of waves for types of at most 32 bits. row, row_low and scratch have 2 * waves doubles each."""
     if kind == REDUCED_ROW or single:
         sincos_any_row(plan, position, single, False, fused, row, row_low, scratch)
     elif fused:
@@ -115,9 +120,9 @@ cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, doubl
 
 cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
                               const double* waves, double* scratch) noexcept nogil:
-    """Write a row. Return whether its bits are certain: larger and smaller, the plans of `bracket`, give the same bits.
+    """Write a row from waves without FMA. Return whether waves with FMA would certainly give the same bits.
 
-    scratch has 2 * width doubles.
+    This is certain if larger and smaller, the plans of `bracket`, give the same bits. scratch has 2 * width doubles.
     """
     cdef Py_ssize_t n = larger.width
     cdef char* out = output.out + i * output.row
@@ -132,16 +137,16 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
         columns[roddfloat](larger, waves, <oddfloat*>larger_row)
         columns[roddfloat](smaller, waves, <oddfloat*>smaller_row)
         to_half(<oddfloat*>larger_row, <uint16_t*>out, n)
-        # equal oddfloats have equal float16, and different ones nearly always have
+        # equal oddfloats have equal float16; different oddfloats may have equal float16 too
         if memcmp(larger_row, smaller_row, 4 * n) == 0:
             return True
-        # larger_row is in out now, so its memory is free for the float16 of smaller_row
+        # `out` has the float16 of `larger_row` now, so the memory of `larger_row` is free for those of `smaller_row`
         to_half(<oddfloat*>smaller_row, <uint16_t*>larger_row, n)
     else:
         columns[rfloat](larger, waves, <float*>larger_row)
         columns[rfloat](smaller, waves, <float*>smaller_row)
         same_floats = memcmp(larger_row, smaller_row, 4 * n) == 0
-        # to_bfloat returns whether a float lies in the middle of two bfloat16, so that its rounding may be wrong
+        # `to_bfloat` returns whether a float lies in the middle of two bfloat16, and so may be rounded to the wrong one
         if not to_bfloat(larger_row, <uint16_t*>out, n) and same_floats:
             return True
         columns[rwidebfloat](larger, waves, <widebfloat*>larger_row)
@@ -153,10 +158,11 @@ cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const O
 
 cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t rows, const Output* output, bint single,
                         double* scratch, unsigned char** left) noexcept nogil:
-    """Write rows of any positions, except EXACT_ROWs.
+    """Write rows of any positions, or scale * x + rows, except EXACT_ROWs.
 
     left[0] must be NULL, and stays NULL if there are no EXACT_ROWs. Otherwise it becomes an array with a byte for each
-    row, which is 1 for EXACT_ROWs. The caller frees the array. Return False if there is no memory for it.
+    row, 1 for an EXACT_ROW and 0 for any other row. The caller frees the array. Return False if there is no memory for
+    the array, else True.
     """
     cdef Py_ssize_t i = 0, c, k, width = plan.width
     cdef EncodeWork work
@@ -169,15 +175,17 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef double* nan_row
     cdef const double* position
     cdef bint double_double = output.type == FLOAT64
-    # All levels must return the same bits. For rows, levels with FMA use it. The other levels use plain products and
-    # sums first, and if the rounding is not certain, compute the row again with emulated FMA. For scale * x + row, this
-    # is impossible, because the first result may have overwritten x. So no level uses FMA for such sums.
+    # All instruction-set levels must return the same bits. For rows of at most 32 bits, levels with FMA use it. The
+    # other levels use plain products and sums first, and compute a row again with emulated FMA if its bits are not
+    # certain. For scale * x + row, this is impossible, because the first result may have overwritten x. So no level
+    # uses FMA for sines and cosines of such sums.
     cdef bint fused = FUSES and output.x == NULL, doubtful = not FUSES and output.x == NULL and not double_double
     cdef int kind, next_kind
     cdef CPlan larger, smaller
     lay_out_encode(plan, output, &work, scratch)
     row, row_low, high, low = work.evaluate.row, work.evaluate.row_low, work.high, work.low
-    # double-double values of the columns; if columns are the sines and cosines as computed, these need no copy
+    # Where the double-double values of the columns are. If `straight`, the columns are the row of waves, unchanged, in
+    # `row` and `row_low`. Otherwise, `columns_dd` writes the columns to `high` and `low`.
     value = row if plan.straight else high
     value_low = row_low if plan.straight else low
     if doubtful:
@@ -192,7 +200,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
                     return False
             left[0][i] = 1
         elif kind == NAN_ROW:
-            # for types of at most 32 bits, high may contain the amplitudes of `bracket`, and must not be overwritten
+            # for types of at most 32 bits, `high` may contain the amplitudes of `bracket`, and must not be overwritten
             nan_row = high if double_double else work.rounding
             for c in range(width):
                 nan_row[c] = NAN
@@ -230,7 +238,7 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
 
 cdef inline void evaluate(const CPlan* plan, const double* position, const CRow* two_rows,
                           double* scratch) noexcept nogil:
-    """Compute two rows at a position as double-doubles. Each row has its own sources and amplitudes."""
+    """Compute two rows of columns at one position, as double-doubles, by the sources and amplitudes of two_rows."""
     cdef EvaluateWork work
     cdef const CRow* row
     cdef int k

@@ -27,7 +27,10 @@ cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) no
 
 
 cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine) noexcept nogil:
-    """Add quarter turns to the angle of sine and cosine, exactly. Swap them if the number is odd, and set the signs."""
+    """Add the quarter turns of quadrant to the angle of a sine and a cosine, exactly.
+
+    For an odd number of quarter turns, sine and cosine are swapped. Then their signs are set.
+    """
     cdef uint64_t a = bits(sine[0])
     cdef uint64_t b = bits(cosine[0])
     cdef uint64_t swap = (a ^ b) & (0 - (quadrant & 1))
@@ -38,14 +41,15 @@ cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine)
 cdef inline step sincos(double x, uint64_t quadrant, bint fused, double* sine, double* cosine) noexcept nogil:
     """Compute sine and cosine of x turns, where |x| is at most 0.1255.
 
-    The error is 2^-52.5 with FMA and 2^-52.1 without. FMA is used if fused, a constant wherever this is inlined.
+    The error is 2^-52.5 with FMA and 2^-52.1 without. FMA is used if fused is true. fused is a constant
+    wherever this function is inlined.
     """
     cdef double zz, z = x * x
     if fused:
         sine[0] = x * fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, S6, S5), S4), S3), S2), S1), S0)
         cosine[0] = fma(z, fma(z, fma(z, fma(z, fma(z, fma(z, C6, C5), C4), C3), C2), C1), 1.0)
     else:
-        # terms are added in pairs, because without FMA a chain of all terms would take twice as many steps
+        # terms are added in pairs: without FMA, a chain of all terms would have twice as many steps
         zz = z * z
         sine[0] = x * ((S0 + z * S1) + zz * ((S2 + z * S3) + zz * ((S4 + z * S5) + zz * S6)))
         cosine[0] = (1.0 + z * C1) + zz * ((C2 + z * C3) + zz * ((C4 + z * C5) + zz * C6))
@@ -74,7 +78,7 @@ cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
     nearest_quarter(two_sum(turns.high, turns.low, &x.low), &x.high, &quadrant)
     r = product(x, Pair(TWO_PI, TWO_PI_LOW))
     z = product(r, r)
-    # small terms are in one double, and added in pairs, so that later operations do not wait for a long chain
+    # small terms are single doubles, and are added in pairs, because a chain of all of them would take longer
     t = z.high
     zz = t * t
     value = Pair((T7 + t * T9) + zz * ((T11 + t * T13) + zz * ((T15 + t * T17) + zz * T19)), 0.0)

@@ -6,7 +6,7 @@ anchors are written in one of these ways:
 
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
-- `write_streamed`: float32 past the cache, if rows have the same offset from a cache line;
+- `write_streamed`: float32 past the cache, if the rows above and below have the same offset from a cache line;
 - `write_buffered`: all other rows, a few cache lines at a time: 16-bit types, and other rows past the cache.
 """
 
@@ -41,7 +41,7 @@ cdef inline step rotate_narrow(const Anchor* anchor1, const Anchor* anchor2, con
                                narrow_row to, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
     cdef const double* cosine = by.cosine + first
     cdef const double* sine = by.sine + first
-    # if only two rows are in the table, compute only these; otherwise compute all four
+    # compute all four rows, unless only rows 0 and 3, or only rows 0 and 1, can be in the table
     if rows.index[1] < 0 and rows.index[2] < 0:
         rotate_outer[narrow_row](anchor1.value + first, anchor1.quadrature + first, anchor2.value + first,
                                  anchor2.quadrature + first, cosine, sine, to, <narrow_row>rows.to[3], n)
@@ -56,7 +56,7 @@ cdef inline step rotate_narrow(const Anchor* anchor1, const Anchor* anchor2, con
 
 cdef inline void rotate_columns(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, const OffsetRows* rows,
                                 int type, Py_ssize_t first, Py_ssize_t n) noexcept nogil:
-    """Compute columns first .. first + n of up to four rows, rounded by `store` for the type."""
+    """Compute n columns of up to four rows, from column first on. 16-bit types become oddfloats or widebfloats."""
     cdef Py_ssize_t k
     cdef const Anchor* anchor
     if type == FLOAT64:
@@ -78,8 +78,7 @@ cdef inline void write_run(const CLattice* lattice, const Anchor* anchor1, const
                            Py_ssize_t row1, Py_ssize_t row2) noexcept nogil:
     """Write the float32 rows of two blocks, except the anchors' rows (row1 and row2) and the rows half a block away.
 
-    All of these rows are in the table, so there is no check at each offset. For narrow rows, it would take as long as
-    the rows.
+    All of these rows are in the table, so no offset is checked. The checks would take as long as computing narrow rows.
     """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
     cdef char* above1
@@ -111,17 +110,21 @@ cdef inline void write_direct(const Anchor* anchor1, const Anchor* anchor2, cons
 
 
 cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept nogil:
-    """Return whether the rows above and below an anchor exist and have the same offset from a cache line."""
+    """Return whether rows k and k + 1 are in the table, and have the same offset from a cache line.
+
+    They are the rows above and below an anchor.
+    """
     return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
         (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & (LINE_BYTES - 1))
 
 
 cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
                                 float* buffer) noexcept nogil:
-    """Write the rows above and below an anchor. Whole lines of the row above are stored past the cache immediately.
+    """Write the rows above and below an anchor past the cache. Parts of cache lines are written by ordinary stores.
 
-    Alternating lines of both rows would often have the same offset in their pages, which takes some processors twice as
-    long. So the row below is collected in the buffer, of TILE columns. Parts of lines are written by ordinary stores.
+    Whole lines of the row above are stored as they are computed. Lines of the row below are first collected in the
+    buffer, of TILE columns. If stores alternated between the two rows, some processors would take twice as long,
+    because the two lines often have the same offset in their pages.
     """
     cdef Py_ssize_t c = 0, m
     while c < n:
@@ -141,7 +144,10 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
 
 cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, const LineBuffer* to, Py_ssize_t first,
                                Py_ssize_t n) noexcept nogil:
-    """Round columns first .. first + n to 16 bits. Return whether this second rounding may be wrong for a value."""
+    """Round n columns to 16 bits, and write them to the table from column first on, or to the line buffers.
+
+    Return whether this second rounding may be wrong for a value.
+    """
     cdef bint doubtful = False
     cdef uint16_t* out
     for k in range(4):
@@ -160,7 +166,7 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
 
 cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, const OffsetRows* rows,
                                 const Output* output, Py_ssize_t n, double* tiles) noexcept nogil:
-    """Write a few cache lines at a time, so that the next lines are computed while memory stores these."""
+    """Write rows a few cache lines at a time, so that the next lines are computed while memory stores the last ones."""
     cdef Py_ssize_t k, m, c = 0, size = size_of(output.type)
     cdef OffsetRows tile = rows[0]
     cdef LineBuffer to[4]
@@ -196,17 +202,17 @@ cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, co
 cdef inline void add_two_rows(const Anchor* anchor, const Offset* by, const Output* output, Py_ssize_t above,
                               Py_ssize_t below, Py_ssize_t next_above, Py_ssize_t next_below, Py_ssize_t n,
                               float* discard) noexcept nogil:
-    """Add the rows above and below an anchor to one batch of float32. Skip a row if its index is negative.
+    """Write scale * x + row for the rows above and below an anchor, for one batch of float32.
 
-    The rows are added as they are computed, without being stored first.
-
-    The rows next_above and next_below are prefetched meanwhile, if output.prefetch is true.
+    above, below, next_above and next_below are indices of rows. A row with a negative index is not written. Values are
+    added to x as they are computed. If output.prefetch is true, the rows next_above and next_below are prefetched
+    meanwhile.
     """
     cdef Py_ssize_t c = 0, m, stretch = PREFETCH_COLUMNS if output.prefetch else n
     cdef bint elsewhere = output.x != output.out
     cdef char* out_above = output.out + above * output.row if above >= 0 else <char*>discard
     cdef char* out_below = output.out + below * output.row if below >= 0 else <char*>discard
-    # for a skipped row, read x of the other row, so that both addresses are valid
+    # for a row with a negative index, read x of the other row, so that both addresses are valid
     cdef const char* x_above = output.x + (above if above >= 0 else below) * output.x_row
     cdef const char* x_below = output.x + (below if below >= 0 else above) * output.x_row
     next_above -= above
@@ -254,7 +260,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
     init_anchor(&anchor, work.anchor, stride)
     init_anchor(&exact, work.exact, stride)
     if size * output.batches * n <= (PREFETCH_BLOCK if output.x == output.out else PREFETCH_BLOCK // 4):
-        # blocks are small, so prefetch the same two rows of the next block, which are a block further on
+        # blocks are small, so prefetch the rows at the same offset in the next block
         distance = size * output.batches
         below_direction = 1
     for block in range(block, last + 1):
@@ -273,7 +279,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
                 continue
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
-                # the order is all batches of a row, then the next row
+                # `distance` sums later; the order is a row in all batches, then the next row in all batches
                 batch = (b + distance) % output.batches
                 ahead = (b + distance) // output.batches
                 if above >= 0:
@@ -291,7 +297,10 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
 cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2,
                               const Output* output, Py_ssize_t rows, Py_ssize_t row1, Py_ssize_t row2, bint both,
                               const TableWork* work) noexcept nogil:
-    """Write the rows of one or both blocks that are in the table. row1 and row2 are indices of the anchors' rows."""
+    """Write the rows of one block, or of two blocks if both is true. Rows that are not in the table are left out.
+
+    row1 and row2 are the indices of the anchors' rows in the table. They may lie outside of the table.
+    """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, j_step = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
@@ -337,7 +346,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
 
 cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset, Py_ssize_t rows, const Output* output,
                        double* scratch) noexcept nogil:
-    """Write rows of consecutive integers, or add them to x. The first is offset rows after the start of a span."""
+    """Write rows of consecutive integers from span * 2**span_bits + offset on, or scale * x + these rows."""
     if output.x != NULL:
         add_table(lattice, span, offset, rows, output, scratch)
         return
@@ -353,7 +362,7 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
     init_anchor(&anchor1, work.anchor1, stride)
     init_anchor(&anchor2, work.anchor2, stride)
     init_anchor(&exact, work.exact, stride)
-    # blocks are written in pairs; the first and the last form a pair if each is half a block
+    # blocks are written in pairs; the first and the last form a pair if the table has at most half of each
     if both and offset >= block1 * size and offset + rows <= last * size:
         block2 = last
         last -= 1
@@ -375,7 +384,7 @@ cdef inline void table(const CLattice* lattice, int64_t span, Py_ssize_t offset,
 
 cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans, const int32_t* offsets,
                                    Py_ssize_t rows, const Output* output, double* scratch) noexcept nogil:
-    """Write rows of integers, or add them to x. Each integer is given by a span and an offset in the span."""
+    """Write rows of integers, or scale * x + rows. Each integer is given by a span and an offset in the span."""
     cdef Py_ssize_t n = lattice.plan.width, stride = lattice.stride, i, j, k, b, block, first = 0
     cdef Py_ssize_t pass_rows, next_k, batch
     cdef Py_ssize_t half = (1 << lattice.block_bits) >> 1

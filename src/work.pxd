@@ -2,7 +2,7 @@
 """Lay out the work space of the loops. A function ``lay_out_..`` sets pointers to the arrays that one loop needs.
 
 It returns the number of doubles in all arrays. The arrays follow each other in memory from base on. If base is NULL,
-all pointers are set to NULL.
+the function only computes this number, and sets all pointers to NULL.
 """
 
 from libc.stdint cimport uint16_t
@@ -16,7 +16,7 @@ from vectors cimport TOGETHER
 
 
 cdef inline double* reserve(double* base, Py_ssize_t* used, Py_ssize_t doubles) noexcept nogil:
-    """Return the address of the next doubles of the work space, or NULL without a base. Add their number to used."""
+    """Return the address of the next doubles of the work space, or NULL if base is NULL. Add their number to used."""
     cdef Py_ssize_t start = used[0]
     used[0] += doubles
     return base + start if base != NULL else NULL
@@ -25,7 +25,7 @@ cdef inline double* reserve(double* base, Py_ssize_t* used, Py_ssize_t doubles) 
 cdef struct EvaluateWork:
     double* row
     double* row_low
-    double* angles  # angles, and then the low parts of the angles
+    double* angles  # angles of the waves, and then the low parts of the angles
 
 
 cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, double* base) noexcept nogil:
@@ -37,7 +37,10 @@ cdef inline Py_ssize_t lay_out_evaluate(Py_ssize_t waves, EvaluateWork* to, doub
 
 
 cdef inline void anchor_rows(const CLattice* lattice, double* rows, CRow* two_rows) noexcept nogil:
-    """Set the places of an anchor's four rows: value, quadrature, and the low parts of both."""
+    """Fill two_rows for the computation of an anchor's value and quadrature.
+
+    `rows` is the memory of four rows: value, quadrature, and the low parts of both.
+    """
     two_rows[0].source, two_rows[0].amplitude = lattice.plan.source, lattice.plan.amplitude
     two_rows[1].source, two_rows[1].amplitude = lattice.quadrature_source, lattice.quadrature_amplitude
     two_rows[0].high, two_rows[0].low = rows, rows + 2 * lattice.stride
@@ -62,7 +65,7 @@ cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, E
 
 
 cdef struct TableWork:
-    double* anchor1  # four rows of an anchor, like anchor2 and exact
+    double* anchor1  # each of anchor1, anchor2 and exact has the four rows of an anchor
     double* anchor2
     double* exact
     double* discard[4]  # memory for computed rows that are not in the table
@@ -98,7 +101,8 @@ cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* outpu
                                     double* base) noexcept nogil:
     """Lay out the memory of rows in any order and of sums with tables.
 
-    For a sum with several batches, pass_rows is more than 1, so that several adjacent rows of x are read in order.
+    For a sum with several batches, pass_rows may be more than 1, so that adjacent rows of a batch of x are read in
+    order.
     """
     cdef Py_ssize_t used = 0
     cdef EvaluateWork layout
@@ -120,15 +124,15 @@ cdef enum:
 
 cdef struct RotationWork:
     double* row
-    bint heads_inside  # whether the loop over heads is inside the loop over tokens, because heads are closer in memory
+    bint heads_inside  # whether all heads of a token are rotated before the next token (heads are closer in memory)
     bint vectors  # whether to use the functions of vectors.h, which rotate rows of several heads at once
     int members  # maximum number of heads to rotate at once
     int rows_ahead  # number of rows between the prefetch of a row and its rotation; 0 for no prefetch
-    char* buffer  # a row for each of these heads, for stores past the cache, or NULL
+    char* buffer  # rows of `members` heads, for stores past the cache, or NULL
     Py_ssize_t buffer_row  # bytes from row to row of the buffer
     Py_ssize_t pass_rows  # number of rows of angles that are applied to all batches and heads before the next rows
     bint splits  # whether to call `split_angles` first, which saves time if several batches or heads share the angles
-    # angles from `split_angles`
+    # pass_rows rows of angles from `split_angles`
     float* split
 
 
@@ -161,8 +165,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
                                         double* base) noexcept nogil:
     """Lay out the memory of a rotation.
 
-    floats is the number of floats in a vector of the level, or 0 for a level without the vectors of vectors.h. If it is
-    1, the returned size suffices for all levels.
+    floats is the number of floats in a vector of the instruction-set level, or 0 for a level that does not use
+    vectors.h. If floats is 1, the returned size suffices for all levels.
     """
     cdef Py_ssize_t used = 0, size = size_of(r.type), row_bytes = r.width * size, all_bytes = row_bytes, k
     cdef Py_ssize_t angle_bytes = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
@@ -183,8 +187,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     else:
         to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
-        # For other cases, `split_elsewhere` is as fast. It rotates single rows into other memory, and checks them
-        # for far values at the same time.
+        # In all other cases, `split_elsewhere` is as fast. It rotates single rows into other memory, and checks them
+        # for far values (half.h) at the same time.
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = reserve(base, &used, 2 * r.pairs)
