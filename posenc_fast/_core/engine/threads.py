@@ -85,7 +85,8 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         # the caller computes as well, because waking a thread takes as long as computing a block of a small array
         work()
         # The system may deliver an interrupt to any thread. CPython without the GIL can miss an interrupt that comes
-        # while the caller is about to sleep, which takes long while others compute. So the caller sleeps for at most 0.1 s at a time.
+        # while the caller is about to sleep, which takes long while others compute. So the caller sleeps for at most
+        # 0.1 s at a time.
         with lock:
             stop = True
             while busy:
