@@ -108,7 +108,7 @@ def verify(
         (sinusoidal(d, base=base, freq_shift=shift), exact_frequencies(d, base, shift)) for d, base, shift in _SCHEDULES
     ]
     findings: dict[tuple[str, str, str], Finding] = {}
-    draws = list(RANGES.values())
+    draws, dtypes = list(RANGES.values()), types_here()
     begin, rounds = time.monotonic(), 0
     while rounds < len(draws) * len(encodings) or time.monotonic() - begin < seconds:
         # each encoding in turn, with every range
@@ -122,7 +122,7 @@ def verify(
         else:
             positions = [draw(rng) for _ in range(ROWS)]
         sample = _Sample(encoding, frequencies, np.array(positions), rng)
-        for dtype in types_here():
+        for dtype in dtypes:
             x = sample.noise.astype(float_type(dtype))
             sample.compute_sums(x)
             for call in CALLS:

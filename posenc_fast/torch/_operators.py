@@ -554,7 +554,9 @@ def rotate_few(
     if plain is None:
         return None
     kind, memory = plain
-    axis, head_dim, length = _TOKENS[seq_axis], rotary.head_dim, memory[0][1][_TOKENS[seq_axis]]
+    axis, head_dim = _TOKENS[seq_axis], rotary.head_dim
+    _, first_shape, _, _ = memory[0]
+    length = first_shape[axis]
     for _, shape, _, _ in memory:
         if shape[axis] != length or shape[3] != head_dim:
             return None

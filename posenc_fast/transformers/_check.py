@@ -16,7 +16,7 @@ from .._models.check.check import check as check_arrays
 from .._models.check.config import scaled_length, unscaled_length
 from .._models.check.frequencies import judge_frequencies
 from .._models.check.names import kind_of
-from .._models.check.report import Finding, Report
+from .._models.check.report import Finding, Report, unknown_tensor
 from .._models.check.rotary_tables import judge_rotary_tables
 from .._models.check.tables import judge_table
 from .._models.check.values import array_of, narrowest
@@ -129,7 +129,7 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
                 continue
             if tensor.is_meta:
                 if kind_of(name, tuple(tensor.shape)) is not None:
-                    yield Finding(name, "a tensor", "unknown", None, ON_META)
+                    yield unknown_tensor(name, ON_META)
                 continue
             if key == "weights" and running.has_sinusoidal_name(module):
                 yield judge_table(name, tensor)

@@ -17,7 +17,7 @@ from ..positions.conversion import convert, number
 from ..positions.foreign import as_array
 from ..positions.positions import Converted
 from .plans import Plans
-from .rows import encode
+from .rows import encode, same_memory
 from .sinusoids import Partners
 
 # _BLOCK_VALUES is the maximum number of values in a block of rows. _GRID_VALUES is the maximum number of values in the
@@ -63,8 +63,7 @@ def shift(plans: Plans, partners: Partners, encoded: Any, offset: Any, out: Arra
     constant = ahead == 0
     cosine, sine = np.where(constant, 1.0, cosine), ahead * sine
     source = encoded
-    in_place = result.strides == encoded.strides and result.ctypes.data == encoded.ctypes.data
-    if not in_place and np.may_share_memory(result, encoded):
+    if not same_memory(result, encoded) and np.may_share_memory(result, encoded):
         source = encoded.copy()
     # each block of rows is read before it is written, so `out` can be the array `encoded`
     flat_source, flat_out = source.reshape(-1, plans.width), result.reshape(-1, plans.width)

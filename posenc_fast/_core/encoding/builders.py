@@ -288,14 +288,14 @@ def _build(
                 f"frequencies has the keys {sorted(frequencies, key=str)}, but must have one key for each name in "
                 f"functions={names!r}, and these two names must differ"
             )
-        schedules = [_schedule_of(frequencies[name], f"frequencies[{name!r}]") for name in names]
+        labels = [f"frequencies[{name!r}]" for name in names]
+        schedules = [_schedule_of(frequencies[name], label) for name, label in zip(names, labels, strict=True)]
         lengths = counts
     elif frequencies is None:
-        schedules, lengths = [], []
+        labels, schedules, lengths = [], [], []
     else:
-        schedules, lengths = [_schedule_of(frequencies, "frequencies")], counts[:1]
-    labels = [f"frequencies[{name!r}]" for name in names] if len(schedules) == 2 else ["frequencies"]
-    for label, schedule, count in zip(labels, schedules, lengths, strict=False):
+        labels, schedules, lengths = ["frequencies"], [_schedule_of(frequencies, "frequencies")], counts[:1]
+    for label, schedule, count in zip(labels, schedules, lengths, strict=True):
         if len(schedule) != count:
             raise ValueError(f"{label} has {len(schedule)} values, but d_model={d} with odd={odd!r} needs {count}")
     if schedules and not formula:

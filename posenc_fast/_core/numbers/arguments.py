@@ -123,12 +123,16 @@ def check_workers(workers: Any) -> int:
 
 
 def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
-    """Raise a ValueError if an array would exceed the address space."""
+    """Raise a ValueError if an array would exceed the address space because of an argument."""
+    check_bytes(f"{name}={shown(value)} is too large: an array", shape, itemsize)
+
+
+def check_bytes(subject: str, shape: tuple[int, ...], itemsize: int) -> None:
+    """Raise a ValueError if an array would exceed the address space. subject: reason and array, to begin the error."""
     size = math.prod(shape) * itemsize
     if size > sys.maxsize:
         raise ValueError(
-            f"{name}={shown(value)} is too large: an array of shape {shown(shape)} would take {shown(size)} bytes, "
-            "more than can be addressed"
+            f"{subject} of shape {shown(shape)} would take {shown(size)} bytes, more than can be addressed"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import annotations as npt
-from .arguments import shown
+from .arguments import check_bytes
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -51,12 +51,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False
 
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a new array for the rows of positions, or raise a ValueError if it would exceed the address space."""
-    size = math.prod(shape) * dtype.itemsize
-    if size > sys.maxsize:
-        raise ValueError(
-            f"there are too many positions: a result of shape {shown(shape)} would take {shown(size)} bytes, more than "
-            "can be addressed"
-        )
+    check_bytes("there are too many positions: a result", shape, dtype.itemsize)
     return empty(shape, dtype)
 
 

@@ -116,12 +116,12 @@ def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
     if base == 1 or exponent == 0:
         return 1, 0
     context = _context(bits)
-    logarithm = context.ln(Decimal(base))
-    power = context.divide(context.multiply(logarithm, Decimal(exponent.numerator)), Decimal(exponent.denominator))
-    if abs(power) > _FAR:
+    multiple = context.multiply(context.ln(Decimal(base)), Decimal(exponent.numerator))
+    logarithm = context.divide(multiple, Decimal(exponent.denominator))
+    if abs(logarithm) > _FAR:
         # the product with any float64 is zero or infinite, and an exact integer would have millions of digits
-        return (0, 0) if power < 0 else (1, 2 * _FAR)
-    numerator, denominator = context.exp(power).as_integer_ratio()
+        return (0, 0) if logarithm < 0 else (1, 2 * _FAR)
+    numerator, denominator = context.exp(logarithm).as_integer_ratio()
     return _trim(*divide(numerator, denominator, bits), bits)
 
 

@@ -203,9 +203,9 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
     rope = part.get(parameters_key(part))
     if not isinstance(rope, Mapping):
         return unscaled or None
-    name = rope.get("rope_type") or rope.get("type")
+    name = str(rope.get("rope_type") or rope.get("type"))
     # the factor of longrope only determines the attention factor
-    factor = 0.0 if name in ("longrope", "su") else _positive_number(rope.get("factor"))
+    factor = 0.0 if reader.RENAMED.get(name, name) == "longrope" else _positive_number(rope.get("factor"))
     original = _positive_number(rope.get("original_max_position_embeddings")) or unscaled
     return max(unscaled, original * factor) or None
 

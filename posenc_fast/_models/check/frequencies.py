@@ -16,7 +16,7 @@ from ..._core.numbers.arrays import Floats
 from ..._core.numbers.formats import FLOAT16, FLOAT32, Format
 from ..._core.rotary.value import Rotary
 from ..identify.bases import BASES, ROTARY_BASES, ROTARY_DIGITS, bases_near, few_digits
-from ..identify.rotary import identify_rotary
+from ..identify.rotary import RotaryIdentification, identify_rotary
 from ..identify.tolerances import least_of, relative_slack
 from .report import Fault, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, fits, narrowest, through
@@ -412,6 +412,11 @@ def described(rotary: Rotary) -> str:
     return f"base {rotary.base:g} with {scaling['rope_type']} scaling{f' of factor {factor:g}' if factor else ''}"
 
 
+def presets_clause(identification: RotaryIdentification) -> str:
+    """Return the names of up to three presets in parentheses, or an empty text if no preset was identified."""
+    return f" ({', '.join(identification.presets[:3])})" if identification.presets else ""
+
+
 def _shown(scaling: Mapping[str, Any] | None) -> str:
     if scaling is None:
         return "no scaling"
@@ -476,8 +481,8 @@ def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
         dtype = np.float16 if tensor.form is FLOAT16 else np.float64
         answer = identify_rotary(frequencies=numbers.astype(dtype))
         if answer.rotary is not None and answer.rotary.frequencies.shape == numbers.shape:
-            names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
-            yield _KIND, f"same as {described(answer.rotary)}{names}", answer.rotary.frequencies
+            words = f"same as {described(answer.rotary)}{presets_clause(answer)}"
+            yield _KIND, words, answer.rotary.frequencies
 
 
 def _bases_by_ends(tensor: _Frequencies, denominator: float) -> list[float]:

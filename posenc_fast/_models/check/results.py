@@ -19,7 +19,7 @@ from ..identify.encoding import identify
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import columns_of, complex_pairs
 from .faults import Outcome, Sample, is_right, judge_rows
-from .frequencies import described, without_scaling
+from .frequencies import described, presets_clause, without_scaling
 from .report import CODE, Finding
 from .rotary_tables import Tables, judge_rotary_tables, possible_tables
 from .tables import are_about, name_of, tutorial_encodings
@@ -446,6 +446,5 @@ def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Fin
     if answer.rotary is None or answer.direction < 0:
         reason = f"no known rotation{call_clause}; pass expected, a Rotary or the name of a preset"
         return Finding(name, COMPUTED_ROTATION, "unknown", None, reason)
-    names = f" ({', '.join(answer.presets[:3])})" if answer.presets else ""
     judged = judge_rotation(name, rotation, answer.rotary, call_clause)
-    return replace(judged, says=f"{judged.says}{names}, as identified")
+    return replace(judged, says=f"{judged.says}{presets_clause(answer)}, as identified")

@@ -16,7 +16,7 @@ from ...typing import Function, RotaryLayout
 from ..identify.bases import ROTARY_BASES
 from ..identify.rotary import identify_rotary
 from ..identify.rotations import Sample, columns_of, frequencies_in
-from .frequencies import Variant, base_variants, described, scaling_variants
+from .frequencies import Variant, base_variants, described, presets_clause, scaling_variants
 from .report import Fault, Finding, unknown_tensor
 from .values import TYPE_SAMPLE, array_of, dtype_for, narrowest, widened
 from .waves import Judgement, agrees, judge_waves
@@ -395,7 +395,7 @@ def _without_config(name: str, candidates: list[Tables], positions: Floats, form
         if answer.rotary is None or not (answer.presets or answer.base is not None):
             continue
         judgement = judge_waves(tables.together(), tables.encoding(answer.rotary), positions, form)
-        words = described(answer.rotary) + (f" ({', '.join(answer.presets[:3])})" if answer.presets else "")
+        words = described(answer.rotary) + presets_clause(answer)
         if judgement.complete and judgement.fault is None:
             return _rotary_finding(name, "right", None, f"same as {words}", judgement)
         judged.append((words, judgement))
