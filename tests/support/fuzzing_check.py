@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import posenc_fast as pf
 from posenc_fast._models.check.arrays import open_archive
+from posenc_fast._models.config.table import types
 
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
@@ -74,7 +75,9 @@ def edited(config, draw):
 def one_config(draw):
     config = draw.choice(CONFIGS)
     values, other = frequencies_of(config), edited(config, draw)
-    if other == config:
+    model = other.get("model_type")
+    if other == config or (model != config["model_type"] and model in list(types())):
+        # the edit changed nothing, or gives another known type that may have the same encoding (mixtral for mistral)
         return
     report = pf.check({NAME: values}, config=other)
     assert report.findings[0].verdict != "right", (other, str(report))
