@@ -1,9 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
-"""The compiled engine. It passes arrays, which Python has checked, to the loops of one instruction-set level.
+"""The compiled engine. It passes arrays to the loops, which are compiled once for each instruction-set level.
 
-``posenc_fast/_core/engine/python.py`` has the same classes ``Plan`` and ``Lattice``, with the same methods.
-Builds with POSENC_FAST_DEBUG check the arguments again (``guards.pxd``), and that loops stay within their work space.
-A ``level`` is an index into ``LEVELS``. Arrays of 16-bit floats are passed as uint16, with their ``kind``.
+The C interface, ``Calls`` and ``rotate_rows`` check their arguments. Other functions rely on their Python callers to
+check the arguments. Builds with POSENC_FAST_DEBUG check them again (``guards.pxd``), and check that loops stay within
+their work space.
+
+``posenc_fast/_core/engine/python.py`` has the same ``Plan``, ``Lattice``, ``merge`` and ``rotate`` in NumPy.
+``entry.h`` explains waves, sources, blocks, anchors and spans. A ``level`` is an index into ``LEVELS``, and a ``kind``
+is a value of ``KINDS``. ``Plan``, ``Lattice`` and ``rotate`` get arrays of 16-bit floats as uint16.
 """
 
 from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -94,16 +98,20 @@ cdef extern from *:
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
 
 cdef enum:
-    SMALL = 1 << 14  # minimum number of values for which the GIL is released; for fewer, this would not save time
-    ON_STACK = 4096  # number of doubles of scratch on the stack
-    FENCE = 64  # debug builds put this number of bytes of this value after the work space, and check them afterwards
+    SMALL = 1 << 14  # for fewer values, releasing the GIL would not save time
+    ON_STACK = 4096  # number of doubles of scratch on the stack; a larger scratch is allocated
+    # Debug builds append FENCE bytes of value FENCE to the work space. A loop that writes too far changes these bytes.
+    FENCE = 64
 
 cdef CLevel levels[3]
 cdef Py_ssize_t SECOND_LEVEL = c_second_level()
 
 
 cdef bint _is_sound(CLevel* level):
-    """Return whether sin(1) is right as a sum of two doubles. It is wrong if the compiler has reordered sums."""
+    """Return whether a level computes sin(1) correctly to 1e-18, as a sum of two doubles.
+
+    The sum is wrong if the compiler has reordered sums.
+    """
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
     cdef CRow two_rows[2]
@@ -124,7 +132,11 @@ cdef bint _is_sound(CLevel* level):
 
 
 def _load():
-    """Return the names of two groups of levels: supported by build and CPU, and supported only by the CPU."""
+    """Fill `levels` with the levels that build and CPU support.
+
+    Return their names, and the names of levels that only the CPU supports. Raise ImportError if a level computes
+    wrong values.
+    """
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
     names, not_built = [BASE_NAME.decode()], []
@@ -151,7 +163,7 @@ def _load():
 
 LEVELS, MISSED = _load()
 CACHE_SIZE = cache_size()
-# STORES[k] describes the result k of `stores`, with the reason
+# result of `stores` -> how rows are written, and why
 STORES = tuple([reasons[k].decode() for k in range(STORES_COUNT)])
 DEBUG = bool(GUARDED)
 # names of dtypes -> kinds, the same numbers as in posenc_fast/_core/numbers/formats.py
@@ -159,7 +171,7 @@ KINDS = {"float64": FLOAT64, "float32": FLOAT32, "float16": FLOAT16, "bfloat16":
 
 
 cdef class _Scratch:
-    """Memory that begins at a cache line, freed with the object."""
+    """Memory for a number of doubles. It begins at a cache line, and is freed with the object."""
     cdef void* memory
     cdef double* start
     cdef Py_ssize_t doubles
@@ -219,8 +231,8 @@ cdef class _Target:
 def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint one_by_one=False):
     """Return how to write rows, or sums of rows and x, to `out`, as an index into ``STORES``.
 
-    last_level is the number of bytes of the last-level cache. given is true if `out` existed before the call.
-    one_by_one is true if rows are computed one by one, as in ``encode`` and ``rows``.
+    last_level is the number of bytes of the last-level cache. given is true if `out` existed before the user's call.
+    one_by_one is true if rows are computed one by one, as in `Plan.encode` and `Lattice.rows`.
     """
     cdef _Target target = _Target(out, x, 1.0, kind, FITS)
     cdef Result result
@@ -233,7 +245,7 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint one_by_one=
     result.in_place = result.sum and target.output.x == target.output.out
     result.wide = kind == FLOAT64
     result.at_once = result.sum and target.output.batches == 1 and kind == FLOAT32
-    # ask the system only if the answer matters
+    # whether `out` is mapped takes system calls to find out, so ask only if the answer matters
     if not result.sum and c_stores(&result) == PAST:
         result.mapped = given and is_warm(target.out.buf, target.out.len)
     return c_stores(&result)
@@ -244,9 +256,10 @@ cdef class Plan:
 
     frequencies, of shape (2, axes, waves), are in turns per unit, as sums of two doubles. For calls with ``single``,
     they are in radians per unit, rounded to float32, and low parts are zero. source, of shape (width,), has the index
-    of each column in a row of sines and cosines. amplitude has the factor of each column, and largest the largest
-    frequency of each axis. runs has the first column of each run of consecutive sources, and then the width. planar is
-    true if a row has all sines first, false if sines and cosines alternate.
+    of each column in a row of sines and cosines. amplitude has the factor of each column. largest has the largest
+    absolute frequency of each axis, in turns per unit. runs has the first column of each run of consecutive sources,
+    and then the width. planar is true if a row of sines and cosines has all sines first, and false if sines and cosines
+    alternate.
     """
     cdef CPlan c
     cdef const double[:, :, ::1] _frequencies
@@ -280,9 +293,9 @@ cdef class Plan:
                double scale=1.0):
         """Write the encoding to `out`, of shape (rows, width), or scale * x + encoding to `out`, (batch, rows, width).
 
-        positions are float64 of shape (rows, axes). stores is the result of the function `stores` for the whole array
-        of which `out` is a part. Return None if all rows are written. Otherwise return a byte for each row. It is 1 if
-        the row needs exact arithmetic and is unchanged, else 0.
+        positions are float64 of shape (rows, axes). single is true if angles are float32 products. stores is the result
+        of the function `stores` for the whole array of which `out` is a part. Return None if all rows are written.
+        Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and is unchanged, else 0.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows
@@ -327,9 +340,11 @@ cdef class Plan:
 cdef class Lattice:
     """Rows of cosines and sines of small offsets, from which the rows of integer positions are computed.
 
-    The axes of the plan are the number of times that 2**32 is in the position, the remainder, and the constant 1 if
-    some phase is not a whole number of quarter turns. The quadrature arguments are source and amplitude of the columns'
-    derivatives by the angle. cosine and sine are the sources of the cosines and sines of the columns' waves.
+    The plan has two or three axes: a position / 2**32 rounded to an integer, the remainder, and the constant 1 if some
+    phase is not a whole number of quarter turns. quadrature_source and quadrature_amplitude are the source and the
+    amplitude of each column's derivative by the angle. cosine and sine have the index of the cosine and of the sine of
+    each column's wave, in a row of sines and cosines. A block has 2**block_bits rows, and a span 2**span_bits rows.
+    double_double is true if the rows are sums of two doubles, as float64 results need.
     """
     cdef CLattice c
     cdef readonly Plan plan
@@ -383,9 +398,9 @@ cdef class Lattice:
 
     cdef _Scratch _offsets(self, int level, const int32_t[::1] cosine, const int32_t[::1] sine, Py_ssize_t step,
                            Py_ssize_t rows, bint double_double):
-        """Return rows of cosines, then rows of sines, at the offsets 0, step, 2 * step and so on.
+        """Return rows of all columns' cosines, then rows of their sines, at the offsets 0, step, 2 * step and so on.
 
-        If double_double is true, rows of the low parts of both follow.
+        If double_double is true, rows of the cosines' low parts follow, and then rows of the sines' low parts.
         """
         cdef CPlan* plan = &self.plan.c
         cdef CRow cosine_and_sine[2]
@@ -418,8 +433,9 @@ cdef class Lattice:
               double scale=1.0):
         """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
 
-        With x, write scale * x + encoding to `out`, of shape (batch, rows, width). For sums of float64, call `rows`
-        instead. stores is the result of the function `stores` for the whole array of which `out` is a part.
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width). Sums of float64 are not possible
+        here: call `rows` instead. stores is the result of the function `stores` for the whole array of which `out` is a
+        part.
         """
         cdef _Target target
         cdef _Scratch memory
@@ -464,7 +480,7 @@ cdef class Lattice:
 
 
 cdef int _rotate(int level, object angles, CRotation* r) except -1:
-    """Rotate the arrays of r by C-contiguous angles (groups, rows, 2 * pairs)."""
+    """Set r.pairs and r.angles from C-contiguous angles (groups, rows, 2 * pairs), and rotate r.x into r.out."""
     cdef Py_buffer view
     cdef double on_stack[ON_STACK]
     cdef double* scratch = on_stack
@@ -518,9 +534,9 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
     """Rotate the pairs of x, of shape (groups, batches, heads, rows, width), and write them to `out`, which may be x.
 
     angles is a C-contiguous array (groups, rows, 2 * pairs) of cosines and then sines. It is float64, or float32 if x
-    has a 16-bit type. layout is 0 if the two values of a pair are half a row apart, and 1 if they are adjacent. It is 2
-    if they are adjacent in x and half a row apart in `out`. Values behind the pairs are copied. stores is the result of
-    `stores` for the whole array of which `out` is a part.
+    has a 16-bit type. layout is 0 if the two values of a pair are `pairs` values apart, and 1 if they are adjacent. It
+    is 2 if they are adjacent in x and `pairs` values apart in `out`. Values behind the pairs are copied. stores is the
+    result of `stores` for the whole array of which `out` is a part.
     """
     cdef CRotation r
     cdef Py_buffer x_view
@@ -551,7 +567,8 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
         PyBuffer_Release(&x_view)
 
 
-# Shape, strides in bytes, and addresses of x and out. The axes are batch, heads and tokens; head_dim is left out.
+# Shape, strides in bytes, and addresses of x and out, and the kind of their values. The axes are batch, heads and
+# tokens. The last axis, head_dim, is left out: its values are adjacent.
 cdef struct Tokens:
     Py_ssize_t[3] shape
     Py_ssize_t[3] x_strides
@@ -562,14 +579,17 @@ cdef struct Tokens:
 
 
 cdef int _axis_of_x(int i, int token_axis) noexcept:
-    """Return the axis of x that becomes axis i of `Tokens`. Tokens and heads are axes 1 and 2 of x in any order."""
+    """Return the axis of x that becomes axis i of `Tokens`. Heads and tokens are axes 1 and 2 of x, in either order."""
     if i == 0:
         return 0
     return token_axis if i == 2 else 3 - token_axis
 
 
 cdef Py_ssize_t _read_tokens(tuple array, int axis, int kind, Tokens* t) except -1:
-    """Fill t from an item of the argument arrays of `rotate_memory`, and return its head_dim."""
+    """Fill t from `array`, an item of `arrays` in `rotate_memory`. Return the array's head_dim.
+
+    axis is the axis of the tokens. The strides in `array` count values, and those in t count bytes.
+    """
     cdef Py_ssize_t size = size_of(kind)
     cdef uintptr_t x, out
     cdef int i, x_axis
@@ -617,10 +637,11 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
-    """Write cosines and sines at two addresses to `angles` (groups, rows, 2 * pairs), float64 or float32.
+    """Read cosines and sines at two addresses, and write them side by side to `angles`, of float64 or float32.
 
-    The arrays at the addresses are C-contiguous (groups, rows, 2 * pairs), with each cosine or sine twice in a row.
-    Return False, with `angles` incomplete, if the two halves of a row differ.
+    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). In each row at an address, both
+    halves must be equal, and the first half is written. Return whether all halves are equal. If they are not, `angles`
+    is only partly written. kind is the kind of the values at the addresses.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs
@@ -743,7 +764,7 @@ _C_API = PyCapsule_New(&c_api, POSENC_FAST_API_CAPSULE, NULL)
 
 
 cdef class _Encoding:
-    """The struct of a posenc_fast_encoding, and the objects that own its memory. Objects that do not exist are None."""
+    """The struct of a posenc_fast_encoding, and the objects that own its memory, or None for missing objects."""
     cdef CEncoding c
     cdef Plan real, integer
     cdef Lattice lattice, lattice_dd
@@ -784,7 +805,7 @@ cdef void _release(object capsule) noexcept:
 
 
 cdef object _capsule(object owner, const void* pointer, const char* name):
-    """Return a capsule that keeps the owner of its pointer alive."""
+    """Return a capsule of a pointer that keeps `owner`, the object with the pointer's memory, alive."""
     capsule = PyCapsule_New(<void*>pointer, name, _release)
     PyCapsule_SetContext(capsule, <void*>owner)
     Py_INCREF(owner)
@@ -793,18 +814,19 @@ cdef object _capsule(object owner, const void* pointer, const char* name):
 
 def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
                      bint single, Py_ssize_t axes, Py_ssize_t last_level):
-    """Return a capsule for the C interface.
+    """Return a capsule with the pointer to an encoding that functions of the C interface take.
 
-    real and integer are the plans for the two forms of positions. integer is None with single. lattice and lattice_dd
-    are None if the encoding has no lattice. least is as in `Plans.least`. phase is true if the plans have a last axis
-    of ones. last_level is the number of bytes of the last-level cache.
+    real is the plan for float64 positions, and integer is the plan for integers that are split into two parts. With
+    single, which is true if angles are float32 products, integer is None. lattice and lattice_dd (for float64) are None
+    if the encoding has no lattice. least is as in `Plans.least`. phase is true if the plans have a last axis of ones.
+    last_level is the number of bytes of the last-level cache.
     """
     cdef _Encoding owner = _Encoding(level, real, integer, lattice, lattice_dd, least, phase, single, axes, last_level)
     return _capsule(owner, &owner.c, POSENC_FAST_ENCODING_CAPSULE)
 
 
 def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
-    """Return a capsule for the C interface.
+    """Return a capsule with the pointer to a rotary encoding that functions of the C interface take.
 
     angles is the capsule of the encoding (with one axis) that computes cosines and sines. layout is as in `rotate`.
     """
@@ -821,7 +843,9 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
 cdef enum:
     # limits of these calls
     MOST_OF_TABLE = 1 << 22  # maximum number of values in a table; equals BLOCK in posenc_fast/_core/engine/blocks.py
-    MOST_OF_ROWS = 1 << 20  # number of values in rows must be less; equals WORTH_A_THREAD in the same file
+    # Rows of any positions, sums and rotations must have fewer values. It equals WORTH_A_THREAD in blocks.py: from this
+    # number on, Python may use several threads.
+    MOST_OF_ROWS = 1 << 20
     LARGE = 1 << 20  # minimum bytes of a large array; equals _LARGE in posenc_fast/_core/numbers/arrays.py
     MOST_OF_TOKENS = 8  # maximum number of tokens; for more, Python caches the cosines and sines for the next layer
     ANGLES_ON_STACK = 1024  # maximum number of cosines and sines on the stack
@@ -838,7 +862,10 @@ _SCALARS = frozenset([_dtype(code).type for code in "bBhHiIlLqQefd"])
 
 
 cdef int _get_buffer(Py_buffer* view, object array, int kind, int flags) except -2:
-    """Get the buffer of an array of values of a kind, and return the kind. Return -1, without a buffer, on failure."""
+    """Get the buffer of an array of values of a kind, and return the kind.
+
+    Return -1, without a buffer, if the array cannot provide one with these flags, or has values of another size.
+    """
     try:
         PyObject_GetBuffer(array, view, flags)
     except (BufferError, ValueError):
@@ -851,7 +878,7 @@ cdef int _get_buffer(Py_buffer* view, object array, int kind, int flags) except 
 
 
 cdef object _new(tuple shape, object dtype, Py_ssize_t bytes, object large):
-    """Return a new array. `large` is the function for large arrays, which begin at a cache line."""
+    """Return a new array. It is created by the function `large`, at a cache line, if it has LARGE bytes or more."""
     return _empty(shape, dtype) if bytes < LARGE else large(shape, _dtype(dtype))
 
 
@@ -875,13 +902,14 @@ cdef bint _is_exact(object precision):
 
 
 cdef bint _are_exact(double first, double last):
-    """Return whether float64 represents first, first + 1, .. last exactly.
+    """Return whether float64 represents first, first + 1, .. last exactly. first is not an integer.
 
-    first is not an integer. All are exact if they are at most 2**53 times the largest power of 2 that divides first.
+    Let 2**exponent be the largest power of 2 of which first is a whole multiple. Numbers are exact if their absolute
+    values are less than 2**53 times this power. Return False if the power is too small to test.
     """
     cdef int exponent
     cdef double part = frexp(first, &exponent)
-    # largest power of 2 that divides first
+    # now first = part * 2**exponent; double part until it is an integer
     while part != floor(part):
         part *= 2.0
         exponent -= 1
@@ -891,11 +919,11 @@ cdef bint _are_exact(double first, double last):
 cdef class Calls:
     """Calls for few rows of one encoding at one level.
 
-    Each method returns the result for common types of arguments. For other arguments, it writes nothing and returns
-    None (`rotate_memory`: False). Then Python checks the arguments, and computes the same bits in the general way. The
-    functions of the C interface check the memory. kinds maps dtypes and scalar types to kinds. large is the function
-    that creates large arrays. The other arguments are as in `encoding_capsule`, with None for plans and lattices that
-    do not exist yet.
+    Each method handles common types of arguments, and returns the result (`rotate_memory`: True). For other arguments,
+    it writes nothing and returns None (`rotate_memory`: False). Then its Python caller checks the arguments, and
+    computes the same bits in the general way. The methods call functions of the C interface, which check whether
+    arrays overlap. kinds maps dtypes and scalar types to kinds. large is the function that creates large arrays. The
+    other arguments are as in `encoding_capsule`, with None for plans and lattices that do not exist yet.
     """
     cdef _Encoding encoding
     cdef dict kinds
@@ -907,14 +935,18 @@ cdef class Calls:
         self.kinds, self.large = kinds, large
 
     cdef int kind_of(self, object array) except -2:
-        """Return the kind of the values of an ndarray, or -1 for a subclass, another object or another dtype."""
+        """Return the kind of the values of an ndarray, or -1 for a subclass, another object or an unsupported dtype."""
         if type(array) is not _ndarray:
             return -1
         kind = self.kinds.get(array.dtype)
         return -1 if kind is None else kind
 
     cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
-        """Return `out` or a new array, and set kind. Return None if dtype is not in kinds, or differs from `out`."""
+        """Return `out`, or a new array of a shape if `out` is None. Set kind to the kind of the result.
+
+        values is the number of values in the shape. Return None if dtype is not in kinds, or `out` is not an array of
+        this dtype.
+        """
         kind[0] = FLOAT32
         if dtype is not None:
             number = self.kinds.get(dtype) if isinstance(dtype, (type, _dtype)) else None
@@ -1007,7 +1039,7 @@ cdef class Calls:
         cdef tuple shape = ()
         if e.real == NULL or not _is_exact(precision):
             return None
-        # value becomes a Python number if positions are a single number of Python, NumPy or torch, else an array
+        # value becomes a Python number if positions hold a single number; otherwise it stays the array
         value, value_type = positions, type(positions)
         if value_type is _ndarray:
             read_as = _READ_AS.get(positions.dtype)
@@ -1043,7 +1075,7 @@ cdef class Calls:
         elif value_type is not _ndarray:
             # an integer beyond 2**53, which float64 may not represent, or a bool or a complex number of torch
             return None
-        # here, real is NULL only if positions are an array of several numbers
+        # from here on, real is NULL if positions are an array, and points to number if they hold a single number
         values = rows * e.width
         if not 0 < values < MOST_OF_ROWS:
             return None
@@ -1081,7 +1113,7 @@ cdef class Calls:
         return None if error else result
 
     def add(self, x, start, step, x_scale, precision, out):
-        """Do the work of `Encoding.add_to` for step=1: return sums of x and the rows of start, start + 1 and so on."""
+        """Do the work of `Encoding.add_to` for step=1: return x_scale * x + the rows of start, start + 1 and so on."""
         cdef const CEncoding* e = &self.encoding.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -1143,8 +1175,9 @@ cdef class Calls:
     def rotate(self, x, start, axis, out, Py_ssize_t head_dim, int layout):
         """Do the work of `Rotary.apply` for up to MOST_OF_TOKENS tokens.
 
-        The encoding computes the cosines of all pairs, then the sines. The shape of x is (batch, heads, tokens,
-        head_dim) or (batch, tokens, heads, head_dim). axis is the axis of the tokens.
+        The columns of the encoding are the cosines of all pairs, and then their sines. The shape of x is (batch, heads,
+        tokens, head_dim) or (batch, tokens, heads, head_dim). axis is the axis of the tokens. start is the position of
+        the first token.
         """
         cdef CRotary r = _rotary(&self.encoding.c, head_dim, layout)
         if not _is_start(start):
@@ -1155,8 +1188,8 @@ cdef class Calls:
         """Do the work of `rotate` for one or two arrays at addresses, given as in the function `rotate_memory`.
 
         All arrays have the same number of tokens and the same head_dim, which is at least the width of the encoding.
-        Addresses are aligned. A result is at the address of its x, or does not overlap it. Return False, and write
-        nothing, if there are too many tokens, or the encoding has no lattice for them.
+        Addresses are aligned. A result is at the address of its x, or does not overlap it. Return True. Return False,
+        and write nothing, if there are more than MOST_OF_TOKENS tokens, or the encoding has no lattice.
         """
         cdef Tokens[2] t
         cdef Py_ssize_t head_dim = 0
@@ -1179,10 +1212,10 @@ cdef class Calls:
 
 
 def rotate_rows(int level, angles, x, axis, out, dict kinds, large, Py_ssize_t head_dim, int layout):
-    """Do the work of `Rotary.apply_tables` for x as in `Calls.rotate`, or return None.
+    """Do the work of `Rotary.apply_tables` for x as in `Calls.rotate`, or return None for other arguments.
 
     angles, of shape (1 or batch, tokens, 2 * pairs), has cosines and then sines, as in `rotate`. Other threads must not
-    change the shape. kinds and large are as in `Calls`.
+    change the shape of angles. kinds and large are as in `Calls`.
     """
     cdef Py_buffer view
     cdef CEncoding e
@@ -1203,8 +1236,9 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
                           int64_t start, object x, object axis, object out, dict kinds, object large):
     """Return x rotated by angles. If angles is NULL, rotate x for the positions start, start + 1 and so on.
 
-    Return None if x or out is not an ndarray that this function can use. groups is 1, or the number of sequences in x.
-    tokens is the number of tokens of angles, or the maximum number if angles is NULL.
+    Return None for other types, dtypes and shapes of x, axis and out than those in `Calls.rotate`, and if the rotation
+    is impossible. groups is 1, or the number of sequences in x. tokens is the number of tokens of angles, or the
+    maximum number if angles is NULL.
     """
     cdef Py_buffer x_view, out_view
     cdef Tokens t
@@ -1258,7 +1292,8 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint per_sequence,
                         const Tokens* t, int count) except -1:
     """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
 
-    All arrays have the same number of tokens and the same kind. Return whether this succeeded.
+    All arrays have the same number of tokens and the same kind. If per_sequence is true, each sequence has its own
+    angles. Return whether the rotation succeeded.
     """
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]
