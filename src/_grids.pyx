@@ -31,10 +31,10 @@ cdef void repeat(const uint16_t* x, Py_ssize_t width, uint16_t* out, Py_ssize_t 
 
 cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y, uint16_t* out, Py_ssize_t n,
                         bint past) noexcept nogil:
-    """Write n values of y, merged with the values of x, to `out`. x repeats after `period` values.
+    """Write the bitwise OR of n values of y and the values of x to `out`. x repeats after `period` values.
 
-    The array x has a cache line more than `period` values. If `past` is true, whole cache lines of `out` are written
-    past the cache.
+    The array x has `period` values, and then a cache line of its repeated values. If `past` is true, whole cache lines
+    of `out` are written past the cache.
     """
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m
@@ -57,7 +57,10 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
 
 cdef void merge(const uint16_t* outer, const uint16_t* inner, Py_ssize_t rows, Py_ssize_t width, const Output* output,
                 double* scratch) noexcept nogil:
-    """Merge batch b of `out`: all rows of inner, each with row b of outer. Values of any type are 16-bit pieces."""
+    """Write to batch b of `out`, for each b, the bitwise OR of row b of outer and each row of inner.
+
+    Values of any type are passed as 16-bit pieces.
+    """
     cdef Py_ssize_t b, i
     cdef GridWork work
     lay_out_grid(rows, width, output, &work, scratch)

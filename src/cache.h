@@ -24,11 +24,12 @@
 #define POSENC_LONG_VECTORS 0
 #endif
 
-/* Return the number of values (of size bytes each) of a row before the first start of a cache line in it. */
+/* Return the number of values, of size bytes each, from the start of a row to the next start of a cache line. */
 static inline ptrdiff_t posenc_before_line(const void *row, ptrdiff_t size) { return (ptrdiff_t)(-(uintptr_t)row & 63u) / size; }
 
-/* Copy n bytes, in whole cache lines, by non-temporal stores. They are faster than ordinary stores if the memory of the
-   result is already mapped, and the result is not read soon. */
+/* Copy n bytes to out by non-temporal stores. out begins at a cache line, and n is a multiple of 64. Non-temporal
+   stores are faster than ordinary stores if the memory is already mapped, and is not read soon. On other CPUs than x86,
+   the stores are ordinary. */
 static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 {
 #if defined(POSENC_X86)
@@ -50,7 +51,7 @@ static inline void posenc_stream(void *out, const void *x, ptrdiff_t n)
 #endif
 }
 
-/* Write x | y to out, past the cache, in whole cache lines. n is the number of 16-bit pieces, a multiple of 32. */
+/* Write x | y to out, like posenc_stream. n is the number of 16-bit pieces, a multiple of 32 (a cache line). */
 static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdiff_t n)
 {
     ptrdiff_t i = 0;
@@ -71,9 +72,9 @@ static inline void posenc_merge_lines(cruint16 x, cruint16 y, ruint16 out, ptrdi
 #endif
 }
 
-/* Compute n columns (a multiple of 16) of the rows above and below an anchor (see lattice.pxd). The row above is stored
-   past the cache in whole cache lines, from registers. The function is in C, because Cython cannot write the pragma,
-   which makes the compiler vectorize the inner loop before it unrolls the loop. */
+/* Compute n columns (a multiple of 16) of the rows above and below an anchor (see lattice.pxd). The row above is
+   stored by posenc_stream. The function is in C, because Cython cannot write the pragma. The pragma makes the compiler
+   vectorize the inner loop. Otherwise the compiler would unroll it first. */
 static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, crdouble sine, char *above, rfloat below, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {
@@ -88,8 +89,9 @@ static inline void posenc_rotate_lines(crdouble v, crdouble q, crdouble cosine, 
     }
 }
 
-/* Prefetch n bytes from start on for writing. Hardware prefetches within a row, but cannot predict the address of the
-   next row. The address is an integer, because it may lie outside of any array. */
+/* Prefetch n bytes from start on for writing. This is needed at the start of a row: hardware prefetches the rest of a
+   row, but cannot predict the address of the next row. start is an integer, because C forbids pointers outside of
+   arrays. */
 static inline void posenc_prefetch(uintptr_t start, ptrdiff_t n)
 {
 #if defined(__GNUC__)
@@ -107,7 +109,8 @@ static inline void posenc_stream_end(void)
 #endif
 }
 
-/* Return 1 if three sample pages of n bytes from start are mapped, and 0 if not or if the system cannot tell. */
+/* Return 1 if the first, middle and last page of the n bytes from start are mapped. Return 0 if one is not, or if the
+   system cannot tell. */
 static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 {
 #if defined(__linux__)
@@ -126,7 +129,7 @@ static inline int posenc_is_warm(const void *start, ptrdiff_t n)
 #endif
 }
 
-/* Return the number of bytes of a core's second-level cache, or a typical number if it is unknown. */
+/* Return the number of bytes of a core's second-level cache, or 512 KiB if it is unknown. */
 static inline ptrdiff_t posenc_second_level(void)
 {
 #if defined(_SC_LEVEL2_CACHE_SIZE)

@@ -2,13 +2,14 @@
 
 ``python src/coefficients.py > src/coefficients.h`` (it needs mpmath).
 
-S and C interpolate two functions at nodes that make the largest error nearly minimal:
+The polynomials with the coefficients S0 .. S6 and C0 .. C6 interpolate two functions at Chebyshev nodes, which make the
+largest error nearly minimal:
 
     s(z) = sin(2 pi x) / x,      c(z) = cos(2 pi x),      z = x**2,
 
-for x up to LIMIT turns. LIMIT is slightly more than an eighth of a turn, because a low part is added to the
-angle after the choice of the quadrant. T are Taylor coefficients of sine and cosine in radians. The first
-ones also have a low part.
+for x up to LIMIT turns. LIMIT is slightly more than an eighth of a turn, because a low part is added to the angle after
+the choice of the quadrant. T3 .. T20 are Taylor coefficients of sine and cosine in radians. T3 .. T6 also have a low
+part.
 """
 
 import mpmath as mp

@@ -10,7 +10,7 @@ from exact cimport PER_RADIAN, PER_RADIAN_LOW, ROUNDER, Pair, product_error, two
 from half cimport roddfloat, rwidebfloat, to_odd, to_wide_bfloat
 from sincos cimport nearest_quarter, sincos, sincos_dd, sincos_product
 
-# types of the rows that functions write: doubles, floats, or one of the two types that become 16 bits later (half.h)
+# types of the rows that functions write: doubles, floats, or a type that is rounded to 16 bits later (half.h)
 ctypedef fused row_out:
     rdouble
     rfloat
@@ -28,7 +28,7 @@ ctypedef fused narrow_row:
 
 cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, rdouble turns_low,
                           Py_ssize_t n) noexcept nogil:
-    """Add p * (high + low), less its nearest whole number of turns, to the angle of each wave, in turns.
+    """Add p * (high + low), minus the nearest whole number of turns, to the angle of each wave, in turns.
 
     |p * high| is at most MOST. The error is at most 2^-105.9 of the product.
     """
@@ -42,7 +42,7 @@ cdef inline void add_axis(double p, crdouble high, crdouble low, rdouble turns, 
 
 
 cdef inline void add_axis_single(float p, crdouble single, rdouble radians, Py_ssize_t n) noexcept nogil:
-    """Add p * frequency to the angle of each wave, in radians. Products and sums are float32, as in frameworks."""
+    """Add p * frequency to the angle of each wave, in radians. Products and sums are rounded to float32."""
     cdef Py_ssize_t j
     for j in range(n):
         radians[j] = <double>(<float>(radians[j] + <double>(<float>(p * single[j]))))
@@ -60,7 +60,10 @@ cdef inline void radians_to_turns(rdouble turns, rdouble turns_low, Py_ssize_t n
 
 cdef inline void angles(const CPlan* plan, const double* position, bint single, double* turns,
                         double* turns_low) noexcept nogil:
-    """Compute the angles of all waves, in turns, as double-doubles. position has a number for each axis."""
+    """Compute the angles of all waves, in turns, as double-doubles. position has a number for each axis.
+
+    If single is true, the angles are sums of float32 products, as in frameworks that compute in float32.
+    """
     cdef Py_ssize_t a, n = plan.waves
     memset(turns, 0, n * sizeof(double))
     memset(turns_low, 0, n * sizeof(double))
@@ -75,7 +78,7 @@ cdef inline void angles(const CPlan* plan, const double* position, bint single, 
 
 # ---- sines and cosines of waves --------------------------------------------------------------------------------------
 # spacing is the distance from one sine to the next in a row of waves: 1 if all sines precede all cosines, and 2 if
-# sines and cosines alternate. spacing is a constant wherever these functions are inlined.
+# sines and cosines alternate. Callers pass a constant, so that the compiler optimizes the loops for it.
 
 
 cdef inline step sincos_row(crdouble turns, crdouble turns_low, rdouble sines, rdouble cosines, Py_ssize_t spacing,
@@ -101,9 +104,9 @@ cdef inline step sincos_dd_row(crdouble turns, crdouble turns_low, rdouble sines
 
 
 cdef inline step store(row_out out, Py_ssize_t c, double value) noexcept nogil:
-    """Write a value as number c of `out`, rounded to the type of `out`.
+    """Write a value to out[c], rounded to the type of `out`.
 
-    If an oddfloat or a widebfloat is rounded to 16 bits later, the result equals the value, rounded once to 16 bits.
+    An oddfloat or a widebfloat is rounded to 16 bits later. The result then equals the value, rounded once to 16 bits.
     """
     if row_out is roddfloat:
         out[c] = to_odd(value)
@@ -126,7 +129,7 @@ cdef inline step sincos_products(double p, crdouble high, crdouble low, row_out 
 
 
 cdef inline step sincos_direct_row(const CPlan* plan, double p, row_out row, bint fused) noexcept nogil:
-    """Compute a row of waves at position p of one axis, without storing angles. The most turns are MOST_DIRECT."""
+    """Compute a row of waves at position p of one axis, without storing angles. No angle exceeds MOST_DIRECT turns."""
     cdef Py_ssize_t n = plan.waves
     if plan.planar:
         sincos_products[row_out](p, plan.high, plan.low, row, row + n, 1, n, fused)

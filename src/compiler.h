@@ -1,8 +1,8 @@
 /* Instructions to the C compiler that Cython cannot express: restrict, inlining, debug builds.
  *
- * _kernel.pyx and the files of loops (_loops.pyx, _rotations.pyx, _grids.pyx) include this and the other headers. Each
- * instruction-set level compiles the loops with its own flags. All functions are static inline, so that each level also
- * has its own copy of these functions.
+ * _kernel.pyx and the files of loops (_loops.pyx, _rotations.pyx, _grids.pyx) include this and the other headers. The
+ * loops are compiled once for each instruction-set level, with its own flags. All functions in headers are static, so
+ * that each level also has its own copy of these functions.
  */
 #ifndef POSENC_COMPILER_H
 #define POSENC_COMPILER_H
@@ -28,8 +28,8 @@
 #define POSENC_RESTRICT __restrict__
 #endif
 
-/* POSENC_ALWAYS marks functions that are always inlined: loops call them, and compilers do not vectorize a loop with a
-   call that is not inlined. POSENC_APART marks functions that are never inlined. */
+/* POSENC_ALWAYS marks functions that must be inlined, because loops call them, and compilers do not vectorize a loop
+   with a call. POSENC_APART marks functions that are never inlined. */
 #if defined(_MSC_VER)
 #define POSENC_ALWAYS __forceinline
 #define POSENC_APART __declspec(noinline)
@@ -40,7 +40,7 @@
 /* return type of Cython functions that are always inlined; Cython can write POSENC_ALWAYS only as part of this type */
 #define POSENC_STEP POSENC_ALWAYS void
 
-/* pointers to values that no other argument of a function points to; the values of pointers to const are only read */
+/* types of arguments that point to values to which no other argument of a function points */
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;

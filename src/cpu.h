@@ -33,7 +33,8 @@ static inline uint64_t posenc_xcr0(void)
 }
 #endif
 
-/* bits that the levels require in the results of CPUID: register ECX of leaf 1, EBX of 7, and ECX of 80000001 */
+/* Bits that the levels require. The names say where CPUID returns them: v3 or v4 is the level, 1c is register ECX of
+   leaf 1, 7b is EBX of leaf 7, and ec is ECX of leaf 80000001. */
 #define POSENC_BIT(n) ((uint32_t)1 << (n))
 enum {
     POSENC_XMM_YMM = 0x06, /* bits of XCR0: the operating system saves these registers when it switches threads */
@@ -47,7 +48,7 @@ static const uint32_t posenc_v3_ec = /* LAHF, LZCNT */ POSENC_BIT(0) | POSENC_BI
 static const uint32_t posenc_v4_7b = /* AVX512 F, DQ, CD, BW, VL */
     POSENC_BIT(16) | POSENC_BIT(17) | POSENC_BIT(28) | POSENC_BIT(30) | POSENC_BIT(31);
 
-/* Return the level that the CPU supports: 0 for the baseline, 1 for x86-64-v3, 2 for x86-64-v4. */
+/* Return the highest level that CPU and operating system support: 0 (baseline), 1 (x86-64-v3) or 2 (x86-64-v4). */
 static inline int posenc_cpu_level(void)
 {
     uint32_t leaf1[4], leaf7[4], extended[4];
@@ -76,7 +77,7 @@ static inline int posenc_cpu_level(void)
 }
 
 /* Return the size of the second-level cache in bytes, from the list of caches in CPUID leaf 4 (Intel) or 8000001D
-   (AMD). Return a typical size if the list has no such cache. */
+   (AMD). Return 512 KiB if the list has no second-level cache. */
 static inline ptrdiff_t posenc_cpu_second_level(void)
 {
     static const uint32_t leaves[2] = {4, 0x8000001du};

@@ -12,9 +12,9 @@
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64 ? 8 : type == POSENC_FLOAT32 ? 4 : 2; }
 
-/* Waves and columns of an encoding. A wave has a frequency on each axis. If a phase is not a whole number of quarter
-   turns, the last axis has the position 1, and the wave's frequency on it is the phase minus the nearest quarter turn.
-   A row of waves has the sine and the cosine of each wave. */
+/* Waves and columns of an encoding. A wave has a frequency on each axis of the positions. If a phase is not a whole
+   number of quarter turns, there is one more axis, on which all positions are 1. The wave's frequency on this axis is
+   the phase minus the nearest quarter turn. A row of waves has the sine and the cosine of each wave. */
 typedef struct {
     ptrdiff_t axes, waves, width; /* width: number of columns */
     const double *high, *low;     /* (axes, waves): frequency high + low in turns per unit, or float32 radians */
@@ -28,9 +28,10 @@ typedef struct {
 } posenc_plan;
 
 /* Rows from which the rows of integer positions are computed (see lattice.pxd). A block has 2^block_bits rows. They are
-   rotated from the row of one integer, the anchor. A span has 2^span_bits rows. Its anchors are rotated from its first
-   row, which is evaluated directly. The arrays fine and coarse have rows of cosines, then rows of sines. For float64,
-   the low parts of the cosines and the low parts of the sines follow. */
+   rotated from the row of the integer in its middle, the anchor. A span is a range of 2^span_bits integers. The anchors
+   in a span are rotated from the row of its first integer, which is evaluated directly. The arrays fine and coarse have
+   rows of cosines, then rows of sines. For float64, the low parts of the cosines and the low parts of the sines
+   follow. */
 typedef struct {
     const posenc_plan *plan;      /* axes: position / 2^32 as an integer, the remainder, and 1 if there are phases */
     const int32_t *quadrature_source; /* source and amplitude of the columns' derivatives by the angle */
@@ -69,8 +70,8 @@ typedef struct {
    adjacent in x, but in `out` as in HALF. */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 
-/* Where to write a row of columns as sums of two doubles (high and low), and the source and the amplitude of each
-   column, which replace those of the plan. */
+/* Where to write a row of columns as sums of two doubles (high and low). The source and the amplitude of each column
+   replace those of the plan. */
 typedef struct {
     const int32_t *source;        /* (width,) */
     const double *amplitude;

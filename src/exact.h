@@ -49,9 +49,9 @@ static inline double posenc_two_sum(double a, double b, double *error)
     return s;
 }
 
-/* posenc_product_error returns a*b - p exactly, where p is a*b rounded. It needs |a|, |b| <= 2^990, and |a*b| >=
-   2^-968, because errors of smaller products may have bits below the smallest double. posenc_fma returns a*b + c,
-   rounded once. */
+/* posenc_product_error returns a*b - p exactly, where p is a*b rounded. It needs |a|, |b| <= 2^990, and a*b = 0 or
+   |a*b| >= 2^-968, because errors of smaller products may have bits below the smallest double. posenc_fma returns
+   a*b + c, rounded once. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__) || defined(_M_ARM64)
 #define POSENC_FUSES 1
 static inline double posenc_product_error(double a, double b, double p) { return fma(a, b, -p); }
@@ -107,8 +107,8 @@ static POSENC_ALWAYS posenc_pair posenc_total(posenc_pair a, posenc_pair b)
     return r;
 }
 
-/* Return c + z * value, a step of Horner's scheme. |c| >= |z * value| is needed, because the error of the sum is
-   computed by Dekker's method. */
+/* Return c + z * value, a step of Horner's scheme. It needs |c| >= |z * value|: only then is the computed error of the
+   sum exact (Dekker 1971). */
 static POSENC_ALWAYS posenc_pair posenc_horner(posenc_pair c, posenc_pair z, posenc_pair value)
 {
     posenc_pair p = posenc_product(z, value), r;

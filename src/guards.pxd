@@ -1,10 +1,10 @@
-"""Check the kernel's arguments in debug builds. Each call is behind ``if GUARDED``, a constant of the C compiler.
+"""Check the kernel's arguments in debug builds. Other builds drop the calls, which are all behind ``if GUARDED``.
 
-The Python wrapper of the kernel checks the arguments of its callers. These checks find faults of the wrapper. They
+The Python code that calls the kernel checks what users pass. The checks here find faults of this Python code. They
 raise an AssertionError that names the wrong argument.
 
-They read values by ``memoryview(array).tolist()``. Cython ends a loop over a memoryview by an IndexError, and drops it.
-A KeyboardInterrupt that arrives meanwhile would be dropped too.
+They read values by ``memoryview(array).tolist()``, not in a loop over the memoryview. Cython ends such a loop by an
+IndexError, and drops it. With it, Cython would drop a KeyboardInterrupt that arrives meanwhile.
 """
 
 
@@ -57,7 +57,10 @@ cdef inline int check_values(str name, object array, object shape, int kind) exc
 
 
 cdef inline int check_target(object out, object x, int kind, object rows, object width) except -1:
-    """Check `out`, of shape (rows, width). With x, check `out` and x, both of shape (batch, rows, width)."""
+    """Check `out`, of shape (rows, width). With x, check `out` and x, both of shape (batch, rows, width).
+
+    If rows is None, any number of rows is right.
+    """
     check_values("out", out, (rows, width) if x is None else (None, rows, width), kind)
     if x is not None:
         check_values("x", x, memoryview(out).shape, kind)

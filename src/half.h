@@ -9,7 +9,7 @@
 #define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this */
 #endif
 
-/* bits of a float from posenc_odd; its float16 equals the double, rounded once to float16 */
+/* bits of a float that posenc_odd returns; rounded to float16, it equals the double rounded once to float16 */
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
@@ -22,9 +22,9 @@ typedef widebfloat *POSENC_RESTRICT rwidebfloat;
 typedef int16_t bfloat;
 typedef bfloat *POSENC_RESTRICT rbfloat;
 
-/* Return a double as a float, rounded to odd: 29 bits are dropped, and if one of them was set, the last bit of the
-   float is set. If the float is subnormal, the conversion rounds once more. This is harmless, because the float16 of
-   such a float is zero. */
+/* Return a double as a float, rounded to odd: the last 29 bits are dropped, and if one of them was set, the last bit of
+   the float is set. If the float is subnormal, the conversion rounds once more. This is harmless, because the float16
+   of a subnormal float is zero. */
 static inline oddfloat posenc_odd(double x)
 {
     const uint64_t low = ((uint64_t)1 << 29) - 1;
@@ -36,7 +36,8 @@ static inline uint16_t posenc_half_one(oddfloat u)
 {
     uint32_t a = u & 0x7fffffffu; /* without the sign */
     uint32_t normal = ((a + 0xfffu + ((a >> 13) & 1u)) >> 13) - (112u << 10);
-    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u; /* 0.5f has the last place of subnormals */
+    /* 0.5f has the same last place as subnormal float16, so the sum is rounded at this place */
+    uint32_t tiny = posenc_bits32(posenc_float(a) + 0.5f) - 0x3f000000u;
     uint32_t h = a < 0x38800000u ? tiny : normal; /* below 2^-14, a float16 is subnormal */
     h = a >= 0x477ff000u ? 0x7c00u : h;           /* numbers from 65520 on round to infinity */
     h = a > 0x7f800000u ? 0x7e00u : h;            /* NaN */
@@ -60,8 +61,8 @@ static inline float posenc_half_value(uint16_t h)
 static inline widebfloat posenc_wide_bfloat(double x)
 {
     double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
-    large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* subnormals have the last place of the least normal number */
-    large = large < 0x1.8p245 ? large : 0x1.8p245; /* with this limit or more, the result is infinite */
+    large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* subnormals have the last place of the smallest normal number */
+    large = large < 0x1.8p245 ? large : 0x1.8p245; /* from this limit on, the float is infinite anyway */
     large = (x + large) - large;
     /* set the sign bit of x again, because a result of zero may have lost it */
     return (widebfloat)posenc_bits32((float)posenc_double(posenc_bits(large) | (posenc_bits(x) & ((uint64_t)1 << 63))));
@@ -99,8 +100,8 @@ static inline void posenc_from_half(cruint16 x, rfloat out, ptrdiff_t n)
 
 /* Return the nearest bfloat16 of a float. Ties round away from zero, which takes a third of the operations of ties to
    even. This is harmless, because the float was rounded itself: if it lies in the middle of two bfloat16, the exact
-   value may be nearer to either of them. The last 16 bits of a NaN must be zero. They are zero in NaNs from bfloat16,
-   and in NaNs that arithmetic creates. A check for other NaNs would double the time of a loop. */
+   value may be nearer to either of them. The last 16 bits of a NaN must be zero. This is true for NaNs that were
+   bfloat16, and for NaNs that arithmetic creates. A check for other NaNs would double the time of a loop. */
 static inline bfloat posenc_nearest_bfloat(float x) { return (bfloat)((posenc_bits32(x) + 0x8000u) >> 16); }
 
 /* Convert floats or widebfloats to bfloat16 by posenc_nearest_bfloat. Return 1 if a float lies in the middle of two
@@ -148,15 +149,16 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
     memcpy(x, &u, sizeof u);
 }
 
-/* A bfloat16 is *usual* if its size is at least 2^-63 and less than 2^65. The result of posenc_usual_bits has both bits
-   of POSENC_USUAL if two adjacent bfloat16 are usual. The sum changes the two highest bits of an exponent to 1x if they
-   are 01 or 10, and otherwise to 0x. */
+/* A bfloat16 is *usual* if its absolute value is at least 2^-63 and less than 2^65: the two highest bits of its
+   exponent are 01 or 10. posenc_usual_bits gets two adjacent bfloat16. Its sum changes these two bits to 1x if a
+   bfloat16 is usual, and otherwise to 0x. So the result has both bits of POSENC_USUAL if both bfloat16 are usual. */
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
 /* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32. This is so if it is
-   subnormal, or of size 2^97 or more, infinite or NaN. Return whether any value is far. The first loop is fast, and
-   finds rows of usual values. The second loop checks other rows. Zeros are neither far nor usual. */
+   subnormal, infinite or NaN, or its absolute value is 2^97 or more. Return whether any of n values is far. The first
+   loop is fast. It returns 0 if all values are usual, and so not far. Otherwise the second loop checks the values.
+   Zeros are neither far nor usual. */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0, usual = 0xffff;
@@ -173,9 +175,9 @@ static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
     return least < 0x7f || most >= 0x7000;
 }
 
-/* x and out have rows of 2 * n values, and row is the index of a row. Copy the first half of this row of x to out, from
-   out[2 * n * row + first] on. type is the type of x. out has doubles if wide is true, else floats. Return 0 if the
-   second half of the row of x differs from the first half. */
+/* Copy the first half of a row of x to out, from out[2 * n * row + first] on. x and out have rows of 2 * n values. row
+   is the index of a row. type is the type of x. out has doubles if wide is true, else floats. Return 1 if both halves
+   of the row of x are equal, else 0. */
 static inline int posenc_half_row(const char *x, int type, ptrdiff_t row, ptrdiff_t n, char *out, int wide, ptrdiff_t first)
 {
     int alike = 1;

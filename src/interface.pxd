@@ -1,8 +1,8 @@
 # cython: cdivision=True
-"""The C interface: the functions of ``posenc_fast.h``. They check all that memory safety needs, and call the loops.
+"""The C interface: the functions of ``posenc_fast.h``. They check their arguments, and call the loops.
 
-They compute rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so return the same bits as Python. All
-checks precede the first write. Only the size of the memory at a pointer cannot be checked.
+They compute rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so write the same bits as Python. All
+checks precede the first write. The functions cannot check whether the memory at a pointer is as large as needed.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -32,7 +32,7 @@ from work cimport (
 
 cdef enum:
     CHUNK = 256  # maximum number of rows whose components, or spans and offsets, are in scratch at a time
-    CHUNK_OF_SUM = 8  # maximum number of rows of a sum in float64 with several batches to compute at a time
+    CHUNK_OF_SUM = 8  # maximum number of rows to compute at a time, for float64 sums with several batches
 
 
 cdef struct CEncoding:
@@ -42,7 +42,7 @@ cdef struct CEncoding:
     const CPlan* integer  # for integers, split into high * 2**32 + low by `split_integer`; NULL with single
     const CLattice* lattice
     const CLattice* lattice_dd  # for float64
-    const double* least  # smallest frequency of each axis, as `Plans.least`; NULL if `is_tiny` need not check it
+    const double* least  # smallest frequency of each axis, as `Plans.least`; NULL if no angle needs the check `is_tiny`
     Py_ssize_t axes, width
     Py_ssize_t last_level  # bytes of the last-level cache
     size_t scratch
@@ -63,7 +63,8 @@ cdef inline uintptr_t most_bytes() noexcept nogil:
     return ~<uintptr_t>0 >> 1
 
 
-# Memory of an array, from low to high. Each row has `bytes` bytes, and begins a multiple of common from start.
+# Memory of an array: the addresses from low up to high, without high. Each row has `bytes` bytes. The distance of each
+# row from the row at start is a multiple of common.
 cdef struct Extent:
     uintptr_t start, low, high, bytes, common
 
@@ -79,10 +80,10 @@ cdef inline uintptr_t common_divisor(uintptr_t a, uintptr_t b) noexcept nogil:
 
 cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* shape, Py_ssize_t* strides, int dims,
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
-    """Find the extent of at least one row of a number of bytes, in up to three dimensions.
+    """Set `to` to the extent of an array of rows with up to three dimensions. Each row has a number of bytes.
 
-    If `written` is true, the rows must not overlap. Strides of dimensions of length 1 do not matter, and are replaced
-    by the stride of adjacent rows.
+    All lengths are at least 1. Strides of dimensions of length 1 are replaced by `bytes`, because they do not matter.
+    Return OK or an error. If `written` is true, it is an error if rows overlap.
     """
     cdef uintptr_t before = 0, behind = bytes, distance, span = bytes
     cdef uintptr_t[3] distances
@@ -130,13 +131,16 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
 
 cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py_ssize_t bytes,
                              Py_ssize_t align) noexcept nogil:
-    """Find the extent of count adjacent rows."""
+    """Set `to` to the extent of count adjacent rows. Return OK or an error."""
     cdef Py_ssize_t stride = bytes
     return find_extent(to, start, &count, &stride, 1, bytes, align, True)
 
 
 cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
-    """Return whether two extents share no byte. Either one follows the other, or rows at equal distances interleave."""
+    """Return whether two extents certainly share no byte.
+
+    Either one follows the other, or their rows begin at such multiples of a common distance that they never overlap.
+    """
     cdef uintptr_t common, distance
     if a.high <= b.low or b.high <= a.low:
         return True
@@ -170,7 +174,7 @@ cdef inline int check_scratch(const void* scratch, size_t size, size_t needed, c
 
 cdef inline int check_same_or_apart(const Extent* x, const Py_ssize_t* x_strides, const Extent* out,
                                     const Py_ssize_t* out_strides, int dims) noexcept nogil:
-    """Check that x and out are either the same rows, or share no byte."""
+    """Return OK if x and out are the same rows, or share no byte. Otherwise return OVERLAP."""
     cdef bint same = x.start == out.start
     cdef int k
     for k in range(dims):
@@ -179,7 +183,7 @@ cdef inline int check_same_or_apart(const Extent* x, const Py_ssize_t* x_strides
 
 
 cdef inline double* aligned(void* scratch) noexcept nogil:
-    """Return the first start of a cache line in scratch. scratch has LINE_BYTES - 1 bytes more than needed for this."""
+    """Return the first start of a cache line in scratch, which is at most LINE_BYTES - 1 bytes behind its start."""
     return <double*>((<uintptr_t>scratch + LINE_BYTES - 1) & ~<uintptr_t>(LINE_BYTES - 1))
 
 
@@ -191,7 +195,7 @@ cdef inline size_t scratch_bytes(Py_ssize_t doubles) noexcept nogil:
 # ---- rows of any positions -------------------------------------------------------------------------------------------
 
 
-# Positions of a call. One of the two pointers is set. If both are NULL, positions are first, first + 1 and so on.
+# Positions of a call. At most one of the two pointers is set. If none is, positions are first, first + 1 and so on.
 cdef struct Positions:
     const double* real
     const int64_t* integers
@@ -217,7 +221,7 @@ cdef inline void split_integer(int64_t value, double* high, double* low) noexcep
 
 
 cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
-    """Return whether the loops leave a row of finite components to exact arithmetic (see `find_kind`)."""
+    """Return whether the loops would not compute a row of finite components: an EXACT_ROW of `find_kind`."""
     cdef Py_ssize_t a
     cdef double size, turns
     for a in range(plan.axes):
@@ -229,7 +233,7 @@ cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
 
 
 cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noexcept nogil:
-    """Return whether an angle is tiny (below TINY) at the smallest frequency. `is_left` checks only the largest."""
+    """Return whether an angle at the smallest frequency is below TINY. `is_left` checks only the largest frequency."""
     cdef Py_ssize_t a
     cdef double size
     if e.least == NULL:
@@ -243,7 +247,10 @@ cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noex
 
 cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssize_t i,
                                   double* components) noexcept nogil:
-    """Write the components of row i, and return their plan, or NULL if the row needs exact arithmetic."""
+    """Write the components of position i, a number for each axis of a plan, and return this plan.
+
+    Return NULL if the row needs exact arithmetic.
+    """
     cdef const CPlan* plan = e.real
     cdef Py_ssize_t a
     cdef bint finite = True
@@ -271,8 +278,8 @@ cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssi
     if not is_left(plan, components):
         return plan
     size = fabs(components[0])
-    # The loops would leave this position to exact arithmetic. If it is a whole number, split it as an integer, so that
-    # each part has fewer turns. All doubles from 2**52 on are whole numbers, and below 2**63 they fit into int64.
+    # The loops cannot compute this position. If it is a whole number, split it as an integer, so that each part has
+    # fewer turns. All doubles from 2**52 on are whole numbers, and below 2**63 they fit into int64.
     if p.split or e.integer == NULL or e.axes != 1 or not (4503599627370496.0 <= size and size < 9223372036854775808.0):
         return NULL
     split_integer(<int64_t>components[0], components, components + 1)
@@ -288,7 +295,7 @@ cdef inline Py_ssize_t components_of(const CEncoding* e) noexcept nogil:
 
 
 cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t rows) noexcept nogil:
-    """Return whether positions are the only components of rows, and all are suitable for `sincos_direct_row`."""
+    """Return whether all rows can be computed by `sincos_direct_row`, from positions as they are in memory."""
     cdef Py_ssize_t i
     cdef double size, largest = e.real.largest[0]
     cdef bint direct = True
@@ -301,7 +308,7 @@ cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t r
 
 
 cdef inline int check_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, double* scratch) noexcept nogil:
-    """Return BEYOND if a row needs exact arithmetic, which only Python has, else OK."""
+    """Return BEYOND if a row needs exact arithmetic, which only Python has. Otherwise return OK."""
     cdef Py_ssize_t i
     if not all_direct(e, p, rows):
         for i in range(rows):
@@ -322,7 +329,7 @@ cdef inline int encode_rows(const CEncoding* e, const CPlan* plan, const double*
 
 cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
                            double* scratch) noexcept nogil:
-    """Write rows of positions that passed `check_rows`."""
+    """Write rows of positions that passed `check_rows`. Return BEYOND if another thread has changed them since."""
     cdef double* row = scratch
     cdef double* components = row + components_of(e)
     cdef double* loop_scratch = components + CHUNK * components_of(e)
@@ -361,7 +368,7 @@ cdef inline const CLattice* find_lattice(const CEncoding* e, int type) noexcept 
 
 cdef inline int check_consecutive(const CEncoding* e, int64_t start, Py_ssize_t rows, int type, Positions* p,
                                   double* scratch) noexcept nogil:
-    """Set p to the positions start, start + 1 and so on. Return BEYOND if some need exact arithmetic, else OK."""
+    """Set p to the positions start, start + 1 and so on. Return BEYOND if a row needs exact arithmetic, else OK."""
     cdef int64_t largest_exact = <int64_t>1 << 53
     memset(p, 0, sizeof(p[0]))
     p.first = start
@@ -415,7 +422,7 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     doubles = (CHUNK + 1) * components_of(e) + lay_out_encode(plan, &output, &encode_work, NULL)
     if lattice != NULL:
         doubles = max(doubles, lay_out_table(lattice, &table_work, NULL))
-        # a sum for several batches needs the most
+        # of all calls of `lay_out_rows`, a sum with several batches needs the most doubles
         output.x, output.batches = <const char*>e, 2
         doubles = max(doubles, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
     return scratch_bytes(doubles)
@@ -427,7 +434,10 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
 cdef inline void fill_output(const CEncoding* e, Output* output, void* out, const Py_ssize_t* shape,
                              const Py_ssize_t* strides, int type, const void* x, const Py_ssize_t* x_strides,
                              double scale, bint one_by_one) noexcept nogil:
-    """Fill the Output for rows of (batches, rows). Its stores are chosen as in `stores`, and affect only speed."""
+    """Fill output for an array of shape (batches, rows, width). Fields that affect only speed are set as in `stores`.
+
+    one_by_one is as in `stores`.
+    """
     cdef Result result
     cdef int stores
     memset(output, 0, sizeof(output[0]))
@@ -443,7 +453,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
     result.in_place = x == out
     result.at_once = x != NULL and shape[0] == 1 and type == FLOAT32
     stores = c_stores(&result)
-    # ask the system only if the answer matters
+    # whether `out` is mapped takes system calls to find out, so ask only if the answer matters
     if stores == PAST and x == NULL:
         result.mapped = strides[1] == result.row and is_warm(out, result.bytes)
         stores = c_stores(&result)
@@ -452,7 +462,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
 
 
 cdef inline int check_arguments(const void* value, int type, Py_ssize_t rows) noexcept nogil:
-    """Check the arguments of most functions: an encoding or a rotary, a type, and a number of rows."""
+    """Check the arguments of most functions: an encoding or a rotary, a type, and a number of rows. Return an error."""
     if value == NULL:
         return NULL_POINTER
     if type < FLOAT64 or type > BFLOAT16:
@@ -488,7 +498,7 @@ cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int
 
 cdef inline int encode_of(const CEncoding* e, const double* real, const int64_t* integers, Py_ssize_t rows, int type,
                           void* out, Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
-    """Write the rows of positions. One of the two pointers to positions is NULL."""
+    """Write the rows of positions, which are doubles (real) or integers. The other pointer is NULL."""
     cdef Py_ssize_t[2] shape
     cdef Py_ssize_t[2] strides
     cdef Extent[2] extents
@@ -597,7 +607,7 @@ cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positi
 cdef inline int rotate_of(const CRotary* r, const void* angles, bint per_sequence, int type, const Py_ssize_t* shape,
                           const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides,
                           void* scratch, size_t scratch_size) noexcept nogil:
-    """Check and rotate arrays. If per_sequence is true, each sequence has its own angles."""
+    """Check the arguments, and rotate x. If per_sequence is true, each sequence has its own angles. Return an error."""
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes

@@ -1,12 +1,13 @@
 # cython: cdivision=True
 """Compute rows of integers from the row of an *anchor*, an integer nearby, by the formulas of angle addition.
 
-Each column of a row is value * cosine + quadrature * sine. The *value* is the anchor's column, and the *quadrature* is
-the derivative of that column by the angle. The angle of cosine and sine is the angle between anchor and row. The rows
-above and below the anchor by the same offset share both products. A *span* is a range of 2^span_bits integers. The rows
-of the anchors in a span are rotated in the same way, from the row of the span's first integer, which is evaluated
-directly. The anchor of a position depends only on the position, so the bits of its row are the same in every table.
-Errors (``python bench/steps.py``): 2^-50.5 in doubles, 2^-67.0 in double-double (dd).
+Each column of a row is value * cosine + quadrature * sine. The *value* is the column in the anchor's row, and the
+*quadrature* is the derivative of this column by the angle. Cosine and sine are those of the angle between anchor and
+row. The rows above and below the anchor by the same offset share both products. A *block* is the range of 2^block_bits
+integers around an anchor. A *span* is a range of 2^span_bits integers. The rows of the anchors in a span are rotated in
+the same way, from the row of the span's first integer, which is evaluated directly. The anchor of a position depends
+only on the position, so the bits of its row are the same in every table. Errors (``python bench/steps.py``): 2^-50.5 in
+doubles, 2^-67.0 in double-double (dd).
 """
 
 from libc.stdint cimport int64_t
@@ -25,7 +26,7 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    double* memory  # space for the four rows below; if `exact` is position 0, its rows are in lattice.origin instead
+    double* memory  # memory of the four rows below; the pointers to the rows of position 0 point to lattice.origin
     const double* value
     const double* quadrature
     const double* value_low
@@ -33,7 +34,7 @@ cdef struct Anchor:
 
 
 cdef inline step set_anchor(Anchor* anchor, const double* rows, Py_ssize_t stride) noexcept nogil:
-    """Set the pointers of an anchor to its four rows, which are adjacent from `rows` on."""
+    """Set the pointers of an anchor to its four rows, which are adjacent in memory. `rows` is the first of them."""
     anchor.value, anchor.quadrature = rows, rows + stride
     anchor.value_low, anchor.quadrature_low = rows + 2 * stride, rows + 3 * stride
 
@@ -44,7 +45,7 @@ cdef inline step init_anchor(Anchor* anchor, double* memory, Py_ssize_t stride) 
     set_anchor(anchor, memory, stride)
 
 
-# Cosines and sines of all columns at a distance from an anchor. Functions rotate the anchor's rows `by` an Offset.
+# Cosines and sines of all columns at a distance from an anchor. The argument `by` of functions is an Offset.
 cdef struct Offset:
     const double* cosine
     const double* sine
@@ -53,9 +54,9 @@ cdef struct Offset:
 
 
 cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t row, Py_ssize_t stride) noexcept nogil:
-    """Return the Offset with index `row` of an array of shape (4, count, stride), or (2, count, stride) in doubles.
+    """Return the Offset with index `row` of an array of shape (4, count, stride), or (2, count, stride).
 
-    In doubles, the pointers to low parts are invalid and unused.
+    An array of shape (2, count, stride) has no low parts. The pointers to them are invalid then, and unused.
     """
     cdef Offset offset
     cdef Py_ssize_t plane = count * stride
@@ -66,7 +67,10 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
-    """Compute value and quadrature of an anchor at span * 2**span_bits, an integer of up to 64 bits."""
+    """Compute value and quadrature of the anchor at span * 2**span_bits, an int64, without rotation.
+
+    memory gets four rows: value, quadrature, and the low parts of both.
+    """
     cdef CRow two_rows[2]
     cdef int shift = 32 - lattice.span_bits  # a multiple of 2**32 has 2**shift spans
     # position / 2**32, rounded to the nearest integer: small positions of both signs then have a small remainder
@@ -82,7 +86,10 @@ cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_
 
 cdef inline void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, double sign, rdouble out,
                             Py_ssize_t n) noexcept nogil:
-    """Compute v * cosine + sign * q * sine. The functions below use the same operations, and return the same bits."""
+    """Compute v * cosine + sign * q * sine.
+
+    Functions below that compute in doubles use the same operations, and so compute the same bits.
+    """
     cdef Py_ssize_t c
     for c in range(n):
         out[c] = v[c] * cosine[c] + sign * (q[c] * sine[c])
@@ -116,10 +123,10 @@ cdef inline void rotate_anchor(const Anchor* from_, Anchor* to, const Offset* by
 
 cdef inline void find_anchor(const CLattice* lattice, Anchor* exact, Anchor* anchor, int64_t span, Py_ssize_t block,
                              bint double_double, double* scratch) noexcept nogil:
-    """Compute the anchor of a block, unless `anchor` has it already.
+    """Compute the anchor of a block, unless `anchor` is already the anchor of this block.
 
-    block is counted from the start of the span, and may lie past its end. `exact` becomes the first anchor of the span
-    with the block.
+    block is counted from the start of the span, and may lie past the end of the span. `exact` becomes the first anchor
+    of the span in which the block lies, unless nothing is computed.
     """
     cdef int bits = lattice.span_bits - lattice.block_bits  # a span has 2**bits blocks
     cdef Offset by
@@ -174,7 +181,10 @@ cdef inline void rotate_four(crdouble v1, crdouble q1, crdouble v2, crdouble q2,
 
 cdef inline void rotate_outer(crdouble v1, crdouble q1, crdouble v2, crdouble q2, crdouble cosine, crdouble sine,
                               narrow_row above1, narrow_row below2, Py_ssize_t n) noexcept nogil:
-    """Compute the row above one anchor and the row below another, for tables that begin and end with half a block."""
+    """Compute the row above anchor 1 and the row below anchor 2.
+
+    Tables that begin and end with half a block need only these two of the four rows.
+    """
     cdef Py_ssize_t c
     for c in range(n):
         store[narrow_row](above1, c, v1[c] * cosine[c] + q1[c] * sine[c])
@@ -210,7 +220,7 @@ cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdoubl
                                 crfloat x_below, rfloat above, rfloat below, Py_ssize_t n) noexcept nogil:
     """Write scale * x + row for the rows above and below the anchor. x does not share memory with the result.
 
-    This function is separate from `rotate_two_add_in_place`, because a common inlined body would test at run time which
+    This function is separate from `rotate_two_add_in_place`, because a common function would test at run time which
     arrays overlap.
     """
     cdef Py_ssize_t c
@@ -222,14 +232,14 @@ cdef inline void rotate_two_add(crdouble v, crdouble q, crdouble cosine, crdoubl
         below[c] = <float>(scale * <double>x_below[c] + (a - b))
 
 
-# ---- indices of these rows in a table; `anchor` is the index of the anchor's row -------------------------------------
+# ---- which rows a table has. `anchor` is the index of the anchor's row, and may lie outside of the table -------------
 
 
 cdef inline step offset_span(Py_ssize_t anchor, Py_ssize_t rows, Py_ssize_t half, Py_ssize_t* nearest,
                              Py_ssize_t* farthest) noexcept nogil:
-    """Lower nearest and raise farthest to the distances from an anchor to the rows of its block.
+    """Lower nearest and raise farthest, so that they enclose the distances from an anchor to rows of its block.
 
-    Only rows in the table count. nearest becomes at most the smallest distance, and farthest at least the largest.
+    Only rows in the table count. half is half the number of rows in a block.
     """
     nearest[0] = min(nearest[0], max(<Py_ssize_t>0, max(-anchor, anchor - rows + 1)))
     farthest[0] = max(farthest[0], min(half, max(anchor, rows - 1 - anchor)))

@@ -53,9 +53,9 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
 
 cdef inline step round_columns(const CPlan* plan, double* waves, const double* positions, Py_ssize_t k,
                                narrow_row out) noexcept nogil:
-    """Write the columns of a row of waves to `out`, rounded. Unless positions is NULL, first compute that row.
+    """Write the columns of a row of waves to `out`, rounded. If positions is NULL, waves is this row.
 
-    positions are positions of one axis. The row is that of position k.
+    Otherwise, the row of waves is that of positions[k], on one axis, and is computed first, with FMA.
     """
     if positions != NULL and plan.straight:
         # the row of waves is the row of columns, so each value is rounded as it is computed

@@ -1,9 +1,9 @@
 # cython: cdivision=True
 """Compute sine and cosine of an angle in turns: reduce to an eighth of a turn, evaluate a polynomial, set the quadrant.
 
-The functions have no tables and no branches, so that loops over waves are vectorized. Names and operations are those of
-``posenc_fast/_core/engine/python.py``. ``python bench/steps.py`` measures the errors there. *Double-double* (dd) means
-a number as a sum of two doubles, a high and a low one.
+The functions have no tables and no branches, so that loops over waves are vectorized. The functions in
+``posenc_fast/_core/engine/python.py`` have the same names and operations, and ``python bench/steps.py`` measures their
+errors. *Double-double* (dd) means a number as a sum of two doubles, a high and a low one.
 """
 
 from libc.stdint cimport uint64_t
@@ -39,10 +39,10 @@ cdef inline step apply_quadrant(uint64_t quadrant, double* sine, double* cosine)
 
 
 cdef inline step sincos(double x, uint64_t quadrant, bint fused, double* sine, double* cosine) noexcept nogil:
-    """Compute sine and cosine of x turns, where |x| is at most 0.1255.
+    """Compute sine and cosine of x turns plus the quarter turns of quadrant, where |x| is at most 0.1255.
 
-    The error is 2^-52.5 with FMA and 2^-52.1 without. FMA is used if fused is true. fused is a constant
-    wherever this function is inlined.
+    If fused is true, FMA is used, and the error is at most 2^-52.5. Otherwise, it is at most 2^-52.1. Callers pass a
+    constant for fused, so that the compiler keeps only one of the two ways.
     """
     cdef double zz, z = x * x
     if fused:

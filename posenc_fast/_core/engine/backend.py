@@ -31,7 +31,8 @@ CACHE_SIZE: int = kernel.CACHE_SIZE if kernel is not None else 0
 class Engine(NamedTuple):
     """A module that computes, and the instruction-set level that it uses.
 
-    backend is the name of the engine. level is the index of the level, and isa is the name of the level.
+    backend is the name of the engine. level is the index of the level in `isa_levels`, and isa is the name of the
+    level. For the NumPy engine, they are 0 and None.
     """
 
     module: ModuleType
@@ -64,9 +65,10 @@ def isa_levels() -> tuple[Isa, ...]:
 
 
 def select(name: str, isa: str | None = None, *, caller: str = "use_backend") -> Engine:
-    """Return the engine with this name. Raise an error with the reason if it is unavailable.
+    """Return the engine with this name at the level isa (default: the fastest). The name "auto" means "cython".
 
-    Errors begin with the caller. The caller "" means that name and isa come from the environment variables.
+    Raise ValueError for unknown names, and RuntimeError with the reason if the engine or level is unavailable. Messages
+    begin with the caller. The caller "" means that name and isa come from the environment variables.
     """
     one_of(name, f"{caller or VARIABLE}: the backend", BACKENDS if caller else ("auto", *BACKENDS))
     if isa is not None:

@@ -37,12 +37,18 @@ def cache_size() -> int:
 
 
 def one_thread(workers: Any, size: int) -> bool:
-    """Return True if a call for `size` values certainly uses one thread. Otherwise use `check_workers`."""
+    """Return whether workers is valid, and a call for `size` values certainly uses one thread.
+
+    If this is False, callers must check workers by `check_workers`.
+    """
     return workers is None or (type(workers) is int and workers > 0 and size < WORTH_A_THREAD)
 
 
 def collapse(array: Array, dims: int) -> Array | None:
-    """Return a view with ``dims`` dimensions, the leading ones merged. Return None if this needs a copy."""
+    """Return a view with ``dims`` dimensions. Leading dimensions are merged, or added with length 1.
+
+    Return None if this needs a copy. If the array has no values, the result is a new array without values.
+    """
     if array.ndim == dims:
         return array
     if array.ndim < dims:
@@ -90,13 +96,14 @@ class Target:
         return block
 
     def run(self, task: Callable[[slice, Target], Any], workers: int) -> None:
-        """Call task(rows, block) for each block of rows, in threads if the array is large enough for them."""
+        """Call task(rows, block) for each block of rows. Large arrays use up to `workers` threads."""
         if self.out.size < WORTH_A_THREAD and self.out.flags.aligned and (self.x is None or self.x.flags.aligned):
             task(slice(0, self.rows), self)
             return
         workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
-        # round large blocks down to a multiple of 4096 rows, the longest span of a lattice
+        # Round large blocks down to a multiple of 4096 rows, the longest span of a lattice. Otherwise more spans would lie
+        # in two blocks, and be evaluated twice.
         rows = rows // 4096 * 4096 or rows
 
         def aligned(part: slice) -> None:

@@ -1,10 +1,10 @@
 """The NumPy engine. It has the classes `Plan` and `Lattice` and the accuracy of the compiled kernel.
 
-A *wave* is one frequency with one residual phase, which is the phase minus the nearest quarter turn. Its sine and
-cosine serve all columns whose phases differ by quarter turns. Where one double is too imprecise, a number is
-double-double, the sum of a pair of doubles (high, low). So the angle of a position is known to 106 bits. The argument
-reduction subtracts whole turns, without error at any position. A *quadrature* is the value of a column a quarter turn
-ahead.
+A *wave* is one frequency with one residual phase, which is the phase minus the nearest quarter turn. The sine and the
+cosine of a wave serve all columns of its frequency whose phases differ by quarter turns. If one double is too
+imprecise, a number is double-double: the sum of a pair of doubles (high, low). So the angle of a position is known to
+106 bits. The argument reduction subtracts whole turns, without error for angles of up to 2^49 turns. A *quadrature* is
+the value of a column a quarter turn ahead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhe
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
 # Up to this angle in turns, the low part is so small that only the high part must be reduced by quarter turns.
 MOST_DIRECT = 2.0**40
-# bound of the relative difference between `sincos` with FMA and without FMA; the difference is at most 2^-50.8
+# bound of the relative difference between `sincos` with FMA and without FMA; this difference is at most 2^-50.8
 REACH = 2.0**-49
 # coefficients of polynomials in x**2 for sin(2 pi x) / x (SINE) and cos(2 pi x) (COSINE)
 SINE = [
@@ -62,7 +62,7 @@ def _taylor(n: int) -> tuple[float, float]:
 TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 
 
-# ---- waves: the same operations in the same order as in src/sincos.pxd, and so the same bits --------------------
+# ---- waves: the same operations in the same order as in src/sincos.pxd and src/columns.pxd, and so the same bits ----
 
 
 def angles(positions: Floats, turns: Floats) -> Pair:
@@ -80,7 +80,10 @@ def angles(positions: Floats, turns: Floats) -> Pair:
 
 
 def angles_single(positions: Floats, radians: Floats) -> Pair:
-    """Return double-double angles in turns, from float32 frequencies in radians and products rounded to float32."""
+    """Return double-double angles (rows, waves) in turns. Before, in radians, products and sums are rounded to float32.
+
+    radians has the frequencies in radians, of shape (2, axes, waves), already rounded to float32.
+    """
     single = radians[0].astype(np.float32)
     angle = np.zeros((len(positions), single.shape[1]), np.float32)
     for a in range(len(single)):
@@ -91,13 +94,13 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
-    """Return (distance to the nearest quarter turn, integer whose last two bits are the number of this quarter)."""
+    """Return (turns minus the nearest quarter turn, integer whose last two bits are the number of this quarter)."""
     q = turns + QUARTERS
     return turns - (q - QUARTERS), q.view(np.uint64)
 
 
 def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
-    """Return the sine and cosine after adding quarter turns to the angle.
+    """Return the sine and cosine of an angle plus quarter turns, whose number is in the last two bits of quadrant.
 
     For an odd number of quarter turns, sine and cosine are swapped. Then the signs are set.
     """
@@ -112,7 +115,7 @@ def apply_quadrant(quadrant: Bits, sine: Floats, cosine: Floats) -> Pair:
 def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
     """Return sine and cosine of an angle of `quadrant` quarter turns plus x turns, with errors up to 2^-51.
 
-    If `fused`, a product and a sum together are rounded once, as FMA does. Otherwise each of them is rounded.
+    If `fused` is true, a product and the following sum are rounded once, as by FMA. Otherwise both are rounded.
     """
     z = x * x
     values = []
@@ -130,7 +133,7 @@ def sincos(x: Floats, quadrant: Bits, fused: bool = False) -> Pair:
 
 
 def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
-    """Return sine and cosine of an angle in turns, by Taylor series. Each is a sum of two doubles, to 2^-65."""
+    """Return double-double sine and cosine of an angle in turns, by Taylor series, with errors up to 2^-65."""
     high, x_low = two_sum(angle, angle_low)
     x, quadrant = nearest_quarter(high)
     # r is x in radians, and z is the square of r
@@ -138,13 +141,16 @@ def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     z, z_low = product(r, r_low, r, r_low)
 
     def horner(c: float, c_low: float, value: Floats, low: Floats) -> Pair:
-        """Return (c + c_low) + (z + z_low) * (value + low), where c is the largest term."""
+        """Return (c + c_low) + (z + z_low) * (value + low), double-double. c must be the largest term."""
         p, e = product(z, z_low, value, low)
         s = c + p
         return s, (p - (s - c)) + (e + c_low)
 
     def series(last: int, first: int) -> Pair:
-        """Return a Taylor series. Small terms are computed in doubles, and large terms in sums of two doubles."""
+        """Return T[first] + z * T[first + 2] + .. up to T[last], where T are the coefficients TAYLOR.
+
+        Terms from T[7] on are small, and so are summed in doubles. The other terms are double-double.
+        """
         value = np.full_like(z, TAYLOR[last][0])
         for n in range(last - 4, 6, -4):
             value = (TAYLOR[n][0] + z * TAYLOR[n + 2][0]) + z * z * value
@@ -212,7 +218,7 @@ class Plan:
         x: npt.NDArray[Any] | None,
         scale: float,
     ) -> None:
-        """Write the chosen rows. chosen is a mask of the rows."""
+        """Write the rows for which the mask `chosen` is true."""
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             # compute a few rows at a time, so that temporary arrays stay in the cache
             rows = max(1, 32768 // max(len(self.source), 1))
@@ -256,8 +262,8 @@ class Plan:
         if x is not None:
             out[...] = add_rounded(kind, columns * self.amplitude, x, scale)
             return
-        # `larger` and `smaller` are rounded bounds of the values with FMA. If two bounds differ, the row is computed
-        # with FMA.
+        # `larger` and `smaller` are the rounded bounds of values with FMA. If the bounds of a value differ, its row is
+        # computed again with FMA, because the compiled kernel uses FMA, and the bits must be equal.
         larger, smaller = (round_once(kind, columns * (self.amplitude * (1.0 + reach))) for reach in (REACH, -REACH))
         bits = f"u{larger.itemsize}"
         doubtful = (larger.view(bits) != smaller.view(bits)).any(axis=1)
@@ -267,7 +273,7 @@ class Plan:
         out[...] = larger
 
     def _sincos_rows(self, positions: Floats, single: bool, fused: bool = False) -> Floats:
-        """Return rows of the waves' sines and cosines (see `_row`), for output dtypes of at most 32 bits."""
+        """Return rows of sines and cosines, as in `_row`, exact enough for output dtypes of at most 32 bits."""
         direct = np.zeros(len(positions), np.bool_)
         if len(self.largest) == 1 and not single:
             p = np.abs(positions[:, 0])
@@ -287,7 +293,7 @@ class Plan:
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
-        """Return rows of all sines and then all cosines, or of the sine and cosine of each wave side by side."""
+        """Return rows of all sines, then all cosines (if self.planar), or of each wave's sine and cosine in turn."""
         return (
             np.concatenate([sine, cosine], axis=1)
             if self.planar
@@ -297,7 +303,7 @@ class Plan:
     def _exact(
         self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
     ) -> Pair:
-        """Return rows as sums of two doubles. source and amplitude define the columns."""
+        """Return rows as (high, low). Column c is amplitude[c] * value source[c] of a row of sines and cosines."""
         sine, cosine = sincos_dd(*(angles_single if single else angles)(positions, self.frequencies))
         high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
         p, e = two_product(amplitude, high)
@@ -305,7 +311,7 @@ class Plan:
 
 
 class _Offsets:
-    """Computes and caches cosines and sines of the angles at offsets 0, step, 2 * step and so on, with low parts."""
+    """Cosines and sines of columns at the offsets 0, step, 2 * step and so on, each computed at its first use."""
 
     def __init__(self, plan: Plan, sources: tuple[npt.NDArray[np.int32], ...], step: int, rows: int) -> None:
         self.plan, self.sources, self.step = plan, sources, step
@@ -313,7 +319,7 @@ class _Offsets:
         self.parts = np.empty((4, rows, len(sources[0])))
 
     def __call__(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """Return (cosine, low part of cosine, sine, low part of sine) for some rows."""
+        """Return an array of (cosine, its low part, sine, its low part) at the offsets rows * step."""
         missing = np.unique(rows[~self.computed[rows]])
         if len(missing):
             positions = np.zeros((len(missing), self.plan.frequencies.shape[1]))
@@ -357,8 +363,8 @@ class Lattice:
     ) -> None:
         """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
 
-        With x, write scale * x + encoding to `out`, of shape (batch, rows, width). The argument stores is unused here. In
-        the compiled kernel, it decides whether rows are written through the cache.
+        With x, write scale * x + encoding to `out`, of shape (batch, rows, width). The argument stores is unused here.
+        In the compiled kernel, it decides whether rows are written through the cache.
         """
         offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
@@ -391,13 +397,13 @@ class Lattice:
                     target[...] = add_rounded(kind, high, addend, scale)
 
     def _rotated(self, spans: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]) -> Pair:
-        """Return rows, rotated from the anchors of blocks. The anchors are rotated from exact rows at whole spans."""
-        # An anchor is the middle row of a block. The anchor for the last half block of a span lies in the next span.
+        """Return rows, rotated from the anchors of blocks. The anchors are rotated from the first rows of spans."""
+        # An anchor is the middle row of a block. The last half block of a span belongs to an anchor in the next span.
         block = (offsets + (1 << self.block_bits >> 1)) >> self.block_bits
         offset = offsets - (block << self.block_bits)
         bits = self.span_bits - self.block_bits
-        # Each span and each anchor is computed once. The number of an anchor is (span_of_row << bits) + block in the
-        # span.
+        # Compute each span and each anchor only once. The number of an anchor is (span_of_row << bits) + the number of
+        # the block in the span.
         distinct_spans, span_of_row = np.unique(spans + (block >> bits), return_inverse=True)
         anchors, anchor_of_row = np.unique((span_of_row << bits) + (block & ((1 << bits) - 1)), return_inverse=True)
         value, quadrature = self._exact(distinct_spans)
@@ -412,8 +418,8 @@ class Lattice:
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
-        # A position is split into the nearest multiple of 2**32 and a remainder. So the multiple of a small negative
-        # position is 0, as for a positive one.
+        # Split a position into the nearest multiple of 2**32 and a remainder. With the multiple below, small negative
+        # positions would get the multiple -1 and a large remainder.
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]
@@ -422,9 +428,9 @@ class Lattice:
         return plan._exact(positions, plan.source, plan.amplitude), plan._exact(positions, *self.quadrature)
 
     def _rotate(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
-        """Return value * cosine + sign * quadrature * sine.
+        """Return value * cosine + sign * quadrature * sine as (high, low).
 
-        The result is a sum of two doubles, or one double with an unused low part.
+        offset has (cosine, its low part, sine, its low part). Unless self.double_double, low is unused.
         """
         cosine, cosine_low, sine, sine_low = offset
         if not self.double_double:
@@ -495,9 +501,9 @@ def _products(
 
 
 def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Return the bits of the nearest bfloat16.
+    """Return the bits of the nearest bfloat16. Ties round away from zero, as in the compiled kernel.
 
-    Ties round away from zero, because x itself was rounded, and so no rule for ties is more accurate.
+    No rule for ties is more accurate than another, because x itself was rounded.
     """
     return ((x.view(np.uint32) + np.uint32(0x8000)) >> np.uint32(16)).astype(np.uint16)
 

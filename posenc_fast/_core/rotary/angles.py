@@ -142,7 +142,11 @@ def _sinusoids(
     factor: float,
     inverse: bool,
 ) -> Sinusoids:
-    """Return the columns for the first function of the angles of all pairs, then those for the second function."""
+    """Return a Sinusoids with a column for each function of the angle of each pair.
+
+    The columns of the first function come first. schedules and axes are as in `Angles` and `Settings`. Columns are
+    multiplied by factor, or divided by it if inverse is true.
+    """
     distinct: list[Schedule] = []
     # for each schedule, an array with the index of each frequency in the list of all distinct frequencies
     numbers = []

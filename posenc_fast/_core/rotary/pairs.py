@@ -14,7 +14,7 @@ from ..numbers.schedule import Explicit, Schedule, geometric
 # The engines number the layouts in this order. With interleaved_to_half, the values of a pair are adjacent in x and
 # rotary_dim/2 apart in the result.
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
-# maximum head_dim in the config or file of a model; real models have far less, and the frequencies still fit into memory
+# maximum head_dim in the config or file of a model: far more than real models have, and frequencies still fit into memory
 MOST_VALUES = 2**20
 
 
@@ -91,8 +91,8 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
     numbers = [count_of(number, "each number in sections", 0) for number in sections]
-    # Positive numbers whose sum is the number of pairs are the number of pairs of each axis. Other numbers are the axis of
-    # each pair.
+    # There are two meanings. Numbers of pairs are all positive, and add up to the number of pairs. Axes of pairs are
+    # counted from 0, so one of them is 0.
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
@@ -123,7 +123,7 @@ def axial(base: float, axes: Sequence[int]) -> tuple[Schedule, ...]:
 def written(schedules: tuple[Schedule, ...]) -> Any:
     """Return the argument `frequencies` of the Rotary with these schedules.
 
-    If all schedules are explicit, return their numbers in lists, otherwise the schedules.
+    If all schedules are explicit, return their numbers in lists. Otherwise return the schedule, or a tuple of several.
     """
     if not all(type(schedule) is Explicit for schedule in schedules):
         return schedules[0] if len(schedules) == 1 else schedules

@@ -24,7 +24,7 @@ from .pairs import LAYOUTS, Settings, source_and_target
 # Maximum number of cosines and sines that are computed in one piece, and cached on the first request. More of them are
 # computed in blocks, and cached on the second request.
 ANGLES = 1 << 15
-# maximum number of cosines and sines to cache for the next layer; they take at most 4 MiB in each of at most 4 entries of the cache
+# maximum number of cosines and sines in an entry of the cache; an entry takes at most 4 MiB, and there are at most 4
 MOST_CACHED = 1 << 19
 # number of cosines and sines in a block of tokens; they are still in the CPU cache when they are used
 # (measured by python bench/targets.py --only rotary-multiply)
@@ -273,7 +273,7 @@ class Rotator:
         offsets = convert(offset, axes, "offset")
         length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
         groups = max(len(offsets.shape) - 1, 0)
-        # True if each token has its own offset, False if each sequence or block has one
+        # whether each token has its own offset; otherwise there is one offset, or one for each sequence or block
         per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if per_token and offsets.shape != (*others[:groups], length):
             by_sequence = (
@@ -436,7 +436,10 @@ class Rotator:
 
 
 def _arranged(array: Array, axis: int, groups: int) -> Array:
-    """Return a view with at least one group and two batches in front of (length, head_dim)."""
+    """Return a view of shape (groups.., batches.., length, head_dim). axis is the axis of the tokens in `array`.
+
+    The view has at least one axis of groups and two axes of batches. New axes have length 1.
+    """
     if axis == array.ndim - 3:
         array = array.swapaxes(-3, -2)
     elif axis != array.ndim - 2:

@@ -36,7 +36,7 @@ Formula = tuple[Sequence[Decimal], Decimal]
 
 
 class Scaling(NamedTuple):
-    """A rope_type.
+    """The parameters and the formula of a rope_type.
 
     parameters maps names to defaults. compute is the formula, a function of rotary_dim, base and the parameters.
     """
@@ -227,7 +227,7 @@ def _llama3(
 
 
 def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_factor: Decimal) -> Formula:
-    # transformers computes this count in float64
+    # transformers computes this count in float64, where rounding can change it
     count = int(float(partial_rotary_factor) * dim // 2)
     values = [value / factor for value in _unscaled(dim, base)]
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)
@@ -369,7 +369,10 @@ def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Map
 
 
 def xpos_amplitudes(positions: Floats, pairs: int, parameters: dict[str, Any]) -> Floats:
-    """Return zeta[i] ** ((position - center) / scale_base), or the reciprocal for keys, of shape (..., pairs)."""
+    """Return zeta[i] ** ((position - center) / scale_base), or the reciprocal for keys, of shape (..., pairs).
+
+    `_xpos_logarithms` defines zeta.
+    """
     high, low = _xpos_logarithms(pairs, parameters["smoothing"])
     power = (positions - parameters["center"]) / parameters["scale_base"]
     return exp2(*product((-power if parameters["keys"] else power)[..., np.newaxis], 0.0, high, low))
@@ -388,7 +391,7 @@ def _xpos_logarithms(pairs: int, smoothing: float) -> Floats:
 
 
 def count_pairs(rotary_dim: Any, head_dim: int) -> int:
-    """Return rotary_dim. Raise an error unless it is an even number from 2 to head_dim."""
+    """Return rotary_dim as an int. Raise an error unless it is an even number from 2 to head_dim."""
     dim = count_of(rotary_dim, "rotary_dim", 2)
     if dim % 2:
         raise ValueError(f"rotary_dim={dim} is odd, but values are rotated in pairs; pass rotary_dim={dim - 1}")

@@ -67,12 +67,12 @@ class Rotary:
         smoothing, keys. xpos multiplies cosines and sines by ``zeta[i] ** ((position - center) / scale_base)``, or for
         keys by the reciprocal.
     sections : sequence of int, optional
-        Number of pairs that read each axis of a position with several axes, in order. Or the axis of each pair, if
-        there are as many numbers as pairs and their sum is not the number of pairs.
+        Number of pairs (at least 1) that read each axis of a position with several axes, in order. Or the axis of each
+        pair, counted from 0.
     frequencies : Schedule, sequence of Schedule, or array_like of shape (pairs,) or (pairs, axes), optional
         Frequencies of the rotary_dim/2 pairs in radians per unit of position, instead of base and scaling. Negative
         frequencies rotate backwards. With several axes, give a schedule for each axis, with a frequency for each pair
-        that reads the axis. Or give a matrix, or for each axis a schedule of all pairs: then the angle of a pair is the
+        that reads the axis. Or give a matrix, or a schedule of all pairs for each axis. The angle of a pair is then the
         sum over the axes.
     attention_factor : float
         Factor of cosines and sines if frequencies are given (default: 1). A scaling has its own factor.
