@@ -178,8 +178,8 @@ class Rows:
             return ShownRows(self.converted.select(np.array(shown)), (-0.5, len(shown) - 0.5), labels, note)
         values = [self.start + i * self.step for i in shown]
         positions: Any = values if self.axes == 1 else [[value] * self.axes for value in values]
-        # the axis begins half a step before the first drawn position. It ends half a step before the position that would
-        # be drawn after the last one.
+        # the axis begins half a step before the first drawn position. It ends half a step before the position that
+        # would be drawn after the last one.
         first = float(self.start) - 0.5 * float(self.step)
         last = float(self.start) + float(self.step) * nth * len(values) - 0.5 * float(self.step)
         return ShownRows(convert(positions, self.axes, "start + i * step"), (first, last), None, note)

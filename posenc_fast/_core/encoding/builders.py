@@ -130,8 +130,8 @@ def positional_encoding(
         "interleaved": sines in even columns, cosines in odd columns (default). "concatenated": all sines before all
         cosines.
     dtype : dtype, optional
-        float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32). Each value is rounded
-        once.
+        float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32). Each value is
+        rounded once.
     out : ndarray of shape (length, d_model), optional
         Array for the result.
     workers : int, optional
@@ -189,22 +189,23 @@ def sinusoidal(
     d_model : int
         Number of columns.
     base, freq_shift, first : float
-        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))`` radians per unit of position (defaults: 10000,
-        0 and 1). The power is not rounded. freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1 gives
-        i/(d/2-1), so that the last frequency is exactly ``first / base``, as in tensor2tensor, fairseq and Whisper.
+        Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))`` radians per unit of position (defaults:
+        10000, 0 and 1). The power is not rounded. freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1
+        gives i/(d/2-1), so that the last frequency is exactly ``first / base``, as in tensor2tensor, fairseq and
+        Whisper.
     frequencies : Schedule, array_like or mapping, optional
         Frequencies instead of base, freq_shift and first, one for each pair of columns: ``ceil(d_model/2)`` of them, or
-        ``d_model//2`` if odd is "zero". A mapping such as ``{"sin": ..., "cos": ...}`` has other frequencies for each
-        function. The attribute `Encoding.frequencies` has one for each column.
+        ``d_model//2`` if odd is "zero". A mapping such as ``{"sin": ..., "cos": ...}`` has separate frequencies for
+        each function. The attribute `Encoding.frequencies` has one frequency for each column.
     layout : {"interleaved", "concatenated"}
-        "interleaved": columns of one frequency are adjacent (default). "concatenated": all columns of the first function
-        come first.
+        "interleaved": columns of one frequency are adjacent (default). "concatenated": all columns of the first
+        function come first.
     functions : sequence of two of {"sin", "cos", "-sin", "-cos"}
         Functions of a pair, in the order of their columns (default: "sin", "cos").
     odd : {"crop", "zero", "error"}
-        Treatment of an odd d_model. "crop": the first function has one more column, and the denominator is the real
-        number d_model/2 (default). "zero": ``d_model//2`` frequencies with the denominator ``d_model//2 - freq_shift``,
-        and a last column of zeros. "error": a ValueError.
+        Treatment of an odd d_model. "crop": the first function has one more column, and d_model/2 in the formula is a
+        real number (default). "zero": ``d_model//2`` frequencies with the denominator ``d_model//2 - freq_shift``, and
+        a last column of zeros. "error": a ValueError.
     scale : float
         Factor of all columns (default: 1).
 
@@ -330,8 +331,8 @@ def fourier_features(
     Parameters
     ----------
     frequencies : Schedule or array_like of shape (k,) or (k, A)
-        Radians per unit of position. Each function has a column for each frequency. The attribute `Encoding.frequencies`
-        has one for each column.
+        Radians per unit of position. Each function has a column for each frequency. The attribute
+        `Encoding.frequencies` has one frequency for each column.
     functions : sequence of {"sin", "cos", "-sin", "-cos"}
         Functions of each frequency, in the order of their columns (default: "sin", "cos").
     layout : {"concatenated", "interleaved"}
@@ -442,7 +443,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
         raise ValueError(f"axes={axes!r} leaves out axis {min(missing)}; number the axes from 0 without gaps")
     schedules: list[Schedule] = []
     indices = []
-    # number of frequencies of the parts before this part
+    # number of frequencies of all parts before `part`
     offset = 0
     for part, part_axes in zip(parts, axes_of_parts, strict=True):
         index = np.full((part.d_model, count), -1)

@@ -148,7 +148,10 @@ def filled(
     result: Array | None = None,
     threads: int = 1,
 ) -> Array:
-    """Return the encodings of all points of a grid with these coordinates, which `coordinates_of` has checked."""
+    """Return the encodings of all points of a grid with these coordinates, which `coordinates_of` has checked.
+
+    order has the axis of the encoding for each dimension of the result (see `order_of`).
+    """
     shape = (*(length_of(coordinates[a]) for a in order), encoding.d_model)
     if len(order) == 1:
         return _rows(encoding, coordinates[0], result_type, threads, result)
@@ -212,7 +215,7 @@ class _Points:
         self.axes, self.unit, self.form = together(axes)
 
     def block(self, rows: slice, order: list[int]) -> Converted:
-        """Return the points of a slice of the result's first dimension. Dimension i of the result is the axis order[i]."""
+        """Return the points of a slice of the result's first dimension. Dimension i of the result has axis order[i]."""
         axes = [self.axes[a][rows] if dimension == 0 else self.axes[a] for dimension, a in enumerate(order)]
         points = np.empty((*map(len, axes), len(order)), axes[0].dtype)
         for dimension, a in enumerate(order):
@@ -227,7 +230,7 @@ def part_of(axis: range | Converted, rows: slice) -> range | Converted:
 
 
 def order_of(indexing: Indexing, count: int) -> list[int]:
-    """Return the axis of each dimension of the result. As a permutation, the list is its own inverse."""
+    """Return the axis of the encoding for each dimension of the result. As a permutation, it is its own inverse."""
     one_of(indexing, "indexing", INDEXINGS)
     order = list(range(count))
     if indexing == "xy":

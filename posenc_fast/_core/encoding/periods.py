@@ -101,7 +101,10 @@ def exact_period(period: Any) -> Fraction:
 
 
 def length_of(period: Any) -> str:
-    """Return a period as text. Text is unchanged. A time becomes a whole number of the largest unit that divides it."""
+    """Return a period as text. Text is unchanged, and a plain number has no unit.
+
+    A time becomes a whole number of the largest unit that divides it.
+    """
     if isinstance(period, str):
         return period
     value = exact_period(period)

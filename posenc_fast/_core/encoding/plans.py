@@ -30,11 +30,11 @@ _FAR_APART = 2.0**70
 class _Columns(NamedTuple):
     """Indices and factors that the engines use to compute columns from a row of waves.
 
-    In a row of waves, the sines come before the cosines if planar is true. Otherwise the sine and cosine of each wave are
-    adjacent. source has the index in this row from which each column is computed, and amplitude the factor.
-    quadrature_source and quadrature_amplitude are the same for the derivative of the column by the angle. cosine and
-    sine are the indices of the cosine and the sine of each column's wave. runs has the first column of each run of
-    columns whose sources are consecutive, and then the number of columns.
+    A row of waves has the sine and the cosine of each wave. If planar is true, all sines come before all cosines.
+    Otherwise the sine and cosine of each wave are adjacent. Column c is amplitude[c] * value source[c] of this row. The
+    derivative of column c by the angle is quadrature_amplitude[c] * value quadrature_source[c]. cosine and sine have
+    the indices of the cosine and the sine of each column's wave. runs has the first column of each run of columns whose
+    sources are consecutive, and then the number of columns.
     """
 
     planar: bool
@@ -120,7 +120,10 @@ class Plans:
         return columns
 
     def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
-        """Return (Plan for positions of this form, whether positions need a component of ones for the phases)."""
+        """Return (Plan for positions of this form and unit, whether they need a component of ones for the phases).
+
+        form is "real", "pair" or "integer", as in `Positions`. If single is true, angles are float32 products.
+        """
         key: tuple[Any, ...] = (
             (engine.backend, form) if unit == 1 and not single else (engine.backend, form, unit, single)
         )
@@ -181,7 +184,7 @@ class Plans:
         return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
-        """Return the smallest nonzero frequency of each axis in turns, or None if it need not be checked.
+        """Return the smallest nonzero frequency of each axis, in turns per unit, or None if no row needs a check.
 
         The engine checks underflow only of products with the largest frequency. Return None if no product with another
         frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two doubles.
@@ -220,7 +223,8 @@ class Plans:
     def components(self, positions: Positions, part: slice, phase: bool, single: bool) -> Floats:
         """Return the components of the positions in ``part``, which a Plan multiplies by its frequencies.
 
-        The components are positions, turns of exact periods, and ones if `phase` is true.
+        The components are positions, turns of exact periods (high parts, then low parts), and ones if `phase` is true.
+        In rows that the engine must leave to exact arithmetic, some values are replaced by values above SPLIT_LIMIT.
         """
         periods = self.sinusoids.periods()
         if single:

@@ -20,7 +20,7 @@ SHOWN = 64
 
 
 def recipe_of(name: str, *arguments: Any, defaults: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
-    """Return the recipe of a call, without options that have their default values."""
+    """Return the recipe of a call, without options that have their values in defaults."""
     kept = {
         key: value
         for key, value in options.items()
@@ -30,7 +30,7 @@ def recipe_of(name: str, *arguments: Any, defaults: Mapping[str, Any] | None = N
 
 
 def option(recipe: Recipe, function: str, name: str, default: Any) -> Any:
-    """Return an option of the recipe if the recipe is a call of this function, else None."""
+    """Return an option of the recipe, or its default, if the recipe is a call of this function. Else return None."""
     return recipe[2].get(name, default) if isinstance(recipe, tuple) and recipe[0] == function else None
 
 

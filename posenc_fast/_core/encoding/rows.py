@@ -54,7 +54,7 @@ def add(
 ) -> None:
     """Write scale * x + encoding to result, which may be x.
 
-    positions: positions of the rows, or the pair (first position, step).
+    positions has the positions of the rows, or is the pair (first position, step).
     """
     # If batched, each row of x has its own position, and all rows form one batch. Otherwise all batches share
     # positions.
@@ -135,7 +135,7 @@ def _fill_integers(
 
 
 def fill(plans: Plans, target: Target, positions: Positions, single: bool, threads: int) -> None:
-    """Write the rows of any positions."""
+    """Write the rows of any positions to target, by a plan. If single is true, angles are float32 products."""
     engine = plans.engine()
     form, unit = positions.form, positions.unit
     single = single or plans.sinusoids.single_products

@@ -43,8 +43,8 @@ _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    An Encoding is immutable. Equal values compare equal and have the same hash. You can pickle an Encoding, and share it
-    between threads.
+    An Encoding is immutable. Equal values compare equal and have the same hash. You can pickle an Encoding, and share
+    it between threads.
 
     Parameters
     ----------
@@ -184,9 +184,9 @@ class Encoding:
         """Python expression that rebuilds the encoding with all its numbers.
 
         Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
-        written as ``Fraction(16, 3)``, so the evaluation also needs the name ``Fraction``. None if no public
-        function can rebuild the encoding.
-        `repr` equals the recipe, except that arrays of more than 64 numbers are shortened.
+        written as ``Fraction(16, 3)``, so the evaluation also needs the name ``Fraction``. The recipe is None if no
+        public function can rebuild the encoding. `repr` equals the recipe, except that arrays of more than 64 numbers
+        are shortened.
         """
         return recipes.written(self._recipe) or None
 
@@ -218,8 +218,8 @@ class Encoding:
     def frequencies(self) -> Floats:
         """Frequency of each column in radians per unit of position, rounded to float64.
 
-        The shape is (d,), or (d, A) for A axes. The argument `frequencies` of `sinusoidal` has one frequency for each pair
-        of columns instead, about d/2 in all.
+        The shape is (d,), or (d, A) for A axes. The argument `frequencies` of `sinusoidal` has one frequency for each
+        pair of columns instead, about d/2 in all.
         """
         values = self._sinusoids.radians()[self._sinusoids.index]
         return values[:, 0] if self.ndim == 1 else values
@@ -365,14 +365,15 @@ class Encoding:
             Integers (exact over int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
             Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Both are
             exact in their own unit. Pass an array of any of these packages, a torch tensor on the CPU, or a list, which
-            may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT) become rows of
-            NaN.
+            may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT) become rows
+            of NaN.
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
-            Variance of uncertain positions, in their unit squared: one number, an array with the shape of the positions,
-            or a matrix for each position, (..., A, A). Each column is then averaged over a normal distribution of
-            positions, which multiplies it by exp(-frequency^2 variance / 2). This is an integrated encoding.
+            Variance of uncertain positions, in their unit squared: one number, an array with the shape of the
+            positions, or a matrix for each position, (..., A, A). Each column is then averaged over a normal
+            distribution of positions, which multiplies it by exp(-frequency^2 variance / 2). This is an integrated
+            encoding.
 
         Returns
         -------
@@ -386,9 +387,9 @@ class Encoding:
         Notes
         -----
         Let a = abs(position * frequency). For a up to 2^53 (for 64-bit integers and frequencies up to 1: always), the
-        error is at most half a unit in the last place of the result plus 2^-50 min(1, a). For float64, it is at most one
-        unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. If phases are
-        whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
+        error is at most half a unit in the last place of the result plus 2^-50 min(1, a). For float64, it is at most
+        one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. If phases are whole quarter
+        turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
 
         With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
         also holds for float64.
@@ -439,8 +440,8 @@ class Encoding:
         start, step : int or float
             Row i of the L rows has position ``start + i * step`` (default: 0 and 1).
         positions : array_like, optional
-            Positions of the rows instead of start and step. Shape (L,), or (..., L) for other positions in each sequence
-            of the batch; with A axes, (L, A) or (..., L, A).
+            Positions of the rows instead of start and step. Shape (L,), or (..., L) for other positions in each
+            sequence of the batch; with A axes, (L, A) or (..., L, A).
         x_scale : float
             Factor of x (default: 1).
         precision, workers
@@ -630,9 +631,9 @@ class Encoding:
 
         Notes
         -----
-        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For Nerfies
-        (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2 from its
-        alpha. Pass the amplitudes to another Encoding, or multiply the rows by them.
+        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For
+        Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2
+        from its alpha. Pass the amplitudes to another Encoding, or multiply the rows by them.
 
         Examples
         --------

@@ -1,4 +1,8 @@
-"""Amplitudes that enable the frequencies of an encoding one after another during training."""
+"""Amplitudes that enable the frequencies of an encoding one after another during training.
+
+A *band* has all columns of one frequency. With several axes, it has all columns whose frequency vectors are equally
+long.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ _ALIKE = 1 + 1e-9
 def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
     """Return the amplitudes of the columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2, where k is the band.
 
-    Bands are counted from the lowest frequency.
+    Bands are counted from 0, lowest frequency first. Constant columns keep their amplitudes.
     """
     bands = _bands(sinusoids)
     weights = np.where(bands < alpha, 1.0, 0.0)
@@ -39,7 +43,7 @@ def _weight(part: Fraction) -> float:
 
 
 def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
-    """Return the band of each column, counted from the lowest frequency. The band of constant columns is -1."""
+    """Return the band of each column, counted from 0, lowest frequency first. The band of constant columns is -1."""
     rates = sinusoids.radians()[sinusoids.index]
     largest = np.abs(rates).max(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", under="ignore"):

@@ -102,8 +102,8 @@ class Target:
             return
         workers = _threads.useful(workers, self.out.size, WORTH_A_THREAD)
         rows = max(1, min(BLOCK * self.rows // self.out.size, -(-self.rows // workers)))
-        # Round large blocks down to a multiple of 4096 rows, the longest span of a lattice. Otherwise more spans would lie
-        # in two blocks, and be evaluated twice.
+        # Round large blocks down to a multiple of 4096 rows, the longest span of a lattice. Otherwise more spans would
+        # lie in two blocks, and be evaluated twice.
         rows = rows // 4096 * 4096 or rows
 
         def aligned(part: slice) -> None:

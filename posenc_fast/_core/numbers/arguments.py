@@ -128,7 +128,7 @@ def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> 
 
 
 def check_bytes(subject: str, shape: tuple[int, ...], itemsize: int) -> None:
-    """Raise a ValueError if an array would exceed the address space. subject: reason and array, to begin the error."""
+    """Raise a ValueError if an array would exceed the address space. The message begins with the subject."""
     size = math.prod(shape) * itemsize
     if size > sys.maxsize:
         raise ValueError(
@@ -157,7 +157,8 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """Return (start, step) as exact numbers, or raise an error.
 
-    Both are int if all positions start + i * step are 64-bit integers. The step is 1 if there is at most one position.
+    Both are int if all positions start + i * step are integers of int64 or uint64. Otherwise both are Fractions. The
+    step is 1 if there is at most one position.
     """
     # number of steps from the first to the last position
     steps = max(length - 1, 0)

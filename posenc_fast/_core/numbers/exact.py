@@ -19,11 +19,12 @@ from . import annotations as npt
 
 Real = tuple[int, int]
 
-# Numbers above about 2**_FAR count as infinite, and numbers below about 2**-_FAR as zero. Both are far outside the range
-# of float64.
+# Numbers above about 2**_FAR count as infinite, and numbers below about 2**-_FAR as zero. Both are far outside the
+# range of float64.
 _FAR = 20000
 # Number of bits of a number that is then rounded once to a double. `_context` adds 30 digits. This is enough to round
-# correctly: the hardest known cases, exponentials and logarithms near the middle between two doubles, need about 120 bits.
+# correctly: the hardest known cases, exponentials and logarithms near the middle between two doubles, need about 120
+# bits.
 _DOUBLE_BITS = 64
 # number of bits of a number that is then rounded to a sum of two doubles
 PAIR_BITS = 160
@@ -42,14 +43,14 @@ def multiply(a: Real, b: Real, bits: int) -> Real:
 
 
 def divide(numerator: int, denominator: int, bits: int) -> Real:
-    """Return numerator / denominator, cut to ``bits`` bits."""
+    """Return numerator / denominator, rounded down, with at least ``bits`` significant bits."""
     shift = max(0, bits + 2 + denominator.bit_length() - numerator.bit_length())
     return (numerator << shift) // denominator, -shift
 
 
 @functools.lru_cache(maxsize=8)
 def two_pi(bits: int) -> Real:
-    """Return 2 pi, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
+    """Return 2 pi to ``bits`` bits behind the point, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
     one = 1 << (bits + 16)
 
     def arctan_of_inverse(x: int) -> int:
@@ -101,7 +102,10 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
 
 
 def real_of(value: Decimal, bits: int) -> Real:
-    """Return a Decimal as (mantissa, exponent), cut to ``bits`` bits."""
+    """Return a Decimal as (mantissa, exponent), with at least ``bits`` significant bits.
+
+    A number far below the range of float64 becomes 0, and a number far above becomes a power of two.
+    """
     if abs(value.adjusted()) * 3 > _FAR:
         # float64 cannot represent such a number, and an exact integer would have too many digits
         return (0, 0) if value.adjusted() < 0 or not value else (-1 if value < 0 else 1, 2 * _FAR)
@@ -112,7 +116,10 @@ def real_of(value: Decimal, bits: int) -> Real:
 
 @functools.lru_cache(maxsize=64)
 def power_ratio(base: float, exponent: Fraction, bits: int) -> Real:
-    """Return base ** exponent for a float base > 0 and a rational exponent."""
+    """Return base ** exponent for a float base > 0 and a rational exponent, cut to ``bits`` bits.
+
+    Powers far outside the range of float64 become 0 or a large power of two.
+    """
     if base == 1 or exponent == 0:
         return 1, 0
     context = _context(bits)

@@ -32,8 +32,8 @@ def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
     if kind == FLOAT16.kind:
         return value.astype(np.float16).view(np.uint16)
     # Adding 1.5 * 2^45 times the value's power of two rounds to the last place of a bfloat16. Subnormals have the same
-    # last place as 2^-126, the smallest normal number. Rounding to float32 first would round twice, and subnormals of float32 have
-    # lost bits that decide the rounding.
+    # last place as 2^-126, the smallest normal number. Rounding to float32 first would round twice, and subnormals of
+    # float32 have lost bits that decide the rounding.
     power = (value.view(np.uint64) & np.uint64(0x7FF << 52)).view(np.float64)
     large = 1.5 * 2.0**45 * np.clip(power, 2.0**-126, 2.0**200)
     rounded = np.copysign((value + large) - large, value)
@@ -81,9 +81,10 @@ def add_rounded(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: flo
 
 
 def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows that the engine leaves out.
+    """Return a mask of the rows that the engine leaves to exact arithmetic.
 
-    These rows have too many turns, or the error of a product underflows.
+    These rows have too many turns or too large positions, or the error of a product underflows. positions has the shape
+    (rows, axes), and largest the largest frequency of each axis, in turns.
     """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest

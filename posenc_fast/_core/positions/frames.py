@@ -105,8 +105,8 @@ _READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "
 def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
     """Return the values of a column with exact integers.
 
-    NumPy returns integers of dictionary, run-length and list columns as floats if values are missing. Then the values are
-    read from a list.
+    NumPy returns integers of dictionary, run-length and list columns as floats if values are missing. Then the values
+    are read from a list.
     """
     while hasattr(dtype, inner):
         dtype = getattr(dtype, inner)

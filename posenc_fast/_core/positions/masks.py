@@ -31,7 +31,8 @@ def mask_positions(
     mask : array_like of bool or of 0 and 1, shape (..., L)
         True for tokens, False for padding.
     start : int, optional
-        Position of the first token of each sequence, and of all padding, at least 0. Use 0 for models that count from 0.
+        Position of the first token of each sequence, and of all padding, at least 0. Use 0 for models that count from
+        0.
     padding_idx : int, optional
         Position of all padding, as in fairseq (default: 1, unless start is given). The first token has position
         padding_idx + 1.

@@ -111,7 +111,7 @@ class Converted:
             self.values = self.values.copy()
 
     def rounded(self) -> npt.NDArray[np.float64]:
-        """Return the positions as float64 in the base unit, of shape (...), or (..., axes) for several axes."""
+        """Return the positions as float64, times in seconds, of shape (...), or (..., axes) for several axes."""
         axes = self.values.shape[1]
         return as_float64(self).values.reshape(self.shape if axes == 1 else (*self.shape, axes))
 
@@ -128,7 +128,7 @@ class InTurns(Converted):
         self.low = low.reshape(-1, 1)
 
     def turns(self, part: slice) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return the high parts and the low parts of the rows ``part``."""
+        """Return (high parts, low parts) of the rows ``part``, each of shape (rows, 1)."""
         return self.values[part], self.low[part]
 
     def exactly(self, row: int) -> list[Fraction]:
@@ -136,7 +136,7 @@ class InTurns(Converted):
 
 
 def form_of(values: npt.NDArray[Any]) -> str:
-    """Return the form that represents all values exactly."""
+    """Return the form that represents all values exactly. An array of objects must contain only integers."""
     letter, size = values.dtype.kind, values.dtype.itemsize
     if letter == "O":
         return "integer"
@@ -229,7 +229,7 @@ def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], n
 
 
 def as_float64(positions: Positions) -> Converted:
-    """Return the positions as float64 numbers in the base unit. They are rounded again if their unit is not 1."""
+    """Return the positions as float64 numbers, times in seconds. They are rounded again if their unit is not 1."""
     form, unit = positions.form, positions.unit
     values = positions.components(slice(0, len(positions)), False)
     axes = values.shape[1] // (1 if form == "real" else 2)

@@ -72,7 +72,7 @@ def counts_of(
 
 
 def time_of(value: Any, name: str) -> Time | None:
-    """Return a time of any type as a Time, except NaT. Return None for values that are not times."""
+    """Return a time of any type as a Time, or None if the value is no time. Callers must exclude NaT."""
     if isinstance(value, (np.datetime64, np.timedelta64)):
         counts, unit, _ = counts_of(np.asarray(value), name)
         return Time(value.dtype.kind, int(counts), unit)

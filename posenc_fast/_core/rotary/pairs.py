@@ -14,7 +14,7 @@ from ..numbers.schedule import Explicit, Schedule, geometric
 # The engines number the layouts in this order. With interleaved_to_half, the values of a pair are adjacent in x and
 # rotary_dim/2 apart in the result.
 LAYOUTS: tuple[RotaryLayout, ...] = get_args(RotaryLayout)
-# maximum head_dim in the config or file of a model: far more than real models have, and frequencies still fit into memory
+# maximum head_dim in the config or file of a model: far more than in real models, and frequencies still fit into memory
 MOST_VALUES = 2**20
 
 

@@ -305,7 +305,8 @@ class Rotator:
     def _for_rotated(self) -> Rotator:
         """Return a Rotator that rotates values that this Rotator has already rotated.
 
-        The new Rotator has attention factor 1, and reads pairs in the layout of this Rotator's results.
+        It has attention factor 1, and reads pairs in the layout of this Rotator's results. Raise ValueError for xPos,
+        whose amplitudes depend on the unknown first positions.
         """
         settings, angles = self._settings, self._angles
         if settings.amplitudes_vary:
