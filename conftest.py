@@ -7,7 +7,7 @@ import os
 
 from posenc_fast import SUBMODULES
 
-# most submodules have the name of the package that they need
+# submodule -> names of the packages that it needs; most submodules have the name of their package
 OPTIONAL = {name: name for name in SUBMODULES} | {"plot": "matplotlib", "transformers": "torch transformers"}
 MISSING = {
     module: package
@@ -16,7 +16,7 @@ MISSING = {
     if importlib.util.find_spec(package) is None and not os.environ.get("POSENC_FAST_REQUIRE_EXTRAS")
 }
 
-# examples of these modules run only if the package is installed
+# modules whose examples cannot run, because their package is not installed
 collect_ignore = [path for module in MISSING for path in (f"posenc_fast/{module}.py", f"posenc_fast/{module}")]
 
 

@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["nox>=2025.2.9"]
 # ///
-"""Run tasks in separate environments. ``nox -l`` lists them. Scripts in .ci/ are those that .ci/run calls."""
+"""Run tasks in separate environments. ``nox -l`` lists the tasks. Some of them only call a script in .ci/."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def install(session: nox.Session, *groups: str) -> None:
 
 @nox.session(python=["3.11", "3.12", "3.13", "3.14"])
 def tests(session: nox.Session) -> None:
-    """Run all tests, and the examples of the docstrings, for some minutes."""
+    """Run all tests, and the examples of the docstrings. This takes some minutes."""
     install(session, "test")
     session.run("pytest", "-m", "", *session.posargs)
 
@@ -65,7 +65,7 @@ def screenshots(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def play(session: nox.Session) -> None:
-    """Try the sliders of the page Play and the searches of both lists in a browser. Needs Chromium."""
+    """Try the page Play and the search in the lists of presets and RoPE models, in a browser. Needs Chromium."""
     docs(session)
     session.run("python", "docs/try_play.py", "docs/_build")
     session.run("python", "docs/try_lists.py", "docs/_build")
@@ -86,7 +86,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def sanitize(session: nox.Session) -> None:
-    """The tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
+    """Run the tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
     session.run(".ci/sanitize", "--nightly", external=True)
     session.run(".ci/valgrind", external=True)
 

@@ -29,7 +29,7 @@ ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 # come after CFLAGS and LDFLAGS, and so override them. src/arithmetic.h stops the build if a flag cannot be overridden.
 STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
 STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
-# These flags override -Ofast and -ffast-math. With those, the linker of gcc 12 and earlier adds code that flushes
+# These flags override -Ofast and -ffast-math, with which the linker of gcc 12 and earlier adds code that flushes
 # subnormals in the whole process.
 STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
 # compute doubles in 64-bit registers; a 32-bit build needs SSE2, as NumPy does
@@ -45,7 +45,7 @@ SANITIZERS = [
     "-g1",
 ]
 # Slowest first. -mprfchw compiles prefetches for writing. This instruction is not part of the levels. On CPUs with AVX2
-# that lack it (Haswell), it does nothing, so that no check is needed.
+# that lack it (Haswell), it does nothing, so no check is needed.
 LEVELS = {
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
     "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],
@@ -54,7 +54,7 @@ LEVELS_MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
 
 class BuildKernel(build_ext):
-    """Compile the loops for every level that machine and compiler support."""
+    """Compile the loops for every level that the target machine and the compiler support."""
 
     def build_extension(self, ext):
         try:
@@ -135,7 +135,7 @@ def extensions():
         return []
     from Cython.Build import cythonize
 
-    # the folder "." is for posenc_fast/c_api.pxd, which declares the contents of posenc_fast.h
+    # the include path "." is needed to find posenc_fast/c_api.pxd, which declares the contents of posenc_fast.h
     options = {"include_path": ["src", "."], "build_dir": "build"}
     loops = cythonize([Extension(name, [f"src/{name}.pyx"]) for name in ("_loops", "_rotations", "_grids")], **options)
     (kernel,) = cythonize([Extension("posenc_fast._kernel", ["src/_kernel.pyx"])], **options)

@@ -98,9 +98,9 @@ __all__ = [
     "use_backend",
 ]
 
-# modules for optional packages
+# modules that need an optional package
 SUBMODULES = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
-# modules of names that are imported on first use: most programs use few, and importing all is slow
+# name -> module from which it is imported on first use, because most programs use few names, and importing all is slow
 _LAZY = {
     "Finding": "_models.check.report",
     "Identification": "_models.identify.encoding",
@@ -122,7 +122,7 @@ _LAZY = {
     "testing": "testing",
 }
 
-# names in other libraries, in lower case, and their equivalents here
+# name in other libraries, in lower case -> equivalent here
 _OTHERS = {
     "accelerate": "posenc_fast.torch.RotaryEncoding or posenc_fast.torch.apply_rotary_pos_emb",
     "apply_rotary_pos_emb": "posenc_fast.torch.apply_rotary_pos_emb",
@@ -161,5 +161,5 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    # help reads all these attributes, which must not import other packages
+    # help() reads, and so imports, each name in this list; list modules for optional packages only if they are imported
     return sorted({*__all__, *(name for name in SUBMODULES if name in globals()), "typing"})

@@ -300,7 +300,7 @@ def _check_positions(positions: Any, axes: int) -> None:
 
 
 def _check_start(start: Any, for_real_start: str) -> None:
-    """Raise an error unless a jax.Array is one integer. for_real_start: the fix for one real number, in the error."""
+    """Raise an error unless a jax.Array is one integer. The error for one real number suggests for_real_start."""
     if start.shape == () and np.dtype(start.dtype).kind in "iu":
         return
     fix = f"for a real start, {for_real_start}" if start.shape == () else "for one start per sequence, use jax.vmap"
@@ -312,11 +312,11 @@ def _check_start(start: Any, for_real_start: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _Tokens:
-    """Positions of the tokens of x: a start, or an array. Static positions are stored here, traced ones are arguments
-    of the calls below.
+    """Positions of the tokens of x, given as a start or as an array.
 
-    is_start: whether the positions follow from a start. ndim: number of axes of the array of positions. start: the
-    start if it is static. array: dtype, shape and bytes of the array if it is static.
+    If they are static, they are stored here. If jax traces them, they are an argument of the calls below. is_start is
+    true if a start is given. ndim is the number of axes of the array of positions. start is the static start. array has
+    dtype, shape and bytes of the static array.
     """
 
     is_start: bool
@@ -338,10 +338,10 @@ class _Tokens:
 def _tokens(
     lead: tuple[int, ...], length: int, axes: int, start: Any, positions: Any, *, partly: bool
 ) -> tuple[_Tokens, tuple[Any, ...]]:
-    """Return the positions of the tokens, and the arguments that jax must trace.
+    """Return (the positions of the tokens, a tuple of the arguments that jax must trace).
 
-    lead: lengths of the axes of x that positions may have before the axis of the tokens. partly: whether positions may
-    have only the first of these axes.
+    lead has the lengths of the axes of x that positions may have before the axis of the tokens. If partly is true,
+    positions may have only some of these axes, from the first on. Otherwise they have all or none.
     """
     if positions is None:
         if isinstance(start, jax.Array):
@@ -496,7 +496,7 @@ class _Angles:
 
 @dataclasses.dataclass(frozen=True)
 class _Sum:
-    """Call that adds an encoding to x. ndim: number of axes of x without the axes that jax.vmap adds."""
+    """Call that adds an encoding to x. ndim is the number of axes of x without the axes that jax.vmap adds."""
 
     encoding: Encoding
     x_scale: float
@@ -527,7 +527,7 @@ class _Sum:
 
 @dataclasses.dataclass(frozen=True)
 class _Rotation:
-    """Call that rotates x. ndim: number of axes of x without the axes that jax.vmap adds."""
+    """Call that rotates x. ndim is the number of axes of x without the axes that jax.vmap adds."""
 
     rotary: Rotary
     seq_axis: int

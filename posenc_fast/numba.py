@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
 
 _int, _int64, _length, _size = ctypes.c_int, ctypes.c_int64, ctypes.c_ssize_t, ctypes.c_size_t
 _pointer = ctypes.c_ssize_t
-# the last two arguments: address and number of bytes of the scratch memory
+# types of the last two arguments of many functions: address and number of bytes of the scratch memory
 _scratch_types = (_pointer, _size)
 
 
@@ -171,7 +171,7 @@ def _dtype_code_of_type(array: Any) -> Any:
 
 
 def _out_check(axes: int) -> Any:
-    """Return a check of out. At compilation, it rejects read-only arrays and arrays with ndim other than axes."""
+    """Return a function that raises an error, at compilation, unless out is writable and has this number of axes."""
 
     def check(array: Any) -> Any:
         raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
@@ -273,7 +273,7 @@ def _check_rows(array: Any, width: Any) -> None:
 def table(encoding: Any, start: Any, out: Any) -> None:
     """Write the rows of ``start, start + 1, ..`` to out (rows, d_model), like `Encoding.table`.
 
-    encoding: the address from `address_of`. start: an integer.
+    encoding is the address from `address_of`, and start is an integer.
     """
     _check_out2(out)
     _check_rows(out, _columns(encoding))
@@ -296,7 +296,8 @@ def table(encoding: Any, start: Any, out: Any) -> None:
 def encode(encoding: Any, positions: Any, out: Any) -> None:
     """Write the rows of positions to out (rows, d_model), like `Encoding.encode`.
 
-    encoding: the address from `address_of`. positions: contiguous float64 or int64 of shape (rows,) or (rows, axes).
+    encoding is the address from `address_of`. positions is a contiguous array of float64 or int64, of shape (rows,) or
+    (rows, axes).
     """
     _check_out2(out)
     _check_rows(out, _columns(encoding))
@@ -314,7 +315,7 @@ def encode(encoding: Any, positions: Any, out: Any) -> None:
 def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
     """Write ``x_scale * x + encoding`` to out, like `Encoding.add_to`.
 
-    encoding: the address from `address_of`. x, out: arrays of shape (batch, rows, d_model), which may be the same
+    encoding is the address from `address_of`. x and out are arrays of shape (batch, rows, d_model), and may be the same
     array.
     """
     _check_out3(out)
@@ -347,8 +348,8 @@ def add_to(encoding: Any, x: Any, start: Any, x_scale: Any, out: Any) -> None:
 def rotate(rotary: Any, x: Any, start: Any, out: Any) -> None:
     """Write x, rotated for the positions ``start, start + 1, ..``, to out, like `Rotary.apply`.
 
-    rotary: the address from `address_of`. x, out: arrays of shape (batch, heads, tokens, head_dim), which may be the
-    same array.
+    rotary is the address from `address_of`. x and out are arrays of shape (batch, heads, tokens, head_dim), and may be
+    the same array.
     """
     _check_out4(out)
     _check_rows(x, _head_dim(rotary))

@@ -65,7 +65,8 @@ def exact_rotation(
 ) -> list[Decimal]:
     """Return x with each pair of values rotated by position * frequency.
 
-    The values of a pair are half of x apart (layout "half"), or adjacent (layout "interleaved").
+    The values of a pair are len(frequencies) apart (layout "half"), or adjacent (layout "interleaved"). Values behind
+    the pairs are unchanged.
     """
     with localcontext(CONTEXT):
         rotated = [Decimal(value) for value in x]

@@ -48,12 +48,12 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# keys: arguments that periods replace. Values: their defaults.
+# argument that periods replace -> its default
 _SCHEDULE = {"d_model": 16, "base": 10000.0, "freq_shift": 0.0, "first": 1.0}
 
 
 class _Column(NamedTuple):
-    """An input column. name: its name in errors. letter: "M" for timestamps, "m" for durations, "" for numbers."""
+    """An input column. name is for errors. letter is "M" for timestamps, "m" for durations, and "" for numbers."""
 
     name: str
     values: Any
@@ -272,7 +272,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
             )
         labels: list[str] = [] if self.periods is None else self._cycles().labels
         features = _check_feature_names_in(self).tolist()
-        # blocks: the encoded columns of each feature
+        # `blocks` has the encoded columns of each feature
         blocks = [values[:, i * width : (i + 1) * width] for i in range(len(features))]
         if self.periods is None:
             result = np.stack([self._located(i, block) for i, block in enumerate(blocks)], axis=1)
@@ -434,7 +434,7 @@ def _columns_of_frame(X: Any) -> list[tuple[Any, Any]] | None:
 def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     """Return the part of each cycle, (rows, k), from its sine and cosine."""
     count = rows.shape[1] // 2
-    # pairs: sine and cosine of each cycle, of shape (rows, k, 2)
+    # `pairs` has the sine and the cosine of each cycle, in the shape (rows, k, 2)
     pairs = rows.reshape(-1, count, 2) if layout == "interleaved" else rows.reshape(-1, 2, count).swapaxes(1, 2)
     at_centre = np.argwhere((pairs == 0).all(axis=2))
     if len(at_centre):

@@ -28,7 +28,7 @@ CALLS = ("table", "encode", "add_to")
 ROWS = 4
 # (width, base, freq_shift) of the encodings to check
 _SCHEDULES = ((64, 10000.0, 0.0), (17, 10000.0, 1.0), (2, 100.0, 0.0), (130, 500000.0, 0.0))
-# keys: dtypes. Values: number of significant bits, and exponent of the smallest positive number.
+# name of a dtype -> (number of significant bits, binary exponent of the smallest positive number)
 _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
@@ -38,13 +38,13 @@ def _subnormal(rng: np.random.Generator) -> float:
     The sine of this position is almost the same number.
     """
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
-    # middle: a subnormal number, or the middle of two, in units of the smallest positive number
+    # `middle` is a subnormal number, or the middle of two, in units of the smallest positive number
     middle = rng.integers(0, 2 ** (bits - 1)) + 0.5 * rng.integers(0, 2)
     factor = 1 + math.ldexp(rng.uniform(-1, 1), -int(rng.integers(bits, 60)))
     return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
 
 
-# keys: names of ranges of positions. Values: functions that draw one position of the range.
+# name of a range of positions -> function that draws one position of the range (the first of ROWS, for integers)
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "0 .. 4095": lambda rng: rng.integers(0, 4096 - ROWS),
     "1e6 .. 2e6": lambda rng: rng.integers(10**6, 2 * 10**6),
@@ -61,7 +61,7 @@ RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
 
 
 class Worst(NamedTuple):
-    """The value with the largest error relative to its bound. exact: its exact value. share: error / bound."""
+    """The value with the largest error relative to its bound. exact is its exact value, and share is error / bound."""
 
     encoding: Encoding
     position: float
@@ -98,9 +98,9 @@ def engines() -> dict[str, tuple[Backend, Isa | None]]:
 def verify(
     seconds: float, seed: int, done: Callable[[float], object] = lambda passed: None
 ) -> dict[tuple[str, str, str], Finding]:
-    """Check random positions until the time is over. Draw from every range at least once for every encoding.
+    """Check random positions for this number of seconds, or longer, until every encoding had positions of every range.
 
-    Return findings. Keys are (dtype, call, engine). After each sample, call ``done`` with the number of seconds that
+    Return a dict (dtype, call, engine) -> Finding. After each sample, call ``done`` with the number of seconds that
     have passed.
     """
     rng = np.random.default_rng(seed)
@@ -139,8 +139,8 @@ def verify(
 class _Sample:
     """Positions of one sample, and the exact rows at these positions.
 
-    angles: absolute angles of the values, of shape (ROWS, d_model). noise: float64 numbers of this shape, from which
-    the x of `add_to` is rounded.
+    angles has the absolute angles of the values, in radians, of shape (ROWS, d_model). noise has float64 numbers of
+    this shape. Rounded to a dtype, they are the x of `add_to`.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class _Sample:
         bits, least = _FORMATS[dtype]
         half_ulp = np.ldexp(0.5, np.maximum(np.frexp(exact)[1] - bits, least + exponents))
         larger_term = self.larger_term if call == "add_to" else np.ones(rows.shape)
-        # size: the last summand of a bound is proportional to it, except for large angles
+        # the last summand of a bound is proportional to `size`, except for large angles in float64
         size = np.minimum(1.0, self.angles) if call == "encode" else larger_term
         if dtype == "float64":
             bound_of_small_angles = 2 * half_ulp + np.ldexp(2.0**-60 * size, exponents)

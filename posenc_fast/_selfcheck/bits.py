@@ -34,9 +34,10 @@ from .accuracy import engines
 from .frequencies import sets
 
 FILE = Path(__file__).with_name("bits.json")
-# VALUES: number of values in the result of one call. SHORT, LONG: number of runs of each call. All calls together
-# compute at least 2^20 (SHORT) or 2^27 (LONG) values of a dtype.
+# number of values in the result of one call
 VALUES = 1 << 16
+# Two numbers of runs of each call. With SHORT runs, all calls together compute at least 2^20 values of a dtype, and
+# with LONG runs 2^27.
 SHORT, LONG = 1, 128
 
 
@@ -122,7 +123,10 @@ def _digest(results: Iterable[Array]) -> str:
 
 
 def hashes(times: int) -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of the results of each call and dtype, from the active engine. times: SHORT or LONG."""
+    """Yield name and SHA-256 of the results of each call and dtype, from the active engine.
+
+    times is the number of runs of each call, SHORT or LONG.
+    """
     for name in types_here():
         dtype = float_type(name)
         for call, make in calls().items():
@@ -353,7 +357,7 @@ def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
 
 
 def expected(part: int | str) -> dict[str, str]:
-    """Return the expected hashes of all machines. part: SHORT, LONG, "loops" or "frequencies"."""
+    """Return a dict from name to expected hash. part is a key of `bits.json`: SHORT, LONG, "loops" or "frequencies"."""
     digests: dict[str, str] = json.loads(FILE.read_text("utf-8"))[str(part)]
     return digests
 

@@ -23,7 +23,7 @@ from ..presets._registry import facts
 # a width that all presets support whose width can be chosen
 WIDTH = 96
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
-# keys: presets that need more arguments than a width. Values: their arguments.
+# preset -> arguments of its call; other presets get WIDTH if their width can be chosen, else no argument
 _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "alphafold3": (_WEIGHTS[:, 0], _WEIGHTS[:, 1]),
     "diffusers_2d": (WIDTH, 24),
@@ -54,7 +54,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
 _FACTORS = {"factor": 8.0, "original_max_position_embeddings": 4096}
 _LLAMA3 = {**_FACTORS, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 _LISTS = {"short_factor": [1 + i / 64 for i in range(32)], "long_factor": [1.0 + i for i in range(32)]}
-# keys: rope_type. Values: parameters of scalings for head_dim=64.
+# rope_type -> parameters of one or more scalings, for head_dim=64
 SCALINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "default": ({},),
     "linear": ({"factor": 3.0}, {"factor": 4.0}),
@@ -148,7 +148,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "phi3": {"seq_len": 4097},
     "phimoe": {"seq_len": 4097},
 }
-# keys: as in _CONFIGS. Values: config and options for `Rotary.from_config`.
+# key of _CONFIGS -> (config, options) for `Rotary.from_config`
 CONFIGS = {name: ({"model_type": name, **config}, _OPTIONS.get(name, {})) for name, config in _CONFIGS.items()}
 
 _DAY = 86400

@@ -33,7 +33,7 @@ class Side(NamedTuple):
 class Comparison(NamedTuple):
     """Result of a comparison.
 
-    ours, numpy: median nanoseconds per value. low, high: quartiles of the ratio of NumPy's time to ours.
+    ours and numpy are median nanoseconds per value. low and high are quartiles of the ratio of NumPy's time to ours.
     """
 
     name: str

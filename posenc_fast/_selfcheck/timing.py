@@ -19,7 +19,7 @@ Times = dict[str, npt.NDArray[np.float64]]
 SAMPLE = 5e-5
 # seconds of untimed calls before a sample (at least one call), so that the CPU's caches are as in a loop of such calls
 SETTLE = 1e-3
-# BUDGET: seconds for one comparison. Slow calls get fewer runs, but at least FEWEST.
+# A comparison takes about BUDGET seconds. For slow calls, this means fewer runs, but at least FEWEST.
 BUDGET, FEWEST = 4.0, 5
 
 
@@ -36,7 +36,7 @@ def seconds(
 ) -> float:
     """Return the mean time of ``repeats`` calls. The result of a single call is freed after the clock has stopped.
 
-    clock: for calls of one thread on a shared CPU, pass ``time.thread_time``.
+    For calls of one thread on a shared CPU, pass ``time.thread_time`` as clock.
     """
     kept = None
     if repeats == 1:

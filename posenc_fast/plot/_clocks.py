@@ -83,7 +83,7 @@ def clocks(
             "fewer pairs or positions"
         )
     frequencies = distinct[np.linspace(0, len(distinct) - 1, columns).round().astype(int)]
-    # ends[row, column]: height (sine) and width (cosine) of the end of a hand
+    # ends[row, column] has the height (sine) and the width (cosine) of the end of a hand
     ends = encode(hands(frequencies)._plans, converted, FLOAT64.stored).reshape(rows, columns, 2)
     axes = axes_of(ax)
     across, down = _spacing(axes, columns, rows)

@@ -22,13 +22,12 @@ from ._tables import wavelength
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# _DOTS: largest number of dots. _POINTS: largest number of points of a curve. _PERIODS: largest number of periods of a
-# curve, because the eye cannot distinguish more of them.
+# largest numbers of dots, of points of a curve, and of periods of a curve (the eye cannot distinguish more periods)
 _DOTS, _POINTS, _PERIODS = 500, 4000, 60
 # smallest width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
-# settings of `errors`. _PLACES, _LEAST_PLACES: largest and smallest number of points of a curve. _NEIGHBOURS: number of
-# positions at each point. _BLOCK: number of values in a block of rows.
+# Settings of `errors`. A curve has at most _PLACES and at least _LEAST_PLACES points, each with the largest error of
+# _NEIGHBOURS adjacent positions. _BLOCK is the number of values that are computed at a time.
 _PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 
@@ -127,7 +126,7 @@ def _spread(encoding: Encoding, distance: float) -> list[int]:
     If no column has so many periods, return the first column of the shortest wavelength.
     """
     lengths = np.abs(encoding.wavelengths)
-    # first_columns: the first column of each wavelength, from the shortest wavelength on
+    # `first_columns` has the first column of each wavelength, shortest wavelength first
     _, first_columns = np.unique(lengths, return_index=True)
     # leave out shorter wavelengths: with more than _PERIODS periods, a column would be drawn as a band
     shortest, longest = distance / _PERIODS, 2 * distance + 2

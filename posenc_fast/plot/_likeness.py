@@ -19,8 +19,8 @@ from ._subjects import affordable, as_encoding, every_nth, note_of_skipped, one_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# _POINTS: largest number of points of a curve. _LEAST_POINTS: number of points, or of cells of a grid, that are drawn
-# even if a row has very many columns. _BLOCK: number of values that are computed at a time.
+# _POINTS is the largest number of points of a curve. If a row has very many columns, fewer points or cells of a grid
+# are drawn, but at least _LEAST_POINTS. _BLOCK is the number of values that are computed at a time.
 _POINTS, _LEAST_POINTS, _BLOCK = 2000, 20, 1 << 20
 
 
@@ -85,7 +85,10 @@ def similarity(
 
 
 def _likeness(encoding: Encoding, positions: npt.NDArray[Any], middle: Any, words: str) -> npt.NDArray[np.float64]:
-    """Return the dot products of rows with the row of a position, divided by the squared norm of that row."""
+    """Return the dot products of the rows of positions with the row of `middle`, divided by the square of its norm.
+
+    words describes the middle in the error for a row of zeros.
+    """
     centre = encoding.encode(middle, dtype=np.float64)
     square = float(centre @ centre)
     if not square > 0:

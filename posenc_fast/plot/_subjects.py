@@ -28,10 +28,9 @@ _LABELS = 8
 
 
 def preset_or_value(encoding: Any, d_model: int, name: str = "encoding") -> tuple[str, Encoding | Rotary]:
-    """Return a title, and the given Encoding or Rotary. For a name, return the result of the preset, called with
-    d_model if its first parameter is the width.
+    """Return (title, Encoding or Rotary) for an Encoding, a Rotary or the name of a preset.
 
-    name: name of the argument in errors.
+    A preset is called with d_model if its first parameter is the width. name is the name of the argument in errors.
     """
     if isinstance(encoding, str):
         value = _of_preset(encoding, d_model, name)
@@ -67,7 +66,7 @@ def _size(value: Encoding | Rotary) -> str:
 
 
 def one_axis(encoding: Any, d_model: int) -> tuple[str, Encoding]:
-    """Return a title and a one-axis Encoding. A Rotary becomes the Encoding of its cosines and sines."""
+    """Return (title, one-axis Encoding). A Rotary becomes the Encoding of its cosines and sines."""
     name, value = preset_or_value(encoding, d_model)
     if value.ndim != 1:
         other = "plot.rotary draws its angles" if isinstance(value, Rotary) else "draw the encoding of each axis"
@@ -88,7 +87,7 @@ def as_encoding(value: Encoding | Rotary) -> Encoding:
 
 
 def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
-    """Return a title, and the given Rotary or the Rotary of the named preset. name: name of the argument in errors."""
+    """Return (title, Rotary) for a Rotary or the name of a preset. name is the name of the argument in errors."""
     title, value = preset_or_value(rotary, 128, name) if isinstance(rotary, (str, Rotary)) else ("", rotary)
     if not isinstance(value, Rotary):
         is_encoding = isinstance(value, Encoding)
@@ -99,7 +98,10 @@ def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
 
 
 def affordable(columns: int, most: int, least: int) -> int:
-    """Return the number of rows to compute: ``most``, or fewer if their values exceed _WORK, but at least ``least``."""
+    """Return the number of rows to compute, at most ``most``. If these have more than _WORK values, return fewer rows.
+
+    The result is at least ``least``. columns is the number of values of a row.
+    """
     return max(least, min(most, _WORK // columns))
 
 
@@ -116,7 +118,8 @@ def note_of_skipped(nth: int, noun: str = "") -> str:
 class ShownRows(NamedTuple):
     """Positions to draw.
 
-    edges: limits of the axis. labels: tick labels, or None. note: text about skipped positions, or an empty string.
+    edges has the limits of the axis. labels has a tick label for each position, or is None. note is the text about
+    skipped positions, or an empty string.
     """
 
     positions: Converted
@@ -139,7 +142,7 @@ class Rows:
 
     def __init__(self, value: Encoding | Rotary, length: Any, positions: Any, start: Any, step: Any) -> None:
         self.axes = value.ndim
-        # converted: the given positions, or None if a length is given
+        # `converted` has the given positions, or is None if a length is given
         self.converted: Converted | None = None
         if positions is None:
             self.count = count_of(length, "length", 1)

@@ -182,7 +182,7 @@ def distinct_frequencies(encoding: Encoding) -> npt.NDArray[np.float64]:
 
 
 def hands(frequencies: npt.NDArray[np.float64]) -> Encoding:
-    """Return an Encoding of the hands of clocks: for each frequency, height (sine) and width (cosine) of the hand's end."""
+    """Return an Encoding with two columns for each frequency: height (sine) and width (cosine) of a hand's end."""
     return Encoding(np.repeat(frequencies, 2), np.tile([0.0, 0.25], len(frequencies)))
 
 
