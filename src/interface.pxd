@@ -110,7 +110,7 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
         if before > most_bytes() or behind > most_bytes():
             return LENGTH
         to.common = common_divisor(distance, to.common)
-        # sort by distance, smallest first
+        # keep dimensions sorted by distance, smallest first, for the test below whether rows overlap
         i = varying
         while i > 0 and distances[i - 1] > distance:
             distances[i], lengths[i] = distances[i - 1], lengths[i - 1]

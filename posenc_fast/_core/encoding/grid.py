@@ -230,7 +230,7 @@ def part_of(axis: range | Converted, rows: slice) -> range | Converted:
 
 
 def order_of(indexing: Indexing, count: int) -> list[int]:
-    """Return the axis of the encoding for each dimension of the result. As a permutation, it is its own inverse."""
+    """Return the axis of the encoding for each dimension of the result. The list is its own inverse permutation."""
     one_of(indexing, "indexing", INDEXINGS)
     order = list(range(count))
     if indexing == "xy":

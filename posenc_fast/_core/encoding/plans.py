@@ -148,7 +148,8 @@ class Plans:
             # `frequencies` has the shape (2, components, waves)
             frequencies = np.ascontiguousarray(np.stack(factors, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
-            # `two_product` overflows for larger frequencies. With inf, the engine leaves all rows to exact arithmetic.
+            # `two_product` overflows for larger frequencies. If largest is infinite, the engine leaves all rows to
+            # exact arithmetic.
             largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar

@@ -25,8 +25,8 @@ Bits = npt.NDArray[np.uint64]
 
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
-# Adding ROUNDER to a number rounds the sum to an integer, and adding QUARTERS rounds it to a multiple of 1/4. The low
-# bits of the sum then count these integers or quarters.
+# Adding ROUNDER rounds a number to an integer, and adding QUARTERS rounds a number to a multiple of 1/4. The low bits of
+# the sum then count the integers or the quarters.
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
 # Up to this angle in turns, the low part is so small that only the high part must be reduced by quarter turns.
 MOST_DIRECT = 2.0**40
@@ -201,8 +201,9 @@ class Plan:
     ) -> bytes | None:
         """Write the encoding to `out`, of shape (rows, width), or scale * x + encoding to `out`, (batch, rows, width).
 
-        positions are float64 of shape (rows, axes). Return None if all rows are written. Otherwise return a byte for
-        each row. It is 1 if the row needs exact arithmetic and is unchanged, else 0.
+        positions are float64 of shape (rows, axes). single is true if angles are float32 products. The argument stores
+        is unused here. Return None if all rows are written. Otherwise return a byte for each row. It is 1 if the row
+        needs exact arithmetic and is unchanged, else 0.
         """
         left = rows_left_out(positions, self.largest)
         self._encode_chosen(~left, positions, out, kind, single, x, scale)

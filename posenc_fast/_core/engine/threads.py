@@ -45,7 +45,8 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         return
     import threading
 
-    # The caller uses the lock directly. With a Condition, an interrupt right after acquiring it could leave it locked.
+    # The caller uses the lock directly. With a Condition, an interrupt right after the acquisition could leave the lock
+    # locked.
     remaining, lock = iter(blocks), threading.Lock()
     idle, stop, busy = threading.Condition(lock), False, 0
     errors: list[BaseException] = []

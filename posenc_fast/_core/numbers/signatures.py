@@ -1,6 +1,6 @@
 """Types of results, and types of options that are the same in each overload of a function.
 
-The type of a result is that of the argument dtype or out (default: float32). For type checkers, it is Any if dtype is a
+The argument dtype or out determines the type of a result (default: float32). Type checkers use Any if dtype is a
 string, a type of another package, or known only at run time.
 """
 

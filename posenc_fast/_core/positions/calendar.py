@@ -112,8 +112,9 @@ def checked_cycles(cycles: Any) -> tuple[Cycle, ...]:
 class Calendar:
     """Flattened times, with a method that computes the elapsed parts of calendar cycles in turns.
 
-    ``shape`` is the shape of the times before flattening. Times finer than nanoseconds, or with counts of more than 64
-    bits, are Python's integers. The argument zone replaces the zone of the times if timezone is None.
+    ``shape`` is the shape of the times before flattening. ``ticks`` are the times as integers, in units of
+    1 / ``frequency`` seconds since 1970. If times are finer than nanoseconds, or need more than 64 bits, the ticks are
+    Python's integers. The argument zone replaces the zone of the times if timezone is None.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def counted(start: Any, count: int, axes: int) -> Converted:
 
 
 def of_range(numbers: range) -> Converted:
-    """Return the integers of a range. The caller has checked that they fit in 64 bits."""
+    """Return the integers of a range as positions. Callers have checked that the integers fit in 64 bits."""
     if min(numbers.start, numbers.stop) >= -(2**63) and max(numbers.start, numbers.stop) < 2**63:
         # numpy.arange supports int64; other integers are converted one by one
         values = np.arange(numbers.start, numbers.stop, numbers.step, dtype=np.int64)
