@@ -72,7 +72,7 @@ class Worst(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Number of values checked for one dtype, call and engine, and the worst of them."""
+    """Number of values checked for one dtype, call and engine, and the value closest to its bound or beyond it."""
 
     values: int
     worst: Worst

@@ -189,7 +189,7 @@ def _values_of_pool(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> 
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield each width with one encoding. The first two orders alternate, because both use the same loops."""
+    """Yield (width, encoding) for each of WIDTHS, in the first two of _ORDERS in turn: both use the same loops."""
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 
@@ -332,7 +332,7 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 
 
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
-    """Yield the frequencies, the other defining numbers and some rows of a value."""
+    """Yield the frequencies, the other defining numbers, and some rows (Encoding) or rotated values (Rotary)."""
     yield value.frequencies
     # 21600 and -43200 are multiples of a quarter of a day in seconds, where values are signed zeros
     positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])
@@ -378,7 +378,7 @@ def report_bits() -> bool:
 
 
 def _compare(title: str, prefix: str, digests: dict[str, str], expected_digests: dict[str, str]) -> bool:
-    """Print how many digests are as expected, and the names of the others. Return whether all are."""
+    """Print how many digests are as expected, and the names of all wrong digests. Return whether none is wrong."""
     broken = [name for name, digest in digests.items() if expected_digests.get(name) != digest]
     print(f"{title:21} {len(digests) - len(broken):3} of {len(digests):3} hashes are as expected")
     for name in broken:

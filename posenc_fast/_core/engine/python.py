@@ -25,8 +25,8 @@ Bits = npt.NDArray[np.uint64]
 
 TWO_PI, TWO_PI_LOW = float.fromhex("0x1.921fb54442d18p+2"), float.fromhex("0x1.1a62633145c07p-52")
 PER_RADIAN, PER_RADIAN_LOW = float.fromhex("0x1.45f306dc9c883p-3"), float.fromhex("-0x1.6b01ec5417056p-57")
-# Adding ROUNDER rounds a number to an integer, and adding QUARTERS rounds a number to a multiple of 1/4. The low bits of
-# the sum then count the integers or the quarters.
+# Adding ROUNDER rounds a number to an integer, and adding QUARTERS rounds a number to a multiple of 1/4. The low bits
+# of the sum then count the integers or the quarters.
 ROUNDER, QUARTERS = 1.5 * 2.0**52, 1.5 * 2.0**50
 # Up to this angle in turns, the low part is so small that only the high part must be reduced by quarter turns.
 MOST_DIRECT = 2.0**40

@@ -298,7 +298,7 @@ schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
-    """Return (distinct values of an array (k, axes), array (k, axes) of the index of each value among them)."""
+    """Return (schedule of the distinct values, array with the index of each value in it) for an array (k, axes)."""
     unique, index = np.unique(values, return_inverse=True)
     return Explicit(unique), index.reshape(len(values), -1)
 
