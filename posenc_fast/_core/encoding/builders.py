@@ -389,7 +389,7 @@ def fourier_features(
 
 @hinted
 def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] | None = None) -> Encoding:
-    """Return the columns of several encodings side by side, over several axes.
+    """Return an Encoding with the columns of several encodings side by side. Each encoding reads its own or given axes.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def check_workers(workers: Any) -> int:
 
 
 def check_size(name: str, value: Any, shape: tuple[int, ...], itemsize: int) -> None:
-    """Raise a ValueError if an array would exceed the address space because of an argument."""
+    """Raise a ValueError, with the name and value of an argument, if an array would exceed the address space."""
     check_bytes(f"{name}={shown(value)} is too large: an array", shape, itemsize)
 
 

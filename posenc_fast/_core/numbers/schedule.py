@@ -326,7 +326,7 @@ def exact_turns(schedule: Schedule, bits: int) -> list[Fraction]:
 
 @functools.lru_cache(maxsize=64)
 def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int = 1) -> npt.NDArray[np.float64]:
-    """Return the frequencies in turns per unit, an array (2, count) of high and low parts.
+    """Return the frequencies in turns per ``unit`` units of position, an array (2, count) of high and low parts.
 
     If ``multiple`` is not 1, the frequencies are multiplied by it, and then whole turns are subtracted.
     """
