@@ -112,7 +112,7 @@ def add(commands: Any) -> None:
 
 
 class _Encoder:
-    """Encodes positions as the options describe. cycles: the cycles of --periods, or None. width: number of columns."""
+    """Encode positions as the options describe. cycles: the cycles of --periods, or None. width: number of columns."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.cycles = cycles_of(arguments, "--d-model")
@@ -150,7 +150,10 @@ class _Encoder:
 
 
 def _encoded_blocks(source: Source, encoder: _Encoder, rows: int, buffer: Array) -> Iterator[tuple[Array, Any]]:
-    """Yield (encoded rows, cells that --keep copies), ``rows`` rows at a time. All blocks are views of the buffer."""
+    """Yield (encoded rows, cells that --keep copies), at most ``rows`` rows at a time.
+
+    The encoded rows are a view of the buffer, which the next block overwrites.
+    """
     for parts, cells in source.blocks(rows):
         block = buffer[: sum(len(positions) for _, positions in parts)]
         try:

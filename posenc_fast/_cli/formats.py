@@ -23,7 +23,7 @@ from .._core.numbers.formats import format_of
 from .csv import KeptColumn
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-# a function that writes a block of encoded rows, and for each column that --keep copies, the cells of these rows
+# a function that writes (encoded rows, cells); the cells are a list with one sequence for each column that --keep copies
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
@@ -123,7 +123,7 @@ class _Lines(list[str]):
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
     """Return each row as a line of CSV, without a line end."""
     lines = _Lines()
-    # csv.writer quotes cells that contain a character of lineterminator
+    # csv.writer quotes only cells that contain a character of lineterminator, so it must have both \r and \n
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 
