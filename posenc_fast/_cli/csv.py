@@ -497,7 +497,7 @@ class _AmbiguousClock(ValueError):
 
 
 def _either_microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error for a UTC offset other than 0."""
+    """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error if its UTC offset is not 0."""
     time = _isoformat(text)
     if time.utcoffset():
         raise _AmbiguousClock(f"{text[:80]!r} has a UTC offset; pass --timezone, the time zone of the calendar cycles")

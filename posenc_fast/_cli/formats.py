@@ -23,7 +23,7 @@ from .._core.numbers.formats import format_of
 from .csv import KeptColumn
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-# a function that writes (encoded rows, cells); the cells are a list with one sequence for each column that --keep copies
+# a function that writes (encoded rows, cells); the cells are one sequence for each column that --keep copies
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\

@@ -143,7 +143,7 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _printable(text: str) -> str:
-    """Return text with unprintable characters escaped, except line feeds. They could change the state of the terminal."""
+    """Return text with unprintable characters escaped, except line feeds. They could control the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
@@ -179,12 +179,12 @@ def complain(text: str, heading: str = "") -> None:
 
 
 def report_error(message: str) -> None:
-    """Print an error in one line. Line ends in the message become spaces, because the repr of an array has line ends."""
+    """Print an error in one line. Line ends in the message become spaces; the repr of an array may have line ends."""
     complain(f" {' '.join(message.splitlines())}", f"posenc-fast: {styled('error:', 'red', sys.stderr)}")
 
 
 def give_up_output() -> None:
-    """Redirect standard output to the null device if flushing it fails. The interpreter would flush it again at exit."""
+    """Redirect standard output to the null device if a flush fails, because the interpreter flushes it again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -22,7 +22,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def interruptible(last: bool) -> Iterator[None]:
-    """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP. A second signal is ignored, so that it cannot interrupt the cleanup.
+    """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP. Then ignore signals, so that none interrupts the cleanup.
 
     last: whether the process ends after the ``with`` block. If so, signals stay ignored, so that they cannot change the
     exit status.

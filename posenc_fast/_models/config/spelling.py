@@ -65,8 +65,8 @@ def _corrected(key: str, family: str) -> str | None:
     letters = _letters(key)
     for known_key, known_letters in _spelled(family):
         most = 2 if len(known_letters) >= 8 else 1
-        # Test quickly whether the distance can be small enough. Each replaced letter adds at most two letters that occur
-        # in only one of the words.
+        # Test quickly whether the distance may be small enough. Each replaced letter adds at most two letters that
+        # occur in only one of the words.
         possible = abs(len(letters) - len(known_letters)) <= most and len(set(letters) ^ set(known_letters)) <= 2 * most
         if possible and _distance(letters, known_letters) <= most:
             return known_key

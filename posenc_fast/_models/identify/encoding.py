@@ -128,7 +128,8 @@ class Identification(Shown):
 class _Candidate(NamedTuple):
     """An encoding that may have computed a table.
 
-    start: position of row 0. step: distance of consecutive positions, 1 or -1. settings: arguments of `sinusoidal`, or {} for the encoding of a preset.
+    start: position of row 0. step: distance of consecutive positions, 1 or -1. settings: arguments of `sinusoidal`, or
+    {} for the encoding of a preset.
     """
 
     frequencies: Floats

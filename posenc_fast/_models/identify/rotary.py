@@ -327,7 +327,10 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Return (name, Rotary) of each preset with default arguments, and also of its layers with a sliding window, if any."""
+    """Return (name, Rotary) of each preset with default arguments.
+
+    A preset whose layers with a sliding window have another encoding occurs twice.
+    """
     presets: list[tuple[str, Rotary]] = []
     for name in sorted(FACTS):
         facts = FACTS[name]
