@@ -254,7 +254,7 @@ def value_of(
     """Return the Encoding that the options describe, or the Encoding or Rotary of the preset.
 
     metavar: name of the argument d_model in the command. default_width: default value of d_model. find_preset: function
-    that returns the preset with a name.
+    that takes the name of a preset and returns the preset.
     """
     options = {name: getattr(arguments, name) for name in _SINUSOIDAL if hasattr(arguments, name)}
     if arguments.preset is not None:

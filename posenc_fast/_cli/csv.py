@@ -71,8 +71,8 @@ class Block(NamedTuple):
 class Source(NamedTuple):
     """Positions, which need not fit in memory. ``blocks(n)`` reads them in blocks of n rows.
 
-    length: number of positions, or None if it is unknown until all are read. label: function that describes the
-    positions that were read so far. kept: the columns that --keep copies.
+    length: number of positions, or None if it is unknown until all are read. label: function that returns a description
+    of the positions that were read so far. kept: the columns that --keep copies.
     """
 
     length: int | None
@@ -95,7 +95,7 @@ def open_csv(
     keep: whether blocks also contain the cells of all columns. spool: (temporary file, name of the file in errors), or
     None. If there is a spool, all positions are written to its file first, so that their number is known.
     """
-    # in a shell, a tab is easier to write as a word or as a backslash with t
+    # accept the word tab, and a backslash with t, because a tab is difficult to write in a shell
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
     if len(separator) != 1 or separator in '"\r\n':
@@ -195,7 +195,7 @@ def _delimiter_hint(first_row: list[str], separator: str) -> str:
     """Return a hint for errors if the first line seems to have another delimiter, else an empty string."""
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first_row)
-        # len(first_row) - 1 is the number of delimiters so far
+        # len(first_row) - 1 is the number of delimiters that are equal to ``separator``
         if other != separator and count and count >= len(first_row) - 1:
             return f"; the first line contains {shown}, so try --delimiter {shown}"
     return ""
@@ -396,8 +396,8 @@ def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -
         values = np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         return None
-    # If the first value is NaN, the column may contain dates. From 2^53 on, float may have rounded integers, and 1e999
-    # must raise an error.
+    # In three cases, `_parse` must read the cells. If the first value is NaN, the column may contain dates. From 2^53
+    # on, float may have rounded integers. A number such as 1e999, which float reads as infinity, is an error.
     if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any():
         return None
     return _records(REAL, values)
@@ -440,7 +440,7 @@ def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
 
 
 def _parse_integer(text: str) -> tuple[int, int]:
-    # int would raise an error for thousands of digits, so replace large numbers by one that is outside of both types
+    # int would raise an error for thousands of digits, so replace large numbers by 2^65, which is outside of both types
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
         return INTEGER, value
@@ -477,7 +477,7 @@ def _isoformat(text: str) -> datetime:
     """Return the datetime of an ISO date or time. Digits after microseconds are cut off."""
     # a date must have hyphens, because 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
-        # `_parse_date` adds no reason to errors with the word isoformat, which Python uses for any other text
+        # use the word isoformat, as Python does for unreadable text, so that `_parse_date` leaves out this reason
         raise ValueError("not an isoformat string")
     return datetime.fromisoformat(text)
 
@@ -493,7 +493,7 @@ def _wall_microseconds(text: str) -> int:
 
 
 class _AmbiguousClock(ValueError):
-    """The local clock of a time differs from UTC, and --periods needs both."""
+    """A time has a UTC offset, and --periods has cycles of the local calendar as well as lengths in UTC."""
 
 
 def _either_microseconds(text: str) -> int:

@@ -23,8 +23,8 @@ from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import progress
 
-# A block has at most MOST_ROWS rows and MOST_CELLS cells that --keep copies. For narrow encodings, positions and cells
-# need most of the memory.
+# A block has at most MOST_ROWS rows and MOST_CELLS cells that --keep copies. The limits bound the memory for positions
+# and cells, which need more memory than the rows of narrow encodings.
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
@@ -120,7 +120,7 @@ class _Encoder:
         self.width = self.encoding.d_model if self.cycles is None else len(self.cycles.columns)
         self.dtype = float_type(arguments.dtype)
         self.precision, self.workers = arguments.precision, arguments.workers
-        # for timestamps, the numbers in --frequencies are radians per second
+        # only --frequencies gives timestamps a unit: its numbers are then radians per second
         self.accepts_times = hasattr(arguments, "frequencies")
 
     def check(self, positions: Any) -> None:
@@ -160,7 +160,7 @@ def _encoded_blocks(source: Source, encoder: _Encoder, rows: int, buffer: Array)
             for indices, positions in parts:
                 encoder.check(positions)
                 if isinstance(indices, slice):
-                    # the slice has all rows of the block
+                    # a slice selects all rows of the block, so they need no copy
                     encoder.rows(positions, out=block)
                 else:
                     block[indices] = encoder.rows(positions)

@@ -67,7 +67,7 @@ def _npy(file: IO[bytes], table: _Table) -> Iterator[Write]:
 
 
 def _write_header(file: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-    """Write the header of a .npy file. NumPy pads the header to the same size for any number of rows."""
+    """Write the header of a .npy file. Its size is the same for any number of rows, so that it can be overwritten."""
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
@@ -284,7 +284,7 @@ def _check_text(name: str, arrow_type: Any) -> None:
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
-    """Reserve disk space first, so that a full disk is reported before the computation."""
+    """Reserve ``size`` bytes on the disk, if possible, so that a full disk is reported before the computation."""
     if not hasattr(os, "posix_fallocate"):
         return
     file.flush()

@@ -83,7 +83,7 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     return config
 
 
-# for each rope_type of transformers: parameters that a config does not contain, or contains outside of its rotary
+# maps each rope_type of transformers to the parameters that a config does not contain, or contains outside of its rotary
 # parameters
 _LEFT_OUT: dict[str, tuple[str, ...]] = {
     "default": (),
@@ -94,7 +94,7 @@ _LEFT_OUT: dict[str, tuple[str, ...]] = {
     "llama3": (),
     "proportional": (),
 }
-# parameters of each rope_type that a config contains
+# maps each rope_type to the parameters that the rotary parameters of a config contain
 _WRITTEN = {
     name: tuple(key for key in SCALINGS[name].parameters if key not in left_out) for name, left_out in _LEFT_OUT.items()
 }

@@ -36,7 +36,7 @@ _WITHOUT = """
     clip gpt2 gptj mpt refact bloom starcoder bert mamba mamba2 jamba jina-bert-v2 t5 t5encoder jais rwkv6 rwkv6qwen2 rwkv7
     arwkv7 wavtokenizer-dec nemotron_h nemotron_h_moe kimi-linear
 """
-# architecture to its mode, one of the names below
+# maps each architecture to its mode, one of the words below
 ARCHITECTURES = {
     architecture: mode
     for mode, text in (
@@ -79,7 +79,7 @@ _KEYS = frozenset(_READ.split())
 _ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
 # keys about positions that this module accepts and ignores
 _UNUSED = ("attention.key_length_mla",)
-# key of the scaling yarn to its default, which llama.cpp always uses for architectures that do not read the key
+# maps each key of the scaling yarn to its default, which llama.cpp uses for all architectures that do not read the key
 _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
 
 

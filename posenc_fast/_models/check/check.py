@@ -190,7 +190,7 @@ def _findings(
     any_compared = any(by_config != _NOTHING for _, by_config in judged)
     open_parts = {open_part for _, (_, open_part) in judged}
     for part in config_parts.parts:
-        # verdict on a part to whether the part has a finding
+        # maps the verdict on a part to whether the part has a finding
         shown = {"right": whole and not any_compared, "wrong": True, "unknown": part.name in open_parts}
         if not judged or shown[part.verdict]:
             findings.append(part.finding)
@@ -203,7 +203,7 @@ def _findings(
 def _judge_tensors(
     tensors: Iterable[Tensor | Gap], parts: ConfigParts, any_name: bool
 ) -> Iterator[tuple[Finding, _ByConfig]]:
-    """Yield (finding, value of _ByConfig) for each tensor that can be positional, and for each index with gaps.
+    """Yield (finding, value of _ByConfig) for each tensor that can be positional, and for each `Gap`.
 
     A table of cosines and a table of sines with matching names share a finding. Integer tables have none.
     """
@@ -305,7 +305,7 @@ def _judge_arrays(
 
 
 def _judge_divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
-    """Return the finding for divisors: a program divides powers of the base by them. GGUF stores such numbers."""
+    """Return the finding for a tensor of divisors, as in GGUF. Powers of the base, divided by them, are frequencies."""
     divisors = values.astype(np.float64).reshape(-1)
     for rotary in rotaries:
         if rotary.base is not None and 2 * len(divisors) == rotary.rotary_dim and divisors.all():

@@ -334,7 +334,7 @@ def _first_positions(axes: int) -> Floats:
 
 
 def _on_axes(positions: Sequence[float], axes: int) -> Floats:
-    """Return positions (n, axes). Each axis has all the numbers, in an order rotated by the index of the axis."""
+    """Return positions (n, axes). Each axis has all numbers, shifted cyclically by the index of the axis."""
     column = np.array(positions, np.float64)
     return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
 
@@ -585,7 +585,7 @@ def _judge_real_positions(runner: _Function, expected: Expected) -> Finding | st
 
 # ---- rotated vectors ------------------------------------------------------------------------------------------------
 
-# shape of x that code may accept to a function that converts vectors (n, d) to this shape
+# maps each shape of x that code may accept to a function that converts vectors (n, d) to this shape
 VECTORS: dict[str, Callable[[Array], Array]] = {
     "(batch, heads, n, d)": lambda x: x[np.newaxis, np.newaxis],
     "(batch, n, heads, d)": lambda x: x[np.newaxis, :, np.newaxis],

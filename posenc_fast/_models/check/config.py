@@ -29,8 +29,8 @@ _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layer
 _NO_MODELS = ("quantization_config", "compression_config", "generation_config")
 # a part without a model_type describes a model if it contains one of these keys
 _MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
-# Parts are read up to the nesting depth _DEPTH. A config has at most _MOST_PARTS parts, and a part at most _MOST_KEYS
-# keys. Models have far fewer.
+# Parts are read up to the nesting depth _DEPTH. A config with more than _MOST_PARTS parts, or more than _MOST_KEYS keys
+# in a part, is not read. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
 # A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600

@@ -27,11 +27,11 @@ _FIRST_COMPARED = 10
 _MOST_CONSECUTIVE = 64
 # wrong positions of row 0 to try
 _OFFSETS = range(-4, 9)
-# number of possible table lengths that `_length` compares at a time
+# number of possible table lengths that `_wrong_continuation` compares at a time
 _LENGTHS_AT_ONCE = 1 << 16
 # largest number of rows that are compared to find a permutation of columns
 _MATCHED = 128
-# wrong factor of the angles to its description
+# maps each wrong factor of the angles to its description
 _WRONG_FACTORS = {
     180 / math.pi: "multiplied by 180/pi, but sines take radians, not degrees",
     math.pi / 180: "multiplied by pi/180, as if they were degrees",
@@ -58,9 +58,9 @@ class Sample(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a comparison. fault: None for right rows. reason: `says` of the `Finding`, without other clauses.
+    """The result of a comparison. fault: None for right rows. reason: description of the fault, or "" for right rows.
 
-    The other fields are fields of the `Finding`.
+    The other fields are fields of a `Finding`.
     """
 
     fault: Fault | None
@@ -112,7 +112,7 @@ def judge_rows(
 
 
 def _subject_and_verb(positions: Floats) -> str:
-    """Return the subject and the verb of a sentence about the rows of some positions."""
+    """Return "the row of position 3 is", or "the rows of positions 3, 5 are", to begin a reason about these rows."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
     return f"the rows of positions {listed((f'{value:.10g}' for value in np.sort(positions)), 4)} are"
@@ -316,7 +316,7 @@ class _Powers(NamedTuple):
     is_sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        # Frequencies below 1e-60 become 0, so that quotients stay finite. Their angles are practically 0.
+        # Set frequencies below 1e-60, whose angles are practically 0, to 0, so that quotients of frequencies stay finite.
         powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
         return np.where(powers < 1e-60, 0.0, powers)
 
@@ -505,8 +505,8 @@ def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     wrong_row = sample.take(np.flatnonzero(positions == first_wrong)[:1])
     beyond = sample.take(positions >= first_wrong)
     lengths = np.arange(int(last_right) + 1, int(first_wrong) + 1, dtype=np.float64)
-    # description of a wrong continuation to a function of positions p and the table length n; the function returns the
-    # row of the table that the code uses at each position
+    # Maps the description of a wrong continuation to a function of positions p and the table length n. The function
+    # returns the row of the table that the code uses at each position.
     continuations: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),

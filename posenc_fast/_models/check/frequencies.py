@@ -236,7 +236,7 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
             )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             of_rounded_powers = np.sign(exact) * scaling_factors / through(form, 1 / np.abs(unscaled))
-            # rounded step to the frequencies that result
+            # maps each rounded step to the frequencies that result
             steps = {
                 "frequencies": through(form, exact),
                 "frequencies before their scaling": through(form, unscaled) * scaling_factors,
@@ -308,7 +308,7 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
             if other is not None:
                 yield Variant("base", reason, other.frequencies, other.attention_factor)
         elif exact[0] == 1:
-            # the numbers are the frequencies of one axis
+            # the numbers are the frequencies of one of several axes
             yield Variant("base", reason, base ** (-np.arange(n) / n))
 
 

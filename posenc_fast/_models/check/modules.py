@@ -290,7 +290,7 @@ def _count_required(module: Any) -> int:
     return sum(parameter.default is inspect.Parameter.empty and parameter.kind in kinds for parameter in parameters)
 
 
-# order of the axes of x to (function of n and d that returns the shape of x, index of the axis of length n)
+# maps each order of the axes of x to (function of n and d that returns the shape of x, index of the axis of length n)
 _AXIS_ORDERS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
     "(batch, n, d)": (lambda n, d: (2, n, d), 1),
     "(n, batch, d)": (lambda n, d: (n, 2, d), 0),

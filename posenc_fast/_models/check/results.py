@@ -329,7 +329,7 @@ class Rotation(NamedTuple):
         return Rotation((x[rows], other_x[rows]), (y[rows], other_y[rows]), self.positions[rows])
 
 
-# layout of a Rotary to (layout of pairs before the rotation, layout after the rotation, description)
+# maps each layout of a Rotary to (layout of pairs before the rotation, layout after the rotation, description)
 _ROTATIONS = {
     "half": ("half", "half", "half a head apart"),
     "interleaved": ("interleaved", "interleaved", "side by side"),

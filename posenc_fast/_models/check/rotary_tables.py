@@ -163,7 +163,7 @@ def _with_config(
     """Return the finding for tables that are compared with encodings of a config.
 
     candidates: the tables in each order of columns that they may have.
-    Return None if no encoding has the number of pairs of the tables.
+    Return None if no encoding has the pairs of the tables and the axes of the positions.
     """
     cases = []
     for candidate in candidates:
@@ -187,7 +187,7 @@ def _with_config(
         if judgement.complete and judgement.fault is None:
             return _judge_layout(name, tables, rotary, judgement)
         judged.append((tables, rotary, judgement))
-    # fault to the first finding with this fault
+    # maps each fault to the first finding with this fault
     findings: dict[Fault, Finding] = {}
     for _, rotary, judgement in judged:
         if judgement.fault is not None:

@@ -206,7 +206,7 @@ def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Fl
             of_powers, of_exponents = frequencies.copy(), frequencies.copy()
             of_powers[rotating] = signs / round_to_form(1 / sizes)
             of_exponents[rotating] = signs * np.exp(round_to_form(np.log(sizes)))
-            # rounded steps of the formula of frequencies to the frequencies that result
+            # maps the rounded steps in the formula of frequencies to the frequencies that result
             steps = {
                 "": frequencies,
                 "frequencies": round_to_form(frequencies),

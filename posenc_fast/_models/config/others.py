@@ -45,7 +45,7 @@ NAMES = {
 _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
 # vocab_size in the files of Llama 1 and 2. These files lack the base, which is in the code; later files contain it.
 _FIRST_VOCABULARIES = (-1, 32000)
-# family of models in torchtune to its layout
+# maps each family of models in torchtune to its layout
 _TORCHTUNE: dict[str, str] = {
     **dict.fromkeys(
         ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"),

@@ -46,7 +46,7 @@ class Several(ValueError):
 
 
 def parameters_key(config: Mapping[str, Any]) -> str:
-    """Return the key of a config that has the rotary parameters: the old name if it has a value, else the new name."""
+    """Return the key of the rotary parameters: rope_scaling, the old name, if it has a value, else rope_parameters."""
     return "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
 
 

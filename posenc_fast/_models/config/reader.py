@@ -43,7 +43,7 @@ MOST_KINDS = 128
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 # rotary parameters of models with several position axes
 SECTIONED = ("mrope_section", "mrope_interleaved")
-# Old name of a rope_type to its current name. A config may contain both.
+# Maps old names of rope types to current names. A config may contain both.
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
 # rope_type with the frequencies of yarn, and other constants in the formula of the attention factor
 TELECHAT = "telechat3-yarn"

@@ -43,7 +43,7 @@ def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
     return axes[1:] + last
 
 
-# name to a function of the number of pairs that returns the axis of each pair
+# functions of the number of pairs that return the axis of each pair, by their names in models.txt
 AXES: dict[str, Callable[[int], list[int]]] = {
     "axial": lambda pairs: [0] * (pairs // 2) + [1] * (pairs // 2),
     "axial_columns": lambda pairs: [1] * (pairs // 2) + [0] * (pairs // 2),
@@ -52,7 +52,7 @@ AXES: dict[str, Callable[[int], list[int]]] = {
     "axial_three": lambda pairs: [a for a in range(3) for _ in range(pairs // 3)],
     "alternating": lambda pairs: [0, 1] * (pairs // 2),
 }
-# name to a function of (number of pairs of each axis, number of all pairs) that returns the axis of each pair
+# functions of (number of pairs of each axis, number of all pairs) that return the axis of each pair, by name
 COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
     "contiguous": _contiguous,
     "interleaved": in_turn,
@@ -131,7 +131,7 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_le
     }
 
 
-# name to a function of (part, number of pairs, base, scaling, seq_len) that returns arguments of a Rotary
+# functions of (part, number of pairs, base, scaling, seq_len) that return arguments of a Rotary, by name
 SPECTRA: dict[str, Callable[[Part, int, float, CheckedScaling, Any], Arguments]] = {
     "backwards": _backwards,
     "pixtral": _pixtral,
@@ -155,10 +155,10 @@ def _sliding_dots(config: Config) -> int:
     return whole - (192 if nope is None else count_of(nope, "config['swa_qk_nope_head_dim']", 0))
 
 
-# Name to a function of a config that returns the head width of one group of layers. If the config has per_layer_config,
-# this contains the widths, and the functions are not used.
+# Functions of a config that return the head width of one group of layers, by name. If the config has per_layer_config,
+# that key contains the widths, and the functions are not used.
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
-# name to a function of (function that returns the value of a key, head width) that returns the number of rotated values
+# functions of (function that returns the value of a key, head width) that return the number of rotated values, by name
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "sixths": lambda get, head: 6 * (head // 6),
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
@@ -196,7 +196,7 @@ def _grok(config: Config) -> dict[str, Any]:
     return rope
 
 
-# name to a function of a config that returns its rotary parameters
+# functions of a config that return its rotary parameters, by name
 PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
 
 # ---- layers without RoPE ---------------------------------------------------------------------------------------------

@@ -286,7 +286,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible rotary width. Values after this width are unchanged."""
+    """Yield a sample for each layout and each possible rotary width, after which the rotation changes no value."""
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"

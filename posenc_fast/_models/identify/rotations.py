@@ -148,7 +148,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
     # the rounding error of a small sine is small, but the rounding errors of rotated values do not depend on the angle
     size = np.minimum(1.0, largest_angles) if sample.before is None else np.ones_like(largest_angles)
     angle_errors = 4 * rounding * size + PER_ANGLE * largest_angles + PRODUCT * 1e-2
-    # least squares average the errors of all tokens: (pairs, axes)
+    # (pairs, axes): the fit by least squares averages the errors of all tokens
     errors = angle_errors[:, np.newaxis] / np.sqrt((positions**2).sum(axis=0))
     return Measured(frequencies, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
 
