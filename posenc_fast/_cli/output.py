@@ -184,7 +184,7 @@ def report_error(message: str) -> None:
 
 
 def give_up_output() -> None:
-    """Redirect standard output to the null device if it cannot be flushed, because the interpreter flushes it at exit."""
+    """Redirect standard output to the null device if it cannot be flushed. The interpreter would flush it at exit."""
     try:
         sys.stdout.flush()
     except OSError:

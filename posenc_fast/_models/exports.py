@@ -83,8 +83,8 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     return config
 
 
-# maps each rope_type of transformers to the parameters that a config does not contain, or contains outside of its rotary
-# parameters
+# maps each rope_type of transformers to the parameters that a config does not contain, or contains outside of its
+# rotary parameters
 _LEFT_OUT: dict[str, tuple[str, ...]] = {
     "default": (),
     "linear": (),

@@ -57,9 +57,9 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     -------
     Report
         ``ok`` is False if anything is wrong, None if nothing was compared, and True otherwise. ``findings`` has one
-        `Finding` for each function, module and positional tensor, and for some parts of the config. A table of cosines
-        and a table of sines share a finding. In the text of the report, findings that differ only in numbers of their
-        names share a line.
+        entry for each function, module and positional tensor, and for some parts of the config. A table of cosines and
+        a table of sines share an entry. In the text of the report, findings that differ only in numbers of their names
+        share a line.
 
     Raises
     ------

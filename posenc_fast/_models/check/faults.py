@@ -316,7 +316,7 @@ class _Powers(NamedTuple):
     is_sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        # Set frequencies below 1e-60, whose angles are practically 0, to 0, so that quotients of frequencies stay finite.
+        # Set frequencies below 1e-60 to 0, so that quotients of frequencies are finite. Their angles are practically 0.
         powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
         return np.where(powers < 1e-60, 0.0, powers)
 

@@ -102,7 +102,7 @@ def findings_of_runs(
 def _may_encode(module: Any) -> bool:
     """Return whether the name of a module's class, or the names of its tensors, suggest a position encoding.
 
-    Return False for classes of torch, and for modules whose parameters are all in submodules.
+    Return False for classes of torch, and for modules without own tensors whose submodules have parameters.
     """
     if type(module).__module__.startswith("torch."):
         return False

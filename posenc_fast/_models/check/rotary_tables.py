@@ -163,7 +163,7 @@ def _with_config(
     """Return the finding for tables that are compared with encodings of a config.
 
     candidates: the tables in each order of columns that they may have.
-    Return None if no encoding has the pairs of the tables and the axes of the positions.
+    Return None if no encoding can be compared, for example because all have another number of pairs.
     """
     cases = []
     for candidate in candidates:
@@ -305,7 +305,7 @@ def _judge_separately(
 ) -> Finding | None:
     """Compare cosines and sines with a config separately, and return the finding if an order or a factor is wrong.
 
-    Return None if cosines or sines do not match the config in any order, or if nothing is wrong.
+    Return None if cosines or sines match the config in no order, or if both match in one usual order with one factor.
     """
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
