@@ -1,9 +1,9 @@
-"""Fuzz a case of the tests, guided by coverage: ``python fuzz/harness.py CASE SECONDS``.
+"""Run a fuzzing case of the tests with random inputs, guided by coverage: ``python fuzz/harness.py CASE SECONDS``.
 
 CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells',
 recipes, configs, types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'.
-POSENC_FAST_BACKEND and POSENC_FAST_ISA choose the engine and its level. A failing case ends the run, and hypothesis
-prints it. Add it as a test.
+POSENC_FAST_BACKEND and POSENC_FAST_ISA choose the engine and its level. c_call needs the compiled engine. A failing
+input ends the run, and hypothesis prints the input. Add it to the tests.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main() -> None:
     print(f"{name}: {pf.backend()} {pf.isa()}, {seconds} seconds", flush=True)
     with tempfile.TemporaryDirectory() as corpus:
         for i in range(SEEDS):
-            # longer than the default inputs of libFuzzer, so that the first inputs already reach the calls
+            # the inputs are longer than the default inputs of libFuzzer, so that already the first ones reach the calls
             Path(corpus, str(i)).write_bytes(random.Random(i).randbytes(64 * (i + 1)))
         options = [
             f"-max_total_time={seconds}",

@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
     def _suggestion(self, unknown: str) -> str:
-        """Return a clause that suggests a similar option, or a positional argument, for an unknown option."""
+        """Return a clause that suggests a similar option or positional argument for an unknown option, or ""."""
         options = (option[2:] for option in self._option_string_actions if option.startswith("--"))
         # `meant` compares names without the two hyphens, so add the hyphens to its suggestion
         suggestion = meant(unknown[2:], options).replace("mean '", "mean '--")
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
         """Raise an error if the cycles of --periods are separated by spaces instead of commas."""
         if "--periods" not in self._option_string_actions:
             return
-        # write --periods=CYCLES as two words
+        # treat --periods=CYCLES like the two words --periods CYCLES
         split = itertools.chain(*(word.split("=", 1) if word.startswith("--periods=") else [word] for word in words))
         periods_on = itertools.dropwhile(lambda word: word != "--periods", split)
         cycles = list(itertools.takewhile(_is_period, itertools.islice(periods_on, 1, None)))
@@ -254,7 +254,7 @@ def value_of(
     """Return the Encoding that the options describe, or the Encoding or Rotary of the preset.
 
     metavar: name of the argument d_model in the command. default_width: default value of d_model. find_preset: function
-    that returns the preset with a name.
+    that takes the name of a preset and returns the preset.
     """
     options = {name: getattr(arguments, name) for name in _SINUSOIDAL if hasattr(arguments, name)}
     if arguments.preset is not None:

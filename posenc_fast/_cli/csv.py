@@ -22,7 +22,8 @@ from .._core.numbers.names import meant
 from .._core.positions.times import microseconds
 from .._models.check.arrays import named
 
-# How to read a date with a UTC offset. "UTC": as UTC. "wall": as local time. "either": an error if the two differ.
+# How to read a date with a UTC offset. "UTC": convert it to UTC. "wall": ignore the offset. "either": raise an error if
+# the two results differ.
 Clock = Literal["UTC", "wall", "either"]
 
 # number of cells that are parsed together
@@ -37,9 +38,9 @@ REAL, INTEGER, UNSIGNED, MICROSECONDS, NANOSECONDS = range(5)
 FORMS = tuple(np.dtype(name) for name in ("f8", "i8", "u8", "M8[us]", "M8[ns]"))
 RECORD = np.dtype([("form", "u1"), ("bits", "u8")])
 
-# (records, for each column that --keep copies, its cells) of some rows
+# (records, cells) of some rows; the cells are a list with one sequence for each column that --keep copies
 _RecordBlock = tuple[Array, Sequence[Any]]
-# a function that takes a number of rows, and yields blocks of this number of rows
+# a function that takes a number of rows, and yields blocks of at most this number of rows
 _RecordReader = Callable[[int], Iterator[_RecordBlock]]
 # a function that converts an ISO date or time to microseconds since 1970
 _DateReader = Callable[[str], int]
@@ -70,8 +71,8 @@ class Block(NamedTuple):
 class Source(NamedTuple):
     """Positions, which need not fit in memory. ``blocks(n)`` reads them in blocks of n rows.
 
-    length: number of positions, or None if it is unknown until all are read. label: function that describes the
-    positions that were read so far. kept: the columns that --keep copies.
+    length: number of positions, or None if it is unknown until all are read. label: function that returns a description
+    of the positions that were read so far. kept: the columns that --keep copies.
     """
 
     length: int | None
@@ -91,10 +92,10 @@ def open_csv(
 ) -> Iterator[Source]:
     """Yield the positions in a column of a CSV file. The path - is standard input.
 
-    keep: whether blocks also contain the cells of all columns. spool: (file, name of the file in errors), or None. With
-    a spool, all positions are written to this file first, so that their number is known.
+    keep: whether blocks also contain the cells of all columns. spool: (temporary file, name of the file in errors), or
+    None. If there is a spool, all positions are written to its file first, so that their number is known.
     """
-    # in a shell, a tab is easier to write as a word or as a backslash with t
+    # accept the word tab, and a backslash with t, because a tab is difficult to write in a shell
     separator = {None: ",", "tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
     assert separator is not None
     if len(separator) != 1 or separator in '"\r\n':
@@ -194,7 +195,7 @@ def _delimiter_hint(first_row: list[str], separator: str) -> str:
     """Return a hint for errors if the first line seems to have another delimiter, else an empty string."""
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first_row)
-        # len(first_row) - 1 is the number of delimiters so far
+        # len(first_row) - 1 is the number of delimiters that are equal to ``separator``
         if other != separator and count and count >= len(first_row) - 1:
             return f"; the first line contains {shown}, so try --delimiter {shown}"
     return ""
@@ -204,7 +205,7 @@ def _delimiter_hint(first_row: list[str], separator: str) -> str:
 
 
 class _Reader:
-    """Iterate over (number of the last line, cells) of each row of CSV text. Empty lines are skipped.
+    """Iterate over (number of its last line, cells) for each row of CSV text. Empty lines are skipped.
 
     characters_left: number of characters that the current row may still have.
     """
@@ -214,7 +215,7 @@ class _Reader:
         self.rows = csv.reader(self._lines(), delimiter=separator)
 
     def _lines(self) -> Iterator[str]:
-        # a line can be as long as the file, and a row can span any number of lines
+        # limit both the line and the row: a line can be as long as the file, and a row can span any number of lines
         while line := self.text.readline(self.characters_left + 1):
             self.characters_left -= len(line)
             if self.characters_left < 0:
@@ -238,7 +239,8 @@ class _Column:
     def __init__(self, reader: _Reader, first_row: list[str], column: str | None, keep: bool, clock: Clock) -> None:
         self.reader, self.name, self.keep, self.read_date = reader, reader.name, keep, _DATE_READERS[clock]
         self.count = self.missing = 0
-        # content: "number" or "date", or "" until a cell has one. content_line: number of the first line with one.
+        # content: "number" or "date", or "" while all cells are missing positions. content_line: number of the line
+        # that determined the content.
         self.content, self.content_line = "", 0
         titles = [cell.strip() for cell in first_row]
         self.index = column_index(titles, column, self.name)
@@ -343,7 +345,7 @@ def _is_name(column: str | None) -> bool:
 
 
 def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
-    """Return the index of the column that --column names or numbers (default: the only column)."""
+    """Return the index of the column that --column selects by name or number. None selects the only column."""
     shown = [f"{i} ({title[:40]!r})" for i, title in enumerate(titles[:20])]
     columns = f"the columns are {', '.join(shown)}{', ..' if len(titles) > 20 else ''}"
     if column is None:
@@ -362,7 +364,10 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
 
 
 def _is_header(titles: list[str], index: int) -> bool:
-    """Return whether the first row is a header. Then its cell in the chosen column is neither a number nor a date."""
+    """Return whether the first row is a header: its cell in the chosen column does not look like a position.
+
+    If this cell is empty, no other cell of the row may look like a position.
+    """
     if titles[index]:
         return not _is_position(titles[index])
     # a column of row indices often has no title, so check the other titles
@@ -391,8 +396,8 @@ def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -
         values = np.fromiter(map(float, cells), np.float64, len(cells))
     except ValueError:
         return None
-    # If the first value is NaN, the column may contain dates. From 2^53 on, float may have rounded integers, and 1e999
-    # must raise an error.
+    # In three cases, `_parse` must read the cells. If the first value is NaN, the column may contain dates. From 2^53
+    # on, float may have rounded integers. A number such as 1e999, which float reads as infinity, is an error.
     if math.isnan(values[0]) or (np.abs(values) >= 2.0**53).any():
         return None
     return _records(REAL, values)
@@ -407,7 +412,7 @@ def _records(form: int, values: Sequence[float] | Array) -> Array:
 
 
 def _is_position(text: str) -> bool:
-    """Return whether a title is a position, or begins like a number or date with a typo."""
+    """Return whether a cell of the first row is a position, or begins like a number or a date, perhaps with a typo."""
     try:
         _parse(text, _microseconds)
     except ValueError:
@@ -435,7 +440,7 @@ def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
 
 
 def _parse_integer(text: str) -> tuple[int, int]:
-    # int would raise an error for thousands of digits, so replace large numbers by one that is outside of both types
+    # int would raise an error for thousands of digits, so replace large numbers by 2^65, which is outside of both types
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
         return INTEGER, value
@@ -472,7 +477,7 @@ def _isoformat(text: str) -> datetime:
     """Return the datetime of an ISO date or time. Digits after microseconds are cut off."""
     # a date must have hyphens, because 20260101 is a number
     if text[4:5] != "-" or text[10:11] not in " T":
-        # `_parse_date` adds no reason to errors with the word isoformat, which Python uses for any other text
+        # use the word isoformat, as Python does for unreadable text, so that `_parse_date` leaves out this reason
         raise ValueError("not an isoformat string")
     return datetime.fromisoformat(text)
 
@@ -488,11 +493,11 @@ def _wall_microseconds(text: str) -> int:
 
 
 class _AmbiguousClock(ValueError):
-    """The local clock of a time differs from UTC, and --periods needs both."""
+    """A time has a UTC offset, and --periods has cycles of the local calendar as well as lengths in UTC."""
 
 
 def _either_microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error for another UTC offset."""
+    """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error if its UTC offset is not 0."""
     time = _isoformat(text)
     if time.utcoffset():
         raise _AmbiguousClock(f"{text[:80]!r} has a UTC offset; pass --timezone, the time zone of the calendar cycles")

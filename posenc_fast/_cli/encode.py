@@ -23,8 +23,8 @@ from .output import is_terminal, scratch
 from .positions import open_positions
 from .progress import progress
 
-# A block has at most MOST_ROWS rows and MOST_CELLS cells that --keep copies. For narrow encodings, positions and cells
-# need most of the memory.
+# A block has at most MOST_ROWS rows and MOST_CELLS cells that --keep copies. The limits bound the memory for positions
+# and cells, which need more memory than the rows of narrow encodings.
 MOST_ROWS, MOST_CELLS = 1 << 18, 1 << 18
 
 ABOUT = """\
@@ -112,7 +112,7 @@ def add(commands: Any) -> None:
 
 
 class _Encoder:
-    """Encodes positions as the options describe. cycles: the cycles of --periods, or None. width: number of columns."""
+    """Encode positions as the options describe. cycles: the cycles of --periods, or None. width: number of columns."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.cycles = cycles_of(arguments, "--d-model")
@@ -120,7 +120,7 @@ class _Encoder:
         self.width = self.encoding.d_model if self.cycles is None else len(self.cycles.columns)
         self.dtype = float_type(arguments.dtype)
         self.precision, self.workers = arguments.precision, arguments.workers
-        # for timestamps, the numbers in --frequencies are radians per second
+        # only --frequencies gives timestamps a unit: its numbers are then radians per second
         self.accepts_times = hasattr(arguments, "frequencies")
 
     def check(self, positions: Any) -> None:
@@ -150,14 +150,17 @@ class _Encoder:
 
 
 def _encoded_blocks(source: Source, encoder: _Encoder, rows: int, buffer: Array) -> Iterator[tuple[Array, Any]]:
-    """Yield (encoded rows, cells that --keep copies), ``rows`` rows at a time. All blocks are views of the buffer."""
+    """Yield (encoded rows, cells that --keep copies), at most ``rows`` rows at a time.
+
+    The encoded rows are a view of the buffer, which the next block overwrites.
+    """
     for parts, cells in source.blocks(rows):
         block = buffer[: sum(len(positions) for _, positions in parts)]
         try:
             for indices, positions in parts:
                 encoder.check(positions)
                 if isinstance(indices, slice):
-                    # the slice has all rows of the block
+                    # a slice selects all rows of the block, so they need no copy
                     encoder.rows(positions, out=block)
                 else:
                     block[indices] = encoder.rows(positions)

@@ -89,7 +89,8 @@ def _export(arguments: argparse.Namespace) -> int:
     try:
         rotary = _rotary_of(arguments)
     except ValueError as error:
-        # errors of `from_config` and `from_gguf` name Python's arguments; layer_type has no option
+        # Errors of `from_config` and `from_gguf` name arguments. Name the options instead, and leave out layer_type,
+        # which has no option.
         message = str(error).replace("give layer_type=, one of these kinds, or layer=", "give layer=")
         raise ValueError(re.sub(r"(?<= )(seq_len|layer|layout)=(?=[, ]|$)", _option_of, message)) from None
     if rotary is None:

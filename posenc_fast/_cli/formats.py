@@ -23,7 +23,7 @@ from .._core.numbers.formats import format_of
 from .csv import KeptColumn
 from .output import STANDARD, is_terminal, opened, report_written, usable_target
 
-# a function that writes a block of encoded rows, and for each column that --keep copies, the cells of these rows
+# a function that writes (encoded rows, cells); the cells are one sequence for each column that --keep copies
 Write = Callable[[Array, Sequence[Any]], object]
 
 OUTPUT_HELP = """\
@@ -67,7 +67,7 @@ def _npy(file: IO[bytes], table: _Table) -> Iterator[Write]:
 
 
 def _write_header(file: IO[bytes], shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-    """Write the header of a .npy file. NumPy pads the header to the same size for any number of rows."""
+    """Write the header of a .npy file. Its size is the same for any number of rows, so that it can be overwritten."""
     descr = np.lib.format.dtype_to_descr(np.dtype("V2") if dtype.name == "bfloat16" else dtype)
     np.lib.format.write_array_header_1_0(file, {"descr": descr, "fortran_order": False, "shape": shape})
 
@@ -123,7 +123,7 @@ class _Lines(list[str]):
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
     """Return each row as a line of CSV, without a line end."""
     lines = _Lines()
-    # csv.writer quotes cells that contain a character of lineterminator
+    # csv.writer quotes only cells that contain a character of lineterminator, so it must have both \r and \n
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 
@@ -284,7 +284,7 @@ def _check_text(name: str, arrow_type: Any) -> None:
 
 
 def _reserve(file: IO[bytes], size: int) -> None:
-    """Reserve disk space first, so that a full disk is reported before the computation."""
+    """Reserve ``size`` bytes on the disk, if possible, so that a full disk is reported before the computation."""
     if not hasattr(os, "posix_fallocate"):
         return
     file.flush()

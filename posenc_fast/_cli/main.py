@@ -79,7 +79,7 @@ def _run(words: list[str]) -> int:
 
 
 def _memory_message(error: MemoryError, arguments: argparse.Namespace) -> str:
-    """Return a message with the number of missing bytes and the sizes that the user passed."""
+    """Return a message with the amount of missing memory and the sizes that the user passed."""
     sizes = {name: getattr(arguments, name, None) for name in ("length", "d_model")}
     shape = " and ".join(f"{name}={size}" for name, size in sizes.items() if size is not None)
     missing = str(error).partition(" for an array")[0]
@@ -88,7 +88,7 @@ def _memory_message(error: MemoryError, arguments: argparse.Namespace) -> str:
 
 @contextlib.contextmanager
 def _escape_unencodable() -> Iterator[None]:
-    """Escape characters that the terminal's encoding lacks, as standard error already does."""
+    """Let standard output escape characters that its encoding lacks, as standard error does."""
     stream = sys.stdout
     if not isinstance(stream, io.TextIOWrapper):
         yield

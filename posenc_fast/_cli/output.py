@@ -1,4 +1,4 @@
-"""Write output files atomically, or write to standard output. Errors show the path the user typed."""
+"""Write output files atomically or to standard output, and print messages. Errors show the path that the user typed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def usable_target(path: str) -> Path:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[IO[bytes]]:
-    """Yield a binary file. At the end, the file is renamed to ``path``, unless there was an error.
+    """Yield a binary file, and rename it to ``path`` at the end of the ``with`` block, unless an error occurred.
 
     For the path -, yield standard output.
     """
@@ -59,7 +59,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 if target.exists():
-                    # the file has the name ``part``, or no name until `_link`
+                    # until `_link`, the file may have no name; then only its path in /proc refers to it
                     shutil.copymode(target, part if part.exists() else _proc_path(file.fileno()))
                 # if the process is killed between `_link` and `os.replace`, a hidden file remains
                 _link(file, part)
@@ -125,7 +125,10 @@ def _standard_output() -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
-    """Yield (temporary file on the disk of ``path``, name of the file in errors)."""
+    """Yield (temporary file in the directory of ``path``, name of the file in errors).
+
+    For the path -, the file is in the system's directory for temporary files.
+    """
     directory = tempfile.gettempdir() if path == STANDARD else str(usable_target(path).parent)
     name = directory if path == STANDARD else path
     try:
@@ -140,7 +143,7 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _printable(text: str) -> str:
-    """Return text with control characters, text directions and surrogates escaped. These could change the terminal."""
+    """Return text with unprintable characters escaped, except line feeds. They could control the terminal."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
@@ -165,7 +168,10 @@ def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
 
 
 def complain(text: str, heading: str = "") -> None:
-    """Print to standard error, unless it is closed. (`print` would then use standard output.)"""
+    """Print text to standard error, unless it is closed. (`print` would then use standard output.)
+
+    text: its unprintable characters are escaped. heading: text to print before it unchanged.
+    """
     if sys.stderr is not None:
         # if writing to standard error fails, the failure cannot be reported
         with contextlib.suppress(OSError):
@@ -173,12 +179,12 @@ def complain(text: str, heading: str = "") -> None:
 
 
 def report_error(message: str) -> None:
-    """Print an error in one line. Line ends in the message become spaces; the repr of an array may contain some."""
+    """Print an error in one line. Line ends in the message become spaces; the repr of an array may have line ends."""
     complain(f" {' '.join(message.splitlines())}", f"posenc-fast: {styled('error:', 'red', sys.stderr)}")
 
 
 def give_up_output() -> None:
-    """Redirect a failing standard output to the null device, so that the interpreter does not flush it again at exit."""
+    """Redirect standard output to the null device if it cannot be flushed. The interpreter would flush it at exit."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -193,9 +199,11 @@ def is_terminal(file: IO[str] | None) -> bool:
 
 
 def report_written(path: str, file: IO[bytes], content: str, *more_lines: str) -> None:
-    """Print the path, content and size of the output. If the data go to standard output, print to standard error.
+    """Print a line that says which file was written, and then ``more_lines``.
 
-    Call this function before `opened` ends, so that an existing file stays unchanged if printing fails.
+    The line has the path, the description ``content`` and the size of the file. If the data go to standard output, the
+    lines go to standard error, and have no size. Call this function before `opened` ends, so that an existing file
+    stays unchanged if printing fails.
     """
     if path == STANDARD:
         complain("\n".join((f"wrote standard output: {content}", *more_lines)))
@@ -204,7 +212,7 @@ def report_written(path: str, file: IO[bytes], content: str, *more_lines: str) -
     size = os.fstat(file.fileno()).st_size
     try:
         with named("standard output"):
-            # escape line feeds, which a name may contain
+            # a file name may contain line feeds, which would divide the line
             lines = (f"wrote {path}: {content}, {size} bytes", *more_lines)
             say("\n".join(line.replace("\n", "\\n") for line in lines))
             if sys.stdout is not None:

@@ -11,7 +11,7 @@ from typing import IO, Any
 from .._models.check.arrays import open_vector
 from .csv import Block, Clock, KeptColumn, Source, column_index, open_csv
 
-# first bytes of files, by format
+# maps the first bytes of a file to its format
 _MAGIC = {b"\x93NUM": "npy", b"PAR1": "parquet"}
 
 

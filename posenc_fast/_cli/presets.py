@@ -128,7 +128,7 @@ def _show(name: str, width: int) -> None:
     _print_rows(rows, width)
     if parameters:
         print("\n" + styled("arguments:", "bold", sys.stdout))
-        # the texts of PARAMETERS are wrapped
+        # join the lines of the texts in PARAMETERS, because `_print_rows` wraps the texts anew
         _print_rows([(each.name, " ".join(PARAMETERS[each.name].split())) for each in parameters], width)
     if not facts.rotary and facts.axes == "1":
         d_model = " D_MODEL" if facts.by_width else ""

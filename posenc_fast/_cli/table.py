@@ -58,7 +58,7 @@ def _table(arguments: argparse.Namespace) -> None:
     dtype = float_type(arguments.dtype)
     length = count_of(arguments.length, "length", 0)
     check_output(arguments, dtype)
-    # integers or exact fractions, so that the first position of a block is not rounded
+    # start and step are integers or exact fractions, so that the first position of a block is not rounded
     start: Any
     step: Any
     start, step = progression(arguments.start, arguments.step, length)

@@ -42,7 +42,7 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
 
 
 def _has_axes(settings: Settings) -> bool:
-    """Whether positions have several axes."""
+    """Return whether positions have several axes."""
     return settings.axes is not None or (settings.frequencies is not None and len(settings.frequencies) > 1)
 
 
@@ -83,8 +83,8 @@ def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | N
     return config
 
 
-# for each rope_type of transformers: parameters that a config does not contain, or contains outside of its rotary
-# parameters
+# maps each rope_type of transformers to the parameters that a config does not contain, or contains outside of its
+# rotary parameters
 _LEFT_OUT: dict[str, tuple[str, ...]] = {
     "default": (),
     "linear": (),
@@ -94,7 +94,7 @@ _LEFT_OUT: dict[str, tuple[str, ...]] = {
     "llama3": (),
     "proportional": (),
 }
-# parameters of each rope_type that a config contains
+# maps each rope_type to the parameters that the rotary parameters of a config contain
 _WRITTEN = {
     name: tuple(key for key in SCALINGS[name].parameters if key not in left_out) for name, left_out in _LEFT_OUT.items()
 }
@@ -121,7 +121,7 @@ def _fraction(dim: int, head: int) -> float | None:
 def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, architecture: Any) -> dict[str, Any]:
     """Return GGUF metadata from which llama.cpp computes an encoding, or raise an error if GGUF cannot express it.
 
-    The keys of the result are names of metadata keys and of tensors.
+    The result maps metadata keys to values, and names of tensors to arrays.
     """
     mode, layout = ARCHITECTURES.get(architecture), layout_of(architecture)
     sectioned = mode in ("contiguous", "interleaved")
@@ -162,7 +162,10 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
 
 
 def _native(settings: Settings, attention_factor: float, architecture: str) -> dict[str, Any] | None:
-    """Return the keys and values of a scaling that llama.cpp computes itself, or None if the file needs divisors."""
+    """Return metadata for a scaling that llama.cpp computes itself, or None if the file needs a tensor of divisors.
+
+    The result maps keys, without the prefix ``rope.scaling.``, to values.
+    """
     name, parameters = settings.rope_type, dict(settings.parameters)
     if settings.frequencies is not None:
         return None
@@ -186,7 +189,10 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
 
 
 def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
-    """Return the quotients of unscaled frequencies and frequencies in float32, the type that converters write."""
+    """Return the unscaled frequencies divided by the frequencies, in float32, which is the type in files.
+
+    Raise ValueError if a frequency is negative, or a quotient is not a positive float32 number.
+    """
     if (frequencies < 0).any():
         raise ValueError(
             "a frequency is negative, which llama.cpp does not support; in the weights of queries and keys, swap the two "

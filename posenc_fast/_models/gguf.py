@@ -36,7 +36,7 @@ _WITHOUT = """
     clip gpt2 gptj mpt refact bloom starcoder bert mamba mamba2 jamba jina-bert-v2 t5 t5encoder jais rwkv6 rwkv6qwen2 rwkv7
     arwkv7 wavtokenizer-dec nemotron_h nemotron_h_moe kimi-linear
 """
-# mode of each architecture
+# maps each architecture to its mode, one of the words below
 ARCHITECTURES = {
     architecture: mode
     for mode, text in (
@@ -79,7 +79,7 @@ _KEYS = frozenset(_READ.split())
 _ABOUT_POSITIONS = ("rope", "attention.rope", "attention.key_length")
 # keys about positions that this module accepts and ignores
 _UNUSED = ("attention.key_length_mla",)
-# the value of each key of the scaling yarn for architectures that do not read the key
+# maps each key of the scaling yarn to its default, which llama.cpp uses for all architectures that do not read the key
 _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0, "yarn_beta_slow": 1.0}
 
 
@@ -280,7 +280,7 @@ def layout_of(architecture: Any) -> str:
 
 
 def open_gguf(path: str) -> Any:
-    """Return a reader of the package gguf. Tensors are memory-mapped."""
+    """Return the reader of the package gguf for a file. Tensors are memory-mapped."""
     try:
         import gguf
     except ImportError:
@@ -550,7 +550,7 @@ def _divided(short: list[float], long: list[float], length: float, attention: fl
 
 
 def _factor(metadata: Metadata) -> float:
-    """Return the divisor of the positions, from the current or the old key."""
+    """Return the divisor of the positions from the current or the old key, or 1 if both are missing."""
     for key in ("rope.scaling.factor", "rope.scale_linear"):
         value = metadata.get(key)
         # zero means that the value is missing

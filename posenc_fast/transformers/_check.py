@@ -45,8 +45,8 @@ def check(model: torch.nn.Module) -> Report:
     Returns
     -------
     Report
-        A finding for each tensor that may concern positions, and for each rotary or sinusoidal module. The modules
-        are run in the dtype of the model at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the longest.
+        A finding for each tensor that can be positional, and for each rotary or sinusoidal module. The modules are run
+        in the dtype of the model at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the longest.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Read arrays by name from .npy, .npz and safetensors files.
 
-Files are read instead of mapped into memory: a mapped file that another program cuts would crash the process. The sizes
+Files are read instead of mapped into memory. If another program truncates a mapped file, the process crashes. The sizes
 in a header are compared with the size of the file before memory is allocated.
 """
 
@@ -64,7 +64,10 @@ _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
 @contextlib.contextmanager
 def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Put the name that the user passed into errors that have no file name, or that have the name ``hidden``."""
+    """Put ``name`` into an OSError of the ``with`` block that has no file name, or the file name ``hidden``.
+
+    name: path that the user passed. hidden: path that the user does not know.
+    """
     try:
         yield
     except OSError as error:
@@ -134,7 +137,7 @@ def _header(file: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype
 
 
 def _is_foreign(dtype: np.dtype[Any]) -> bool:
-    """Return whether an array's values are objects or records instead of numbers."""
+    """Return whether the values of a dtype are objects, records or arrays, or have no bytes."""
     return dtype.hasobject or dtype.subdtype is not None or dtype.names is not None or not dtype.itemsize
 
 
@@ -353,7 +356,10 @@ def _reading(path: str, kind: str) -> Iterator[None]:
 
 
 def as_bfloat16(array: Array) -> Array:
-    """Return raw bytes of bfloat16 (dtype V2) as numbers: bfloat16 with ml_dtypes, else float32."""
+    """Return raw bytes of bfloat16 (dtype V2) as numbers: bfloat16 with ml_dtypes, else float32.
+
+    An array of another dtype is returned unchanged.
+    """
     if array.dtype != np.dtype("V2"):
         return array
     if "bfloat16" in types_here():

@@ -25,10 +25,11 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# (encodings, part): the encodings that a tensor may have by its config, and a part of the config. `part` is the name of
-# the part that should describe the tensor, but does not determine an encoding. It is "" if there are encodings.
+# (encodings, part) for a tensor. The encodings are those that the tensor may have by its config. There are none if a
+# part of the config describes the tensor, but does not determine its encoding. `part` is then the name of this part,
+# otherwise "".
 _ByConfig = tuple[tuple[Rotary, ...], str]
-# value of a tensor that has no config, or that the config does not describe
+# the value of _ByConfig for a tensor without a config, or that the config does not describe
 _NOTHING: _ByConfig = ((), "")
 
 
@@ -41,8 +42,8 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         A function of positions or of a length that returns rows, or cosines and sines. A function of ``(x, positions)``
         that rotates x. A torch module, or a transformers model. A folder with a model's files, or one file:
         safetensors (or their index), .npz, .npy, GGUF (needs gguf), or pickled weights (need torch). A state
-        dictionary: arrays or tensors by name. A config, as `Rotary.from_config` reads it. Only headers of files and
-        tensors that can be positional are read.
+        dictionary: arrays or tensors by name. A config, as `Rotary.from_config` reads it. Of a file, only the header
+        and the tensors that can be positional are read.
     expected : Encoding, Rotary, str, or config, optional
         The encoding that a function or module must compute. A str is the name of a preset or the path of a config.
         Default: identify the encoding of a function, which the report then names; compare a module with its own
@@ -50,19 +51,20 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     config : path, mapping or config of transformers, optional
         Config of the expected rotary encoding (default: config.json or params.json in the folder).
     call : {"positions", "length"}, optional
-        The argument of a function (default: `check` tries both).
+        What the function takes as its argument: positions, or a number of rows (default: `check` tries both).
 
     Returns
     -------
     Report
-        ``ok`` is False if anything is wrong, None if nothing was compared. ``findings`` has one entry for each
-        function, module and tensor, and for the config. Findings that differ only in numbers of their names share a
-        line of the text.
+        ``ok`` is False if anything is wrong, None if nothing was compared, and True otherwise. ``findings`` has one
+        entry for each function, module and positional tensor, and for some parts of the config. A table of cosines and
+        a table of sines share an entry. In the text of the report, findings that differ only in numbers of their names
+        share a line.
 
     Raises
     ------
     TypeError, ValueError, OSError, ImportError
-        If an argument is invalid, or a file cannot be read or needs a package. The error names it.
+        If an argument is invalid, or if a file cannot be read or needs a package that is not installed.
 
     Notes
     -----
@@ -78,9 +80,9 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
     A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
     key that the model does not read, or a value that cannot be read. It is unknown if the model is unknown or has no
-    rotary encoding. Frequencies are unknown if their config cannot be read. If no tensor is compared with a right
-    config, the finding describes the encoding, because most checkpoints store no frequencies. At most 64 parts, 128
-    kinds of layers and 4096 keys of a part are read.
+    rotary encoding. Frequencies are unknown if their config cannot be read. Most checkpoints store no frequencies. If
+    no tensor is compared with a right config, the finding of the config describes the encoding. At most 64 parts of a
+    config, 128 kinds of layers and 4096 keys of a part are read.
 
     Examples
     --------
@@ -130,12 +132,12 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
 
 def _of_module(model: Any, expected: Any, config: Any) -> Report:
-    """Return the report on a torch module. It has findings for buffers, and for values that the module computes."""
+    """Return the report on a torch module, with findings for its tensors and for the values that it computes."""
     encoding, longest = as_expected(expected, config)
     modules_with_config = parts_of_transformers(model)
     if encoding is None and modules_with_config:
-        # posenc_fast.transformers needs torch, and only these models need it. It is imported by name because modules of
-        # `_models` must not depend on it.
+        # posenc_fast.transformers needs torch, so import it only for these models. Import it by name, because an import
+        # statement would make `_models` depend on it.
         report: Report = importlib.import_module("posenc_fast.transformers").check(model)
         runs = findings_of_runs(model, encoding, longest, report.findings, modules_with_config)
         return replace(report, findings=(*report.findings, *runs))
@@ -178,16 +180,17 @@ def _findings(
 ) -> tuple[Finding, ...]:
     """Return the findings for tensors, and for some parts of the config.
 
-    These parts are wrong, or describe tensors without determining their encoding. If no tensor was compared with the
-    config, right parts have findings too. any_name: whether tensors of any name may be positional. whole: whether
-    `tensors` are all tensors of a model.
+    A wrong part has a finding. An unknown part has a finding if it describes a tensor. A right part has a finding if
+    ``tensors`` are all tensors of a model, and none of them was compared with the config. If there are no positional
+    tensors, every part has a finding. any_name: whether tensors of any name may be positional. whole: whether
+    ``tensors`` are all tensors of a model.
     """
     judged = list(_judge_tensors(tensors, config_parts, any_name))
     findings = [finding for finding, _ in judged]
     any_compared = any(by_config != _NOTHING for _, by_config in judged)
     open_parts = {open_part for _, (_, open_part) in judged}
     for part in config_parts.parts:
-        # for each verdict on a part: whether the part has a finding
+        # maps the verdict on a part to whether the part has a finding
         shown = {"right": whole and not any_compared, "wrong": True, "unknown": part.name in open_parts}
         if not judged or shown[part.verdict]:
             findings.append(part.finding)
@@ -200,9 +203,9 @@ def _findings(
 def _judge_tensors(
     tensors: Iterable[Tensor | Gap], parts: ConfigParts, any_name: bool
 ) -> Iterator[tuple[Finding, _ByConfig]]:
-    """Yield (finding, encodings by the config) for each tensor that can be positional.
+    """Yield (finding, value of _ByConfig) for each tensor that can be positional, and for each `Gap`.
 
-    A table of cosines and a table of sines with matching names share a finding.
+    A table of cosines and a table of sines with matching names share a finding. Integer tables have none.
     """
     positional: list[tuple[Tensor, Kind]] = []
     gaps = []
@@ -258,9 +261,9 @@ def _judge_tensors(
 
 
 def _partners(positional: list[tuple[Tensor, Kind]]) -> dict[tuple[str, str], Tensor]:
-    """Return the table of sines for each table of cosines. Keys are (file, name) of the cosines.
+    """Return a dict from (file, name) of each table of cosines to its table of sines, for all that have one.
 
-    Sines in the same file as the cosines are preferred.
+    A table of sines in the same file as the cosines takes precedence.
     """
     sines = {(tensor.file, tensor.name): tensor for tensor, kind in positional if kind == "sin"}
     anywhere = {tensor.name: tensor for tensor in sines.values()}
@@ -302,7 +305,7 @@ def _judge_arrays(
 
 
 def _judge_divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], length: float | None) -> Finding:
-    """Return the finding for numbers by which a program divides powers of the base, as GGUF stores them."""
+    """Return the finding for a tensor of divisors, as in GGUF. Powers of the base, divided by them, are frequencies."""
     divisors = values.astype(np.float64).reshape(-1)
     for rotary in rotaries:
         if rotary.base is not None and 2 * len(divisors) == rotary.rotary_dim and divisors.all():

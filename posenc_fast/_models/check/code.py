@@ -60,9 +60,9 @@ _SEED = 20250101
 _RANDOM_COUNT = 24
 # largest position of a call that measures whether the time grows with the position
 _TIMED_UP_TO = 5000.0
-# length of the table that the first calls request, and lengths of the tables that are judged
+# length of the table that the first calls request, and longer lengths to request one after the other
 _FIRST_LENGTH, _LENGTHS = 21, (64, 300, 2100, 5001, 65_538, 100_001)
-# time limit for all calls, in seconds
+# approximate limit of the CPU time for the calls of a function, in seconds
 _TIME_LIMIT = 0.8
 # A requested table has at most _LARGEST_TABLE values. All rows within its first _WHOLE_UP_TO values are judged, and
 # some of the later rows.
@@ -78,7 +78,10 @@ def first_line(error: BaseException) -> str:
 
 
 def positions_up_to(longest: float | None, axes: int = 1, largest: float = 1e6) -> Floats:
-    """Return the positions (n, axes) up to ``largest`` at which the code is called. longest: length in the config."""
+    """Return the positions (n, axes) up to ``largest`` at which the code is called.
+
+    longest: number of positions in the config, or None. The last of them is added.
+    """
     rng = np.random.default_rng(_SEED)
     positions = {*POSITIONS, *_LARGE_POSITIONS, *rng.integers(0, 100_000, _RANDOM_COUNT).tolist()}
     if longest and longest >= 1:
@@ -101,7 +104,10 @@ def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
 
 
 def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
-    """Return (expected encoding, longest position in the config). Both are None if they are unknown."""
+    """Return (expected encoding, number of positions in the config). Each is None if it is unknown.
+
+    A preset is returned as its name, because its width is not known yet.
+    """
     if expected is not None and config is not None:
         raise TypeError("pass expected or config, not both")
     if expected is None and config is None:
@@ -163,12 +169,12 @@ def _packages() -> Iterator[tuple[str, Callable[[Array], Any]]]:
 
 
 def _as_integers(positions: Floats) -> Array:
-    # astype returns a copy, which the user's code may change
+    # astype returns a copy, so that code which changes its argument does not change ``positions``
     return positions.astype(np.int64 if (positions == np.floor(positions)).all() else np.float64)
 
 
 def _position_arguments(positions: Floats) -> Iterator[tuple[str, Any]]:
-    """Yield (description, argument) for each form of positions (n, axes) that the code may accept."""
+    """Yield (description, argument) for each form in which the code may accept positions (n, axes)."""
     # positions on one axis have shape (n,)
     usual = positions[:, 0] if positions.shape[1] == 1 else positions
     for package, convert in _packages():
@@ -181,7 +187,7 @@ def _position_arguments(positions: Floats) -> Iterator[tuple[str, Any]]:
 
 
 def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
-    """Call the user's code, and hide its warnings. Turn any error into `Unusable`, with the first line of the error."""
+    """Call the user's code, hide its warnings, and return its result. Raise `Unusable` if the code raises an error."""
     try:
         with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             return function(*arguments, **options)
@@ -193,7 +199,7 @@ def call_quietly(function: Any, *arguments: Any, **options: Any) -> Any:
 
 
 class _Results(NamedTuple):
-    """Results at positions. Either rows, or tables (cosines, sines) are present; the other field is None."""
+    """Results of a function at positions: rows, or tables (cosines, sines). The other field is None."""
 
     rows: Array | None
     tables: tuple[Array, Array | None] | None
@@ -215,7 +221,8 @@ class _Function:
     """A function of positions or of a length.
 
     form: first form of call that works, or None. errors: reasons why other forms failed. shape_finding: finding for a
-    result of a wrong shape. expected_width: columns of the expected Encoding, or 0.
+    result of a wrong shape, or None. axes: axes of positions. rotary: whether a Rotary is expected. expected_width:
+    number of columns of the expected Encoding, or 0.
     """
 
     def __init__(self, function: Any, name: str, expected: Expected, call: Call | None) -> None:
@@ -227,7 +234,10 @@ class _Function:
         self.form = self._first_form(call)
 
     def results(self, value: Any, count: int) -> _Results:
-        """Return the value that a call at ``count`` positions returned, as rows or tables."""
+        """Return the value that a call at ``count`` positions returned, as rows or tables.
+
+        Raise `Unusable` if the value is neither.
+        """
         if not self.rotary:
             rows = rows_in(value, count, self.name)
             if rows is not None:
@@ -247,7 +257,7 @@ class _Function:
         return self.results(self.form.run(positions), len(positions))
 
     def repeats(self) -> bool:
-        """Return whether a second call at the same positions returns the same values."""
+        """Return whether two calls at the same positions return the same values, or a call fails."""
         with contextlib.suppress(Unusable):
             first, second = (self.at(_first_positions(self.axes)).arrays for _ in range(2))
             return all(np.array_equal(*both, equal_nan=True) for both in zip(first, second, strict=True))
@@ -324,7 +334,7 @@ def _first_positions(axes: int) -> Floats:
 
 
 def _on_axes(positions: Sequence[float], axes: int) -> Floats:
-    """Return positions (n, axes). Each axis has all the numbers, in an order rotated by the index of the axis."""
+    """Return positions (n, axes). Each axis has all numbers, shifted cyclically by the index of the axis."""
     column = np.array(positions, np.float64)
     return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
 
@@ -367,14 +377,14 @@ def finding_of(
 
 
 def _most_likely(errors: list[str]) -> list[str]:
-    """Return the first error of each of the three most likely forms of call."""
+    """Return the first error of each of the three most likely forms of call, if it has one."""
     forms = ("f(positions of", "f(length)", "f(an integer)")
     first_errors = (next((error for error in errors if error.startswith(form)), "") for form in forms)
     return [error for error in first_errors if error]
 
 
 def _run_and_judge(runner: _Function, form: _CallForm, expected: Expected, longest: float | None) -> Finding:
-    """Call a function in the form that works, and judge its results."""
+    """Call a function in the form that works, and return the finding for its results."""
     run = _run_at_lengths(runner, longest) if form.takes_length else _run_at_positions(runner, form, longest)
     if isinstance(run, Finding):
         # the function raised an error at all positions
@@ -413,10 +423,10 @@ def _judge_results(name: str, results: _Results, positions: Floats, expected: Ex
 def _run_at_positions(
     runner: _Function, form: _CallForm, longest: float | None
 ) -> tuple[Floats, _Results, str] | Finding:
-    """Call a function of positions within the time limit.
+    """Call a function of positions, for about the time limit.
 
-    Return (positions, results, clause about the positions from which the function raises an error), or a finding if
-    the function raises an error at all positions. The clause is "" if there are no errors.
+    Return (positions, results, clause about the position from which on calls fail). The clause is "" if no call fails.
+    Return a finding if the calls fail at all positions.
     """
     begin, first_positions = time.thread_time(), _first_positions(runner.axes)
     runner.at(first_positions)
@@ -458,15 +468,17 @@ def _run_at_positions(
 
 
 def _largest_quick_position(runner: _Function, longest: float | None, seconds: float) -> float:
-    """Return the largest position at which a call takes less than the time limit.
+    """Estimate the largest position at which a call does not exceed the time limit.
 
-    Some code computes a table up to the largest position at each call. seconds: time of a call at `_FIRST_POSITIONS`.
+    Some code computes a table up to the largest position at each call. If the time does not grow with the position,
+    return 1e6. Otherwise the result is at least `_TIMED_UP_TO` and ``longest``. seconds: time of a call at
+    `_FIRST_POSITIONS`.
     """
     positions = positions_up_to(None, runner.axes, _TIMED_UP_TO)
     begin = time.thread_time()
     with contextlib.suppress(Unusable):
         runner.at(positions)
-    # time that the number of positions does not explain
+    # time beyond what the larger number of positions explains
     excess = time.thread_time() - begin - seconds * len(positions) / len(_FIRST_POSITIONS)
     if excess <= max(seconds, 1e-3):
         return 1e6
@@ -482,9 +494,10 @@ def _last_that_runs(runs: Callable[[int], bool], good: int, bad: int) -> int:
 
 
 def _run_at_lengths(runner: _Function, longest: float | None) -> tuple[Floats, _Results, str]:
-    """Call a function of a length, and request the longest table within the time limit.
+    """Call a function of a length with growing lengths, for about the time limit, and keep the longest table.
 
-    Return (positions, their rows, clause about the longest length that works). The clause is "" if all lengths work.
+    Return (positions, rows of the table at these positions, clause about the longest length that works). The clause is
+    "" if all lengths work.
     """
 
     def runs(count: int) -> bool:
@@ -534,7 +547,7 @@ def _rows_of_table(table: Array, rows: Any, length: int) -> Array:
 
 
 def _judge_short_tables(runner: _Function, expected: Expected) -> Finding | str:
-    """Return the finding for a short table if the table is wrong, else an empty string."""
+    """Request short tables, and return the finding for the first one that is wrong, or "" if none is."""
     for length in (9, 17):
         positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
         try:
@@ -572,7 +585,7 @@ def _judge_real_positions(runner: _Function, expected: Expected) -> Finding | st
 
 # ---- rotated vectors ------------------------------------------------------------------------------------------------
 
-# shapes of x that code may accept, and functions that convert vectors (n, d) to this shape
+# maps each shape of x that code may accept to a function that converts vectors (n, d) to this shape
 VECTORS: dict[str, Callable[[Array], Array]] = {
     "(batch, heads, n, d)": lambda x: x[np.newaxis, np.newaxis],
     "(batch, n, heads, d)": lambda x: x[np.newaxis, :, np.newaxis],
@@ -586,7 +599,7 @@ VECTORS: dict[str, Callable[[Array], Array]] = {
 def _judge_as_rotation(
     function: Any, name: str, expected: Expected, longest: float | None, axes: int
 ) -> Finding | list[str]:
-    """Return the finding for a function of vectors and positions, or a list of the first error if no call works."""
+    """Return the finding for a function of vectors and positions, or a list with one error if no call works."""
     errors: list[str] = []
     heads: tuple[int, ...] = HEADS
     if isinstance(expected, Rotary):

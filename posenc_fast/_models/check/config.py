@@ -1,4 +1,7 @@
-"""Judge the parts of a model's config, and find the rotary encodings that each tensor may have."""
+"""Judge the parts of a model's config, and find the rotary encodings that each tensor may have.
+
+A part is the whole config, or a nested config such as text_config, that describes a model.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,8 @@ _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layer
 _NO_MODELS = ("quantization_config", "compression_config", "generation_config")
 # a part without a model_type describes a model if it contains one of these keys
 _MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
-# Parts are read up to the nesting depth _DEPTH. A config has at most _MOST_PARTS parts, and a part at most _MOST_KEYS
-# keys. Models have far fewer.
+# Parts are read up to the nesting depth _DEPTH. A config with more than _MOST_PARTS parts, or more than _MOST_KEYS keys
+# in a part, is not read. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
 # A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600
@@ -113,7 +116,7 @@ def parts_of(config: Any) -> ConfigParts:
 
 
 def _nested_parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (place, part) for a config and then for its inner parts. Parts that encode text come first.
+    """Yield (place, part) for a config and then for its inner parts, of which those that encode text come first.
 
     The model_type of an inner part is completed by `_type_of`. depth: largest nesting of inner parts.
     """
@@ -211,6 +214,6 @@ def scaled_length(part: Mapping[str, Any]) -> float | None:
 
 
 def _positive_number(value: Any) -> float:
-    """Return a value of a config as a float if it is a positive number, else 0."""
+    """Return a value of a config as a float if it is a positive number below 2**53, else 0."""
     usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**53
     return float(value) if usable else 0.0

@@ -1,4 +1,7 @@
-"""Recognize faults of user code: construct the rows of each known fault, and compare them with the returned rows."""
+"""Recognize faults of user code, such as a wrong base or a wrong first position.
+
+Compute the rows that each known fault would produce, and compare them with the rows that the code returned.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,17 @@ from .report import Fault, listed
 from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
-# number of rows in the first comparison, which rejects most candidates
+# number of rows in the first comparison, which rejects most faults quickly
 _FIRST_COMPARED = 10
 # largest number of rows that are passed to `identify`
 _MOST_CONSECUTIVE = 64
-# offsets of positions to try
+# wrong positions of row 0 to try
 _OFFSETS = range(-4, 9)
-# number of possible table lengths that `_length` compares at a time
+# number of possible table lengths that `_wrong_continuation` compares at a time
 _LENGTHS_AT_ONCE = 1 << 16
-# number of rows that are compared to find a permutation of columns
+# largest number of rows that are compared to find a permutation of columns
 _MATCHED = 128
-# description of each wrong factor of the angles
+# maps each wrong factor of the angles to its description
 _WRONG_FACTORS = {
     180 / math.pi: "multiplied by 180/pi, but sines take radians, not degrees",
     math.pi / 180: "multiplied by pi/180, as if they were degrees",
@@ -42,7 +45,7 @@ _WRONG_FACTORS = {
 class Sample(NamedTuple):
     """Rows that code returned: values (n, d) at positions (n, axes).
 
-    form: format of the values. slack: difference to allow in addition to the rounding errors of the format.
+    form: format of the values. slack: tolerance in addition to that of `Waves.allowed`.
     """
 
     values: Floats
@@ -55,7 +58,10 @@ class Sample(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a comparison. fault: None for right rows. The other fields are fields of a `Finding`."""
+    """The result of a comparison. fault: None for right rows. reason: description of the fault, or "" for right rows.
+
+    The other fields are fields of a `Finding`.
+    """
 
     fault: Fault | None
     reason: str
@@ -78,11 +84,12 @@ def judge_rows(
 ) -> Outcome:
     """Compare rows with an encoding at their positions, and name the fault if they differ.
 
-    base: base of the frequencies if the encoding does not store it. plain: encoding without a scaling of frequencies.
+    base: base of the frequencies (default: the base that the encoding stores). plain: the encoding without its scaling
+    of frequencies (default: ``encoding``).
     """
     waves = Waves.of(encoding)
     is_finite = np.isfinite(sample.values).all(axis=1)
-    # with several axes, a row is named by the largest coordinate of its position
+    # the reason names each row by one number, with several axes by the largest coordinate of its position
     coordinates = np.abs(sample.positions).max(axis=1)
     if not is_finite.any():
         return Outcome("values", "no row is finite", math.inf, None, float(coordinates.min()))
@@ -105,14 +112,14 @@ def judge_rows(
 
 
 def _subject_and_verb(positions: Floats) -> str:
-    """Return the subject and the verb of a sentence about the rows of some positions."""
+    """Return "the row of position 3 is", or "the rows of positions 3, 5 are", to begin a reason about these rows."""
     if len(positions) == 1:
         return f"the row of position {positions[0]:.10g} is"
     return f"the rows of positions {listed((f'{value:.10g}' for value in np.sort(positions)), 4)} are"
 
 
 def _within_tolerance(sample: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.bool_]:
-    """Return for each value of the sample whether it is the value of ``waves`` at the row's position in positions."""
+    """Return a mask of the sample's values that agree with ``waves`` at ``positions``, one position per row."""
     exact = waves.at(positions @ waves.frequencies.T)
     allowed = waves.allowed(positions, sample.values, sample.form) + sample.slack
     result: npt.NDArray[np.bool_] = np.abs(sample.values - exact) <= allowed
@@ -125,7 +132,7 @@ def is_right(sample: Sample, encoding: Encoding) -> bool:
 
 
 def _explains(sample: Sample, variant: _Variant) -> bool:
-    """Return whether a fault explains all rows."""
+    """Return whether all rows agree with the rows that a fault would produce."""
     some_rows, all_rows = np.linspace(0, len(sample.values) - 1, _FIRST_COMPARED).astype(np.intp), slice(None)
     for rows in (some_rows, all_rows) if len(sample.values) > _FIRST_COMPARED else (all_rows,):
         if not _within_tolerance(sample.take(rows), variant.waves, variant.positions[rows]).all():
@@ -136,7 +143,7 @@ def _explains(sample: Sample, variant: _Variant) -> bool:
 def _explained(
     sample: Sample, encoding: Encoding, base: float | None, plain: Encoding | None
 ) -> tuple[Fault, str] | None:
-    """Return (fault, reason) for the first fault that explains all rows, or None. The rows may have a common factor."""
+    """Return (fault, reason) for the first known fault that explains the differences, or None."""
     waves = Waves.of(encoding)
     for variant in _variants(sample, encoding, base, plain):
         if _explains(sample, variant):
@@ -175,12 +182,12 @@ def _zeros(
 ) -> tuple[Fault, str] | None:
     """Return (fault, reason) for rows of zeros if the other rows are right or have a known fault, else None.
 
-    zero: mask of the rows of zeros.
+    The fault is "length" if the table is too short, and "padding" otherwise. zero: mask of the rows of zeros.
     """
     coordinates = np.abs(sample.positions).max(axis=1)
     reason = f"{_subject_and_verb(coordinates[zero])} zero"
     others = sample.take(~zero)
-    # if all zeros are beyond the other rows, the table is too short
+    # Several rows of zeros after all other rows mean that the table is too short. One row of zeros is padding anywhere.
     fault: Fault = "length" if zero.sum() > 1 and coordinates[zero].min() > coordinates[~zero].max() else "padding"
     if is_right(others, encoding):
         return fault, reason
@@ -194,7 +201,7 @@ def _zeros(
 
 
 def _variants(sample: Sample, encoding: Encoding, base: float | None, plain: Encoding | None) -> Iterator[_Variant]:
-    """Yield the known faults that one comparison recognizes."""
+    """Yield a variant for each known fault that a single comparison of all rows can recognize."""
     waves, positions = Waves.of(encoding), sample.positions
     yield from _starts(waves, positions)
     yield from _signs(waves, positions)
@@ -215,7 +222,7 @@ def _scaled(waves: Waves, factor: float) -> Waves:
 
 
 def _starts(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield rows that belong to wrong positions: shifted positions, positions in reverse order, or one position."""
+    """Yield variants with wrong positions: shifted, in reverse order, all equal, or with the axes in another order."""
     # try small offsets first
     offsets = sorted((offset for offset in _OFFSETS if offset), key=lambda offset: (abs(offset), -offset))
     for offset, size in (*((offset, f"{abs(offset)}") for offset in offsets), (0.5, "1/2"), (-0.5, "1/2")):
@@ -240,7 +247,7 @@ def _signs(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _are_sines(waves: Waves) -> npt.NDArray[np.bool_]:
-    """Return for each column whether it is closer to a sine than to a cosine."""
+    """Return a mask of the sine columns, whose phase is less than 60 degrees from 0 or 180. The others are cosines."""
     result: npt.NDArray[np.bool_] = np.abs(np.cos(waves.phases)) > 0.5
     return result
 
@@ -251,7 +258,7 @@ def _units(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
-    """Yield rows in which all columns are sines or all are cosines, and rows with the columns in common orders."""
+    """Yield variants in which all columns are sines or all are cosines, and variants with other orders of columns."""
     are_sines = _are_sines(waves)
     if are_sines.any() and not are_sines.all():
         for phase, words in ((0.0, "sines"), (math.pi / 2, "cosines")):
@@ -275,9 +282,9 @@ def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 
 
 def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None:
-    """Return (indices of sine columns, indices of cosine columns), or None.
+    """Return (indices of sine columns, indices of cosine columns), or None if the columns do not form pairs.
 
-    The result is None if a column is neither, or if the numbers of sines and cosines do not fit.
+    They form pairs if each column is a sine or a cosine, and there are as many sines as cosines, or one more.
     """
     usable = (waves.amplitudes != 0) & (np.abs(np.sin(2 * waves.phases)) < 1e-9)
     if not usable.all():
@@ -288,7 +295,7 @@ def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 
 def _side_by_side(first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return the columns of two arrays in turn. The longer array comes first, if one has one column more."""
+    """Return the indices of two arrays alternately. The longer array comes first, if the lengths differ by 1."""
     if len(second) > len(first):
         first, second = second, first
     result = np.empty(len(first) + len(second), np.intp)
@@ -309,7 +316,7 @@ class _Powers(NamedTuple):
     is_sine: npt.NDArray[np.bool_]
 
     def frequencies(self, exponents: Floats) -> Floats:
-        # Frequencies below 1e-60 become 0, so that quotients stay finite. Their angles are practically 0.
+        # Set frequencies below 1e-60 to 0, so that quotients of frequencies are finite. Their angles are practically 0.
         powers = self.first * np.exp(np.clip(-exponents * math.log(self.base), -300, 300))
         return np.where(powers < 1e-60, 0.0, powers)
 
@@ -325,7 +332,8 @@ def _powers_in(encoding: Encoding, base: float | None) -> _Powers | None:
     if abs(step) < 1e-12 or np.abs(logs - logs[0] + step * np.arange(len(logs))).max() > 1e-9 * (1 + abs(logs).max()):
         return None
     if base is None:
-        # choose a known base for which the denominator is a multiple of 1/2
+        # Choose a known base for which the denominator is a multiple of 1/2. If there is none, choose the base for
+        # which the denominator is the number of frequencies.
         denominators = {known: math.log(known) / step for known in BASES}
         likely = [known for known, d in denominators.items() if abs(2 * d - round(2 * d)) < 1e-6]
         base = likely[0] if likely else math.exp(step * len(logs))
@@ -335,13 +343,14 @@ def _powers_in(encoding: Encoding, base: float | None) -> _Powers | None:
 
 
 def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: float | None) -> Iterator[_Variant]:
-    """Yield rows whose frequencies are powers of the base with wrong exponents."""
+    """Yield variants whose frequencies are powers of the base with wrong exponents."""
     powers = _powers_in(plain, base)
     if powers is None:
         return
     waves = Waves.of(encoding)
     scaling_factors = encoding.frequencies / np.where(plain.frequencies == 0, 1.0, plain.frequencies)
-    # the right exponents are i / d; column c of a pair i is 2 i or 2 i + 1
+    # The right exponent of pair i is i / d, where d is half of the number of columns if there is no shift. The column c
+    # of a sine is 2 i, and of a cosine 2 i + 1.
     i, d, is_cosine = powers.pair.astype(np.float64), powers.denominator, np.where(powers.is_sine, 0.0, 1.0)
     c = 2 * i + is_cosine
 
@@ -373,13 +382,15 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
-    """Return the common factor of all values, measured by least squares, or None for rows of zeros."""
+    """Return the common factor of all values, or None if it is 0 or cannot be measured."""
     exact = waves.at(sample.positions @ waves.frequencies.T)
+    # measure the factor by least squares
     product, square = float((sample.values * exact).sum()), float((exact**2).sum())
     if square == 0:
         return None
     factor = product / square
-    # if the rows are not a multiple of the exact rows, return the quotient of the root mean squares
+    # If the rows are not a multiple of the exact rows, they have another fault too, and least squares fails. Return the
+    # quotient of the root mean squares, which most faults leave unchanged.
     largest_difference = float(np.abs(sample.values - factor * exact).max())
     if largest_difference > 0.05 * abs(factor) * float(np.abs(exact).max()):
         factor = math.sqrt(float((sample.values**2).sum()) / square)
@@ -393,7 +404,10 @@ def _factor_clause(factor: float, d: int) -> str:
 
 
 def _measured_frequencies(sample: Sample, encoding: Encoding, base: float | None) -> Iterator[_Variant]:
-    """Yield rows with scaled frequencies, and rows with another base. Both are measured in the first rows."""
+    """Yield variants with a common factor of all frequencies, and with another base.
+
+    Factor and base are measured in the rows of consecutive positions.
+    """
     waves = Waves.of(encoding)
     measured = _angles_per_row(sample, waves)
     if measured is None:
@@ -418,11 +432,11 @@ def _measured_frequencies(sample: Sample, encoding: Encoding, base: float | None
 
 
 def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
-    """Return the common factor of measured angles per row to frequencies, or None if it cannot be measured."""
+    """Return the common quotient of measured angles per row and frequencies, or None if no pair is usable."""
     usable = (frequencies != 0) & (angles > 1e-7)
     if not usable.any():
         return None
-    # pairs that rotate by more than half a turn per row look slower, so measure slow pairs
+    # a pair that rotates by more than half a turn per row looks slower than it is, so use only slow pairs
     slowest = np.where(usable, frequencies, np.inf).argmin()
     slow = usable & (frequencies * (angles[slowest] / frequencies[slowest]) < 3)
     slow = slow if slow.any() else usable
@@ -430,7 +444,10 @@ def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
 
 
 def _base_of_angles(angles: Floats, first: float, exponents: Floats) -> float | None:
-    """Return the base for which ``first * base ** -exponents`` are about the angles per row, or None."""
+    """Return the base for which ``first * base ** -exponents`` is closest to the angles per row.
+
+    Return None if no angle is usable, or if the base is too large or too small for a float.
+    """
     usable = (exponents > 0) & (angles > 1e-7)
     if not usable.any():
         return None
@@ -441,7 +458,10 @@ def _base_of_angles(angles: Floats, first: float, exponents: Floats) -> float | 
 
 
 def _angles_per_row(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
-    """Return (index of the sine column, angle between consecutive rows) of each pair as two arrays, or None."""
+    """Return two arrays with one entry per pair: the index of its sine column, and its angle between consecutive rows.
+
+    Return None if the columns do not form pairs, or if there are too few consecutive rows.
+    """
     columns_of_pairs = _pairs_of(waves)
     rows = _consecutive(sample)
     if columns_of_pairs is None or rows is None:
@@ -458,7 +478,10 @@ def _angles_per_row(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp],
 
 
 def _consecutive(sample: Sample) -> Floats | None:
-    """Return the rows of the consecutive positions 0, 1, .., or None if there are fewer than 8 such rows."""
+    """Return the first rows, at most 64, for the positions 0, 1, .. without a gap.
+
+    Return None if there are fewer than 8 rows, or if positions have several axes.
+    """
     if sample.positions.shape[1] != 1:
         return None
     row_of = {position: row for row, position in reversed(list(enumerate(sample.positions[:, 0].tolist())))}
@@ -470,7 +493,7 @@ def _consecutive(sample: Sample) -> Floats | None:
 
 
 def _wrong_continuation(sample: Sample, waves: Waves) -> str:
-    """Return a sentence about the row from which the rows repeat or stay the same, or "" if they do neither."""
+    """Return a sentence that says after how many rows the rows repeat or stay the same, or "" if they do neither."""
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
         return ""
@@ -482,7 +505,8 @@ def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     wrong_row = sample.take(np.flatnonzero(positions == first_wrong)[:1])
     beyond = sample.take(positions >= first_wrong)
     lengths = np.arange(int(last_right) + 1, int(first_wrong) + 1, dtype=np.float64)
-    # for each way to continue a table: function of positions p and the length n that returns the rows that are used
+    # Maps the description of a wrong continuation to a function of positions p and the table length n. The function
+    # returns the row of the table that the code uses at each position.
     continuations: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),
@@ -499,7 +523,7 @@ def _wrong_continuation(sample: Sample, waves: Waves) -> str:
 
 
 def _rows_alike(row: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.intp]:
-    """Return the indices of the positions whose exact values agree with a row. Only some columns are compared."""
+    """Return the indices of the positions whose exact values agree with a row. At most 6 columns are compared."""
     columns = np.unique(np.linspace(0, len(waves.phases) - 1, 6).astype(np.intp))
     values = np.broadcast_to(row.values[:, columns], (len(positions), len(columns)))
     agrees = _within_tolerance(row._replace(values=values), waves.take(columns), positions[:, np.newaxis])
@@ -514,7 +538,7 @@ def _permutation(sample: Sample, waves: Waves) -> str:
     part = sample.take(np.unique(np.linspace(0, len(sample.values) - 1, _MATCHED).astype(np.intp)))
     exact = waves.at(part.positions @ waves.frequencies.T)
     allowed = waves.allowed(part.positions, part.values, part.form).max(axis=1, keepdims=True)
-    # for each column of the sample, find the exact column that differs least
+    # for each column of the sample, find the unused exact column that differs least
     unused, order = np.ones(d, bool), []
     for column in range(d):
         differences = (np.abs(exact - part.values[:, [column]]) / allowed).max(axis=0)
@@ -531,7 +555,8 @@ def _permutation(sample: Sample, waves: Waves) -> str:
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:
     """Identify the encoding of the rows, and compare its parameters with those of the expected encoding.
 
-    Return (first fault, description of all differences), or None if the encoding is unknown or equal.
+    Return (fault of the first difference, description of all differences). Return None if the encoding is unknown, or
+    there are no differences.
     """
     rows = _consecutive(sample)
     if rows is None or rows.shape[1] < 4:

@@ -1,6 +1,7 @@
 """List the tensors of a model's files. Listing reads the headers; the values of a tensor are read on request.
 
-Only torch loads pickles, with ``weights_only=True``. An index may name only files in its own folder.
+torch loads pickles, with ``weights_only=True``. An index is a JSON file that maps tensors to files. It may name only
+files in its own folder.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Tensor(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Tensors that an index lists, but its files lack. file: name of the index. missing: tensors and their files."""
+    """Tensors that an index lists, but its files lack. file: name of the index. missing: texts "tensor in file"."""
 
     file: str
     missing: tuple[str, ...]
@@ -82,7 +83,7 @@ def _tensors_and_gaps(path: str, stack: contextlib.ExitStack) -> Iterator[Tensor
 
 
 def config_in(path: str) -> Path | None:
-    """Return the config.json or params.json in a folder, or in the folder that contains a file, or None."""
+    """Return the path of config.json or params.json in a folder, or in the folder of a file. None if neither exists."""
     folder = Path(path) if os.path.isdir(path) else Path(path).parent
     return next((file for name in ("config.json", "params.json") if os.path.lexists(file := folder / name)), None)
 
@@ -108,9 +109,10 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
-    """Return (files with weights, indexes) at a path. An index, by its name, maps each tensor to the name of a file.
+    """Return (files with tensors, indexes) at a path.
 
-    Pickles in a folder are left out if the folder contains safetensors or GGUF.
+    indexes: dict from the name of each index to a dict from the names of tensors to the names of files. Pickles in a
+    folder are left out if the folder contains safetensors or GGUF.
     """
     if not source:
         raise ValueError("source must be the path of a folder or a file, not ''")
@@ -142,7 +144,7 @@ def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
 
 
 def _indexed(index: Path) -> dict[str, str]:
-    """Return the file name for each tensor in an index. All files must be in the folder of the index."""
+    """Return a dict from each tensor in an index to its file name, or raise ValueError for an invalid file name."""
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise ValueError(f"{index} has no weight_map that maps names of tensors to names of files")

@@ -1,6 +1,7 @@
 """Judge frequencies: compare them with a config or with known schedules, and name the fault if they differ.
 
-Every known fault is applied to the exact frequencies, and the result is compared with the values.
+A schedule is a formula for frequencies, such as powers of a base. Each known fault, such as a wrong base, is applied to
+the exact frequencies, and the result is compared with the values.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ _KIND = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """A fault, the frequencies that it would produce, and the factor that it would give cosines and sines.
+    """A fault, the frequencies that it would produce, and the factor by which it would multiply cosines and sines.
 
-    may_be_right: whether some programs need these frequencies.
+    reason: description of the fault. may_be_right: whether some programs need these frequencies.
     """
 
     fault: Fault
@@ -45,7 +46,8 @@ class Variant(NamedTuple):
 class _Frequencies(NamedTuple):
     """Frequencies in a tensor.
 
-    numbers: the values. form: narrowest format that represents them. length: longest position, or None.
+    numbers: the values. form: narrowest format that represents them, which determines the tolerance. length: longest
+    position, or None.
     """
 
     name: str
@@ -54,7 +56,10 @@ class _Frequencies(NamedTuple):
     length: float | None
 
     def near(self, exact: Floats, slack: float | None = None) -> bool:
-        """Return whether all values are the exact frequencies, except for float32 errors and one rounding."""
+        """Return whether all values are the exact frequencies, except for float32 errors and one rounding to ``form``.
+
+        slack: tolerated relative error (default: that of float32 arithmetic).
+        """
         return bool(self.distance(exact, slack).max(initial=0.0) <= 1)
 
     def distance(self, exact: Floats, slack: float | None = None) -> Floats:
@@ -66,7 +71,7 @@ class _Frequencies(NamedTuple):
         size = np.abs(exact)
         allowed = relative * size + 1e-12 * size.max(initial=1e-300)
         if self.form in HALVES:
-            # add half a unit in the last place, because float32 errors may move a tie to the other side
+            # add the error of one rounding to 16 bits
             allowed = allowed + self.form.rounding * np.maximum(size, np.abs(self.numbers)) + least_of(self.form)
         # if all exact frequencies are 0, the quotients overflow to infinity
         with np.errstate(over="ignore"):
@@ -98,7 +103,7 @@ def judge_frequencies(
     ----------
     name : str
         The tensor's name.
-    values : array or tensor of shape (pairs,), or with axes of length 1
+    values : array or tensor of shape (pairs,), possibly with more axes of length 1
         Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
         Encodings of the model's layers; the frequencies must match one. Encodings with another number of pairs are left
@@ -157,7 +162,10 @@ def _at_least_half_agree(tensor: _Frequencies, exact: Floats) -> bool:
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding for frequencies whose number no layer has. The verdict "right" becomes "unknown"."""
+    """Return the finding, with "unknown" instead of "right" if no encoding of ``rotaries`` has as many frequencies.
+
+    If ``rotaries`` is empty, return the finding unchanged.
+    """
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":
         return finding
@@ -168,17 +176,18 @@ def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
 def exact_sets(rotary: Rotary) -> Iterator[Floats]:
     """Yield the arrays of exact frequencies that a tensor of a Rotary may store.
 
-    They are the frequencies of all pairs or of one axis, their absolute values, and the frequencies in turns.
+    They are the frequencies of all pairs or of one axis: unchanged, as absolute values, or in turns instead of radians.
     """
     of_pairs = rotary.frequencies
-    # frequencies of shape (pairs,) belong to one axis each, which `axes` names; others have shape (pairs, axes)
+    # With several axes, frequencies of shape (pairs,) belong to one axis each, whose index is in `axes`. In the shape
+    # (pairs, axes), each pair has a frequency for each axis.
     sets = [of_pairs] if of_pairs.ndim == 1 else list(of_pairs.T)
     axes = rotary._settings.axes
     if axes is not None and of_pairs.ndim == 1:
         sets += [of_pairs[np.asarray(axes) == axis] for axis in sorted(set(axes))]
     seen: list[Floats] = []
     for frequencies in sets:
-        # a program may store positive frequencies and change the sign of sines, or store turns instead of radians
+        # a program may store positive frequencies and change the sign of sines later, or store turns
         for stored in (frequencies, np.abs(frequencies), frequencies / (2 * math.pi)):
             if not any(np.array_equal(stored, other) for other in seen):
                 seen.append(stored)
@@ -186,7 +195,7 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
 
 
 def _fault_finding(tensor: _Frequencies, variant: Variant, exact: Floats) -> Finding:
-    """Return the finding for a fault that explains all values."""
+    """Return the finding for a fault that explains all values. It is "unknown" if some programs need these values."""
     if variant.may_be_right:
         return tensor.finding("unknown", None, variant.reason, exact)
     reason = variant.reason
@@ -199,7 +208,8 @@ def _fault_finding(tensor: _Frequencies, variant: Variant, exact: Floats) -> Fin
 def _resembles(numbers: Floats, exact: Floats) -> bool:
     """Return whether values were probably meant to be the exact frequencies.
 
-    This is so if all values are within a factor of 2, or if the first value is and the values never rise.
+    This is so if the ratio of each value to the exact one is between 1/2 and 2. It is also so if only the first ratio
+    is, and the values never rise. Zeros are ignored, but at most half of the values may be 0.
     """
     if (numbers < 0).any() or not numbers.any():
         return False
@@ -215,7 +225,7 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
 
 
 def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield frequencies that were rounded to 16 bits at one step of their formula."""
+    """Yield frequencies with one or two steps of their formula rounded to 16 bits, if they explain the values."""
     unscaled = without_scaling(rotary, exact)
     scaling_factors = exact / np.where(unscaled == 0, 1.0, unscaled)
     n = len(exact)
@@ -226,7 +236,7 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
             )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             of_rounded_powers = np.sign(exact) * scaling_factors / through(form, 1 / np.abs(unscaled))
-            # the frequencies that result if a step is rounded
+            # maps each rounded step to the frequencies that result
             steps = {
                 "frequencies": through(form, exact),
                 "frequencies before their scaling": through(form, unscaled) * scaling_factors,
@@ -268,7 +278,7 @@ def _orders(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Var
 
 
 def _sorted_like(numbers: Floats, exact: Floats) -> Floats:
-    """Return the exact frequencies, sorted in the order of size that the numbers have."""
+    """Return the exact frequencies in the order of the numbers: the largest where the largest number is, and so on."""
     result = np.empty_like(exact)
     result[np.argsort(-numbers, kind="stable")] = -np.sort(-exact)
     return result
@@ -298,15 +308,15 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
             if other is not None:
                 yield Variant("base", reason, other.frequencies, other.attention_factor)
         elif exact[0] == 1:
-            # the numbers are the frequencies of one axis
+            # the numbers are the frequencies of one of several axes
             yield Variant("base", reason, base ** (-np.arange(n) / n))
 
 
 def _possible_bases(numbers: Floats, slack: float) -> list[float]:
     """Return bases that frequencies may have: known bases near the estimates, rounded estimates, and the estimates.
 
-    There are three estimates. They compare the first frequency with the second, with the frequency after the first
-    quarter, and with the last.
+    There are up to three estimates. They compare the first frequency with the second, with the frequency after the
+    first quarter, and with the last.
     """
     count = len(numbers)
     estimates = []
@@ -329,7 +339,7 @@ def _changed(rotary: Rotary, **changes: Any) -> Rotary | None:
 
 
 def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
-    """Return the frequencies of a Rotary without its scaling, or ``exact`` if it has no scaling."""
+    """Return the frequencies of a Rotary without its scaling, or ``exact`` if no scaling can be removed."""
     if rotary.base is None or "scaling" not in rotary._arguments() or rotary._settings.rope_type == "axial":
         return exact
     plain = _changed(rotary, scaling=None)
@@ -337,7 +347,7 @@ def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
 
 
 def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator[Variant]:
-    """Yield frequencies with wrong scalings. The scaling is missing, applied twice, or has the measured factor."""
+    """Yield frequencies with wrong scalings: missing, applied twice, with the measured factor, or linear."""
     scaling = rotary._arguments().get("scaling")
     unscaled = without_scaling(rotary, exact)
     rope_type = rotary._settings.rope_type
@@ -431,7 +441,7 @@ def _shown(scaling: Mapping[str, Any] | None) -> str:
 
 
 def _without_config(tensor: _Frequencies) -> Finding:
-    """Return the finding for frequencies that are compared with known schedules, because there is no config."""
+    """Return the finding for frequencies without a config, which are compared with known schedules."""
     numbers = tensor.numbers
     reason = "no known schedule of frequencies; probably learned frequencies, or other weights"
     unknown = unknown_tensor(tensor.name, reason)
@@ -439,7 +449,7 @@ def _without_config(tensor: _Frequencies) -> Finding:
         return unknown
     rises = np.diff(numbers) > 0
     if 4 * min(int(rises.sum()), int((~rises).sum())) > len(rises):
-        # the numbers neither rise nor fall
+        # more than a quarter of the steps rise, and more than a quarter do not, unlike in any schedule
         return unknown
     for form in (FLOAT32, *HALVES):
         if form is not FLOAT32 and not fits(form, numbers):
@@ -456,7 +466,7 @@ def _without_config(tensor: _Frequencies) -> Finding:
 
 
 def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
-    """Yield (kind of finding, description, frequencies) for each schedule near the values.
+    """Yield (kind of finding, description, exact frequencies) for each schedule near the values.
 
     Powers of 2 come first, then powers of other bases, then all other schedules that `identify_rotary` knows.
     """
@@ -486,7 +496,10 @@ def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
 
 
 def _bases_by_ends(tensor: _Frequencies, denominator: float) -> list[float]:
-    """Return bases whose powers fall about as much as the values do from the first to the last."""
+    """Return bases whose powers have about the ratio of the last value to the first.
+
+    denominator: denominator of the exponents.
+    """
     numbers = tensor.numbers
     logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)
     if not 0 < abs(logarithm) < 100:

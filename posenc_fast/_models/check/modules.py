@@ -1,6 +1,6 @@
 """Check torch modules that encode positions: run copies of them, so that the model stays unchanged.
 
-This module does not import torch: a caller who has a torch module has imported torch already.
+This module does not import torch, because a caller who has a torch module has imported torch already.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _WIDTH_NAMES = (
     "d_model", "embed_dim", "embedding_dim", "dim", "hidden_size", "num_hiddens", "hidden_dim", "emb_size", "d_emb",
     "channels", "num_channels", "demb", "d_hid", "size", "width", "n_embd", "dim_model", "model_dim",
 )  # fmt: skip
-# Modules that count tokens are called with at most _MOST_TOKENS tokens. Modules with more than _MOST_BYTES bytes of
-# weights are not copied.
+# A module that numbers the tokens of x itself is called with at most _MOST_TOKENS tokens. Modules with more than
+# _MOST_BYTES bytes of weights are not copied.
 _MOST_TOKENS, _MOST_BYTES = 20_000, 1 << 30
 # number of tokens of the first calls, which find out how a module can be called
 _FEW_TOKENS = 7
@@ -70,6 +70,8 @@ def findings_of_runs(
     model: Any, expected: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
 ) -> Iterator[Finding]:
     """Yield a finding for each module of a model that encodes positions.
+
+    If no module seems to do so, and the model has no weights, the model itself is judged.
 
     expected: encoding that the user expects. longest: longest position of the config. buffers: findings for the model's
     tensors. skipped: names of modules to leave out, together with their submodules.
@@ -100,7 +102,7 @@ def findings_of_runs(
 def _may_encode(module: Any) -> bool:
     """Return whether the name of a module's class, or the names of its tensors, suggest a position encoding.
 
-    Classes of torch do not count.
+    Return False for classes of torch, and for modules without own tensors whose submodules have parameters.
     """
     if type(module).__module__.startswith("torch."):
         return False
@@ -141,7 +143,7 @@ def _random_state_kept() -> Iterator[None]:
 
 
 def _copied(module: Any) -> Any:
-    """Return a copy of a module in evaluation mode. The copy has no hooks and no gradients."""
+    """Return a copy of a module in evaluation mode, without hooks and gradients, or raise `Unusable`."""
     torch = sys.modules["torch"]
     memo: dict[int, Any] = {}
     size = 0
@@ -166,7 +168,7 @@ def _copied(module: Any) -> Any:
 
 
 class _Runner(NamedTuple):
-    """A copy of a module, with the dtype and device of its inputs."""
+    """A copy of a module that can be called, with the dtype and the device of its inputs."""
 
     module: Any
     dtype: Any
@@ -279,7 +281,7 @@ def _widths(module: Any) -> list[int]:
 
 
 def _count_required(module: Any) -> int:
-    """Return the number of required positional arguments of ``forward``."""
+    """Return the number of required positional arguments of ``forward``, or 1 if this is unknown."""
     try:
         parameters = inspect.signature(module.forward).parameters.values()
     except (TypeError, ValueError):
@@ -288,7 +290,7 @@ def _count_required(module: Any) -> int:
     return sum(parameter.default is inspect.Parameter.empty and parameter.kind in kinds for parameter in parameters)
 
 
-# for each order of the axes of x: a function of (n, d) that returns the shape of x, and the index of the axis n
+# maps each order of the axes of x to (function of n and d that returns the shape of x, index of the axis of length n)
 _AXIS_ORDERS: dict[str, tuple[Callable[[int, int], tuple[int, ...]], int]] = {
     "(batch, n, d)": (lambda n, d: (2, n, d), 1),
     "(n, batch, d)": (lambda n, d: (n, 2, d), 0),
@@ -331,11 +333,11 @@ def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
 
 
 def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int) -> Array:
-    """Call a module with x = 0, and return its n rows.
+    """Call a module with an x of zeros, and return its n rows.
 
-    Raise `Unusable` for other shapes, and for rows that depend on x or differ within a batch.
+    Raise `Unusable` for results of other shapes, and for rows that depend on x or differ within a batch.
 
-    shape: function of (n, d) that returns the shape of x. rows_axis: axis of the rows in x.
+    shape: function of n and d that returns the shape of x. rows_axis: axis of length n in x. width: d.
     """
     x = runner.zeros(*shape(n, width))
     result = _first_of_tuple(runner(x), x)
@@ -353,7 +355,7 @@ def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int)
         return rows
     if array.ndim == 2:
         return array
-    # any order of axes becomes (n, batch, d), with a batch of 2
+    # move the axis of length n to the front: each order of axes becomes (n, batch, d), with a batch of 2
     batches = np.moveaxis(array, rows_axis, 0)
     if not np.array_equal(batches[:, 0], batches[:, 1], equal_nan=True):
         raise Unusable("the rows differ within a batch")
@@ -372,7 +374,7 @@ def _first_of_tuple(result: Any, x: Any) -> Any:
 def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
     """Raise `Unusable` unless the module adds rows to a multiple of x, or returns rows that do not depend on x.
 
-    result: result for x = 0.
+    x: tensor of zeros. result: result of the module for x.
     """
     vectors = runner.tensor(unit_pairs(1, int(np.prod(x.shape))).reshape(x.shape).astype(np.float32))
     for_vectors = numbers_in(_first_of_tuple(runner(vectors), x), "x").astype(np.float64)
@@ -436,9 +438,9 @@ def _judge_of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
 
 
 def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that uses only the dtype of x, and returns cosines and sines, or rows.
+    """Return the finding for a module that takes x, but uses only its dtype or its length, or None if no call works.
 
-    Return None if no call works.
+    The module returns cosines and sines, or rows.
     """
     torch = sys.modules["torch"]
 
@@ -531,7 +533,7 @@ def _rotations(
         tensor = runner.tensor(vectors)
         result = runner(tensor, *([tensor.clone()] if with_keys else []), *arguments)
         if with_keys and isinstance(result, (tuple, list)) and len(result) == 2:
-            # forward returns rotated queries and keys, of which the queries are judged
+            # forward returns rotated queries and rotated keys, and only the queries are judged
             result = result[0]
         rotated = numbers_in(result, "x")
         if rotated.shape != vectors.shape:

@@ -24,7 +24,7 @@ _POSITIONAL = {
     "pe", "wpe", "pos", "position", "positions", "positional", "posemb", "posembed", "posenc", "posembedding", "poses",
     "abspos", "posembeddings",
 }  # fmt: skip
-# words in names of learned tensors and of indices, which are not positional
+# words in names of tensors that are not position tables, such as learned weights, indices and masks
 _NOT_POSITIONAL = {
     "bias", "biases", "id", "ids", "index", "idx", "proj", "projection", "conv", "linear", "rel", "relative", "rpb", "u",
     "v", "mlp", "norm", "mask", "ln", "layernorm", "scale", "dense", "fc", "head", "query", "key", "value", "token",
@@ -48,7 +48,7 @@ def kind_of(name: str, shape: tuple[int, ...]) -> Kind | None:
             # all axes have length 1, so there is one frequency
             return "frequencies"
         if len(sides) != 1 or not 2 <= sides[0] <= _MOST_FREQUENCIES:
-            # some programs give such names to tables of complex numbers, or of pairs (cosine, sine)
+            # some programs give these names to tables of complex numbers, or of pairs (cosine, sine)
             return "both" if last_part in ("freqs", "rope_freqs", "rotary_freqs") and len(shape) >= 2 else None
         return "schedule" if _SCHEDULES.fullmatch(last_part) else "frequencies"
     if len(sides) < 2:

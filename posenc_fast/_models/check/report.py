@@ -1,6 +1,6 @@
-"""Show the findings of a check for tensors, functions, modules and configs, as text, HTML and JSON.
+"""Hold the findings of a check for tensors, functions, modules and configs, and show them as text, HTML and JSON.
 
-In the text, findings that differ only in numbers of their names share a line.
+In text and HTML, findings that differ only in numbers of their names share a line.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Finding:
     name : str
         Name of the tensor, module or function, or of the part of the config.
     is_ : str
-        Kind of tensor, such as "rotary frequencies", or "config". Its key in JSON is ``is``.
+        Kind of what was checked, such as "rotary frequencies", "computed rows" or "config". Its key in JSON is ``is``.
     verdict : {"right", "wrong", "unknown"}
         unknown: learned positions, other weights, or an unknown or ambiguous config.
     fault : str or None
@@ -147,7 +147,7 @@ def listed(items: Iterable[Any], most: int) -> str:
 
 
 def unknown_tensor(name: str, reason: str) -> Finding:
-    """Return the finding for a tensor that is probably not positional, or that cannot be judged."""
+    """Return the finding, of verdict "unknown", for a tensor that cannot be judged or is probably not positional."""
     return Finding(name, "a tensor", "unknown", None, reason)
 
 
@@ -160,7 +160,7 @@ class Report:
     path : str
         File or folder that was checked, or the name of the function or module.
     findings : tuple of Finding
-        One for each function, module and positional tensor, and for parts of the config.
+        One for each function, module and positional tensor, and for some parts of the config.
     """
 
     path: str
@@ -229,7 +229,7 @@ class Report:
         ]
 
     def _computes(self) -> bool:
-        """Return whether the program that loads the model computes the encoding, because no file stores it."""
+        """Return whether a config is right, so that the program that loads the model computes the encoding from it."""
         return any(finding.is_ == "config" and finding.verdict == "right" for finding in self.findings)
 
     def _advice(self) -> Iterable[tuple[Fault, str]]:

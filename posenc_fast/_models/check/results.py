@@ -43,7 +43,10 @@ class Unusable(Exception):
 
 
 def numbers_in(value: Any, name: str) -> Array:
-    """Return the result of a call as an array of floats. The result may be an array, or nested lists of numbers."""
+    """Return the result of a call as an array of floats, or raise `Unusable`.
+
+    The result may be an array, a tensor, a list of arrays or tensors, or nested lists of numbers.
+    """
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(item, name) for item in value]
         if len({array.shape for array in arrays}) > 1:
@@ -76,7 +79,7 @@ def shape_of(value: Any) -> str:
 
 
 def rows_in(value: Any, count: int, name: str) -> Array | None:
-    """Return the result of a call as rows (count, columns), or None for other shapes. Axes of length 1 are ignored."""
+    """Return the result of a call as real rows (count, columns), without axes of length 1. None for other shapes."""
     array = numbers_in(value, name)
     if array.ndim < 1 or array.dtype.kind == "c":
         return None
@@ -104,14 +107,17 @@ def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] |
 
 
 def axes_of(expected: Expected) -> int:
-    """Return the number of position axes of the expected encoding."""
+    """Return the number of position axes of the expected encoding, or 1 if this is unknown."""
     if isinstance(expected, str):
         return int(facts(expected).axes) if facts(expected).axes.isdigit() else 1
     return 1 if expected is None else expected.ndim
 
 
 def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
-    """Return the expected encoding for rows or tables of this width. A preset is called with the width."""
+    """Return the expected encoding. If it is the name of a preset, return the preset's encoding of this width.
+
+    Raise ValueError if the preset has no such encoding. width: number of columns, or of values that are rotated.
+    """
     if not isinstance(expected, str):
         return expected
     build: Any = presets.get(expected)
@@ -169,7 +175,7 @@ def _outcome_finding(name: str, kind: str, outcome: Outcome, words: str, call_cl
 class Identified(NamedTuple):
     """The identified encoding of rows at consecutive positions.
 
-    start: position of the first row. words: description. factor: values divided by the values of the preset.
+    start: position of the first row. words: description. factor: common factor of all values, compared with the preset.
     """
 
     encoding: Encoding
@@ -204,7 +210,7 @@ def identified(sample: Sample) -> Identified | None:
 
 
 def _unexpected_rows(name: str, sample: Sample, call_clause: str) -> Finding:
-    """Return the finding for rows whose encoding must be identified."""
+    """Return the finding for rows without an expected encoding. Identify the encoding first."""
     known = identified(sample)
     if known is not None:
         differences = [f"row 0 has the values of position {known.start:g}"] if known.start else []
@@ -247,7 +253,8 @@ def judge_code_tables(
 ) -> Finding:
     """Return the finding for cosines and sines at positions (n, axes).
 
-    call_clause: clause about the call. slack: difference to allow in addition to rounding errors.
+    If expected is None, the encoding is identified first. call_clause: clause about the call, for the finding. slack:
+    tolerance in addition to that of float32 arithmetic and one rounding.
     """
     cos, sin = tables
     if expected is None:
@@ -278,7 +285,10 @@ def judge_code_tables(
 
 
 def _possible_tables_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
-    """Yield the tables for each order of columns that they may have. NaN and infinity count as equal."""
+    """Yield `Tables` for each order of columns that cosines and sines may have. Infinity becomes NaN.
+
+    While columns are compared, all NaN count as equal, so that columns with NaN can match.
+    """
 
     def without_nan(table: Array) -> Array:
         # every dtype can represent the number that stands for NaN, and no cosine is so large
@@ -307,7 +317,7 @@ def _compare_tables(tables: Tables, positions: Floats, rotary: Rotary, slack: fl
 class Rotation(NamedTuple):
     """Two sets of vectors (n, head_dim) before and after a rotation by the user's code, and positions (n, axes).
 
-    No pair of values of a vector is near zero, in any layout.
+    No value of a vector before the rotation is near zero, so that its pairs have an angle in any layout.
     """
 
     before: tuple[Floats, Floats]
@@ -319,7 +329,7 @@ class Rotation(NamedTuple):
         return Rotation((x[rows], other_x[rows]), (y[rows], other_y[rows]), self.positions[rows])
 
 
-# (layout of pairs before the rotation, layout after it, description) for each kind of rotation
+# maps each layout of a Rotary to (layout of pairs before the rotation, layout after the rotation, description)
 _ROTATIONS = {
     "half": ("half", "half", "half a head apart"),
     "interleaved": ("interleaved", "interleaved", "side by side"),
@@ -369,7 +379,10 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
 def _judge_angles(
     name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
 ) -> Finding:
-    """Return the finding for the cosines and sines of a rotation. The code may round these to 16 bits."""
+    """Return the finding for the cosines and sines of a rotation. The code may round them to 16 bits.
+
+    tables: (cosines, sines), which are computed from the vectors before and after the rotation.
+    """
     encoding = expected._angles_of("cos", "sin")
     result_form = narrowest(rotation.after[0])
     for form in (result_form,) if result_form in HALVES else (result_form, *reversed(HALVES)):
@@ -391,7 +404,9 @@ def _in_pairs(z: Any, layout: str) -> Floats:
 
 
 def _cosines_and_sines(before: Any, after: Any, layout: str, dim: int) -> tuple[Floats, Floats] | None:
-    """Return (cosines, sines) by which both sets of vectors were rotated in this layout.
+    """Return (cosines, sines) by which both sets of vectors were rotated in this layout, or None.
+
+    before, after: the vectors before and after the rotation, as two sets. dim: number of values that rotate.
 
     Return None if the cosines and sines of the two sets differ, or if values after the first ``dim`` have changed.
     """
@@ -410,7 +425,7 @@ def _cosines_and_sines(before: Any, after: Any, layout: str, dim: int) -> tuple[
 
 
 def _mixed_layouts(rotation: Rotation, after: Floats, expected: Rotary) -> str:
-    """Return a description if a rotation mixes two layouts or has a wrong sign, else an empty string."""
+    """Return a description of the fault if a rotation mixes two layouts or has a wrong sign, else an empty string."""
     dim = expected.rotary_dim
     rows = np.abs(rotation.positions).max(axis=1) <= 4096
     positions = rotation.positions[rows] if expected.ndim > 1 else rotation.positions[rows, 0]
@@ -435,7 +450,7 @@ def _mixed_layouts(rotation: Rotation, after: Floats, expected: Rotary) -> str:
 
 
 def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Finding:
-    """Return the finding for a rotation that must be identified."""
+    """Return the finding for a rotation without an expected encoding. Identify the encoding first."""
     positions = rotation.positions[:, 0] if rotation.positions.shape[1] == 1 else rotation.positions
     dtype = np.float64 if narrowest(rotation.after[0]) is FLOAT64 else np.float32
     x, rotated = rotation.before[0][:64].astype(dtype), rotation.after[0][:64].astype(dtype)

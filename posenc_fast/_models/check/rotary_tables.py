@@ -31,9 +31,10 @@ _SAMPLED_ROWS = 256
 class Tables(NamedTuple):
     """Tables of cosines and sines, of shape (rows, columns), in one order of columns.
 
-    sin: None if the tables are only cosines. layout: layout of tables that had two columns per pair, else None.
-    copies: number of columns per pair. It is 1 if a table has one column per pair, or two equal ones, of which one is
-    kept. It is 2 if the two columns of some pairs differ. These columns are half of the width apart.
+    sin: None if the tables are only cosines. layout: order of the columns if the arrays had two columns per pair, else
+    None. copies: number of columns per pair in the tables. It is 1 if the arrays have one column per pair, or two equal
+    ones, of which the tables keep one. It is 2 if the two columns of some pairs differ. They are then half of the width
+    apart.
     """
 
     cos: Array
@@ -55,7 +56,7 @@ class Tables(NamedTuple):
         return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
 
     def encoding(self, rotary: Rotary) -> Encoding:
-        """Return the Encoding of a Rotary whose columns have the order of the columns of `together`."""
+        """Return the Encoding whose exact values for this Rotary have the columns of `together`."""
         cosines: list[Function] = ["cos"] * self.copies
         sines: list[Function] = [] if self.sin is None else ["sin"] * self.copies
         return rotary._angles_of(*cosines, *sines)
@@ -70,7 +71,7 @@ def judge_rotary_tables(
     ----------
     name : str
         Name of the tables.
-    cos, sin : array or tensor of shape (rows, columns), with axes of length 1 anywhere
+    cos, sin : array or tensor of shape (rows, columns), possibly with more axes of length 1 before the columns
         One or two columns per pair. The two columns of a pair are adjacent or half of the width apart. Without sin,
         cos may be complex, have a last axis of cosine and sine, contain matrices (rows, pairs, 2, 2), have cosines and
         then sines in each row (vLLM's cos_sin_cache), or contain only cosines.
@@ -93,7 +94,7 @@ def judge_rotary_tables(
 
 def _judge_arrays(name: str, arrays: list[Array], positions: Any, rotaries: Sequence[Rotary]) -> Finding:
     cos, sin = arrays[0], arrays[1] if len(arrays) > 1 else None
-    # the same tables in each order of columns that they may have
+    # the tables in each order of columns that the arrays may have
     candidates = list(possible_tables(cos, sin))
     if not candidates:
         return unknown_tensor(name, f"cosines and sines cannot have shape {cos.shape}")
@@ -162,7 +163,7 @@ def _with_config(
     """Return the finding for tables that are compared with encodings of a config.
 
     candidates: the tables in each order of columns that they may have.
-    Return None if no encoding has the number of pairs of the tables.
+    Return None if no encoding can be compared, for example because all have another number of pairs.
     """
     cases = []
     for candidate in candidates:
@@ -186,7 +187,7 @@ def _with_config(
         if judgement.complete and judgement.fault is None:
             return _judge_layout(name, tables, rotary, judgement)
         judged.append((tables, rotary, judgement))
-    # the first finding for each fault that a judgement names
+    # maps each fault to the first finding with this fault
     findings: dict[Fault, Finding] = {}
     for _, rotary, judgement in judged:
         if judgement.fault is not None:
@@ -225,7 +226,10 @@ def _match_equal_axes(candidates: list[Tables], positions: Floats, form: Format,
 
 
 def _first_pairs(tables: Tables, pairs: int) -> Tables | None:
-    """Return the tables with only their first ``pairs`` pairs, or None if a pair after these rotates."""
+    """Return the tables with only their first ``pairs`` pairs, or None if these pairs do not represent the tables.
+
+    All later pairs must not rotate: their cosines must be 1, and their sines 0.
+    """
     if tables.pairs == pairs:
         return tables
     if tables.pairs < pairs or tables.sin is None or tables.copies > 1:
@@ -289,7 +293,7 @@ def _explaining_variant(tables: Tables, rotary: Rotary, positions: Floats, form:
 
 
 class _Order(NamedTuple):
-    """An order of columns. first, second: the first columns and the second columns of all pairs. words: description."""
+    """An order of columns. words: description. first: first columns of all pairs. second: second columns, if any."""
 
     words: str
     first: slice
@@ -299,9 +303,9 @@ class _Order(NamedTuple):
 def _judge_separately(
     name: str, candidates: list[Tables], positions: Floats, form: Format, rotaries: Sequence[Rotary]
 ) -> Finding | None:
-    """Return the finding for cosines and sines that match a config separately, with different orders or factors.
+    """Compare cosines and sines with a config separately, and return the finding if an order or a factor is wrong.
 
-    Return None if they do not match.
+    Return None if cosines or sines match the config in no order, or if both match in one usual order with one factor.
     """
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
@@ -338,7 +342,10 @@ def _judge_separately(
 def _order_and_factor(
     table: Array, function: Any, orders: Sequence[_Order], copies: int, rotary: Rotary, positions: Floats, form: Format
 ) -> tuple[_Order, float] | None:
-    """Return (order of columns, factor) with which a table of cosines or of sines matches a config, or None."""
+    """Return (order of columns, factor) with which a table of cosines or of sines matches a Rotary, or None.
+
+    function: "cos" or "sin". orders: orders to try. copies: number of columns per pair.
+    """
     config_factor, rows = rotary.attention_factor, _sampled_rows(len(positions))
     exact = np.tile(rotary._angles_of(function).encode(positions[rows, 0], dtype=np.float64), copies)
     square = max(float((exact * exact).sum()), 1e-300)
@@ -357,13 +364,13 @@ def _order_and_factor(
 
 
 def _sampled_rows(rows: int) -> Any:
-    """Return the indices of the first rows and of some rows among all others."""
+    """Return the indices of the first rows, and of rows that are spread evenly over the table."""
     spread = np.linspace(0, rows - 1, min(rows, _SAMPLED_ROWS)).round().astype(np.intp)
     return np.unique(np.r_[np.arange(min(rows, _SAMPLED_ROWS)), spread])
 
 
 def _are_cosines_and_sines(tables: Tables, form: Format) -> bool:
-    """Return whether these are cosines and sines of the same angles, with one common factor."""
+    """Return whether the first rows are cosines and sines of the same angles, multiplied by one factor."""
     if tables.sin is None:
         return False
     with np.errstate(over="ignore", invalid="ignore"):

@@ -25,7 +25,7 @@ from .waves import Waves, judge_waves, radians_at_end
 _PART_ROWS, _PARTS = 64, 4
 # A table has at least _LEAST_ROWS rows and _LEAST_COLUMNS columns.
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
-# largest number of rows before the rows of positions, for other tokens such as a class token
+# largest number of rows for other tokens, such as a class token, before the row of position 0
 _MOST_TOKENS = 4
 # `_may_be_sinusoidal` tests parts of _SINUSOID_ROWS rows and _SINUSOID_COLUMNS columns.
 _SINUSOID_ROWS, _SINUSOID_COLUMNS = 48, 32
@@ -52,8 +52,8 @@ def judge_table(name: str, table: Any) -> Finding:
     ----------
     name : str
         The tensor's name.
-    table : array or tensor of shape (rows, columns), with axes of length 1 anywhere, or of the shape of a grid
-        Values in their stored type.
+    table : array or tensor of shape (rows, columns), or (height, width, columns) for a grid
+        Values in their stored type. More axes of length 1 are allowed.
     """
     array = array_of(table, name)
     finding = _judge_array(name, array)
@@ -105,9 +105,9 @@ def _judge_array(name: str, array: Array) -> Finding:
 
 
 def _may_be_sinusoidal(flat: Array) -> bool:
-    """Return whether at least a quarter of the columns are sinusoidal.
+    """Return whether at least a quarter of the columns are sinusoidal. Some rows and columns are tested.
 
-    In such a column, the sum of the values before and after each value is a fixed multiple of this value.
+    In a sinusoidal column, the sum of the values before and after each value is a fixed multiple of this value.
     """
     columns = np.unique(
         np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _SINUSOID_COLUMNS)).round().astype(np.intp)
@@ -129,9 +129,9 @@ def _may_be_sinusoidal(flat: Array) -> bool:
 
 
 def _is_known(answer: Identification, form: Format) -> bool:
-    """Return whether the encoding has a preset or a plausible base.
+    """Return whether the identified encoding has a preset or a plausible base.
 
-    An encoding with neither has parameters that were fitted to the table, and proves nothing.
+    An encoding with neither has parameters that were fitted to the table, so its agreement proves nothing.
     """
     if answer.presets:
         return True
@@ -141,14 +141,14 @@ def _is_known(answer: Identification, form: Format) -> bool:
 
 
 def name_of(answer: Identification) -> str:
-    """Return the names of the first presets of an identification, or the repr of its encoding if there are none."""
+    """Return the names of up to three presets of an identification, or the repr of its encoding if it has no preset."""
     if answer.presets:
         return listed(answer.presets, 3)
     return repr(answer.encoding)
 
 
 def _right_finding(name: str, array: Array, answer: Identification, form: Format, stored_type: str) -> Finding:
-    """Return the finding for a table with a known encoding. stored_type: name of the dtype in which it is stored."""
+    """Return the finding for a table with a known encoding. stored_type: name of the dtype that stores the table."""
     encoding = answer.encoding
     assert encoding is not None
     radians = None
@@ -187,7 +187,10 @@ def _are_tokens(zero: tuple[int, ...]) -> bool:
 
 
 def _judge_faults(name: str, flat: Array, finite: Any, answer: Identification, form: Format) -> Finding | None:
-    """Return the finding for a table if an encoding with a known fault explains the table, else None."""
+    """Return the finding for a table that an encoding with a known fault explains, else None.
+
+    Rows of other tokens before position 0 are not a fault: the finding is then right.
+    """
     not_zero = np.concatenate([(flat[i : i + 4096] != 0).any(axis=1) for i in range(0, len(flat), 4096)])
     if not_zero.sum() < _LEAST_ROWS:
         return None
@@ -248,5 +251,5 @@ def tutorial_encodings(d: int) -> Iterator[Encoding]:
 
 
 def are_about(values: Floats, exact: Floats) -> bool:
-    """Return whether most values are near the exact values. Then roundings to 16 bits may explain the other values."""
+    """Return whether most values are near the exact values, so that roundings to 16 bits may explain the others."""
     return bool((np.abs(values - exact) < 0.1).mean() > 0.6)

@@ -44,7 +44,7 @@ def through(form: Format, values: npt.ArrayLike) -> Floats:
 
 
 def dtype_for(form: Format) -> type[np.floating[Any]]:
-    """Return the dtype in which `identify` must get values of a format. Its tolerance depends on the dtype.
+    """Return the dtype in which `identify` must get values of a format, because its tolerance depends on the dtype.
 
     bfloat16 values are passed as float32, because `identify` recognizes them by their bits.
     """

@@ -1,4 +1,4 @@
-"""Compare a table with exact sinusoids. Find wrong rows and columns, and a rounding to 16 bits that explains them."""
+"""Compare a table with an encoding. Find wrong rows and columns, and a rounding to 16 bits that explains them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Waves(NamedTuple):
         return result
 
     def allowed(self, positions: Floats, values: Floats, form: Format) -> Floats:
-        """Return the largest difference of each value that float32 arithmetic and one rounding to the type explain."""
+        """Return the tolerance of each value: the errors of float32 arithmetic and of one rounding to ``form``."""
         angles = np.abs(positions) @ np.abs(self.frequencies).T
         slack = relative_slack(self.frequencies)
-        # without this line, an infinite value would have an infinite tolerance
+        # an infinite value would have an infinite tolerance, so that it would count as right
         sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
         result: Floats = (
             2 * form.rounding * sizes + np.abs(self.amplitudes) * (CHECKED_SINE + slack * angles) + least_of(form)
@@ -115,7 +115,7 @@ def _compare(
 def agrees(table: Array, encoding: Encoding, positions: Floats, form: Format) -> bool:
     """Return whether all values of a table agree with an encoding."""
     waves, rows = Waves.of(encoding), np.arange(len(table))
-    # compare the first rows alone first, which suffices to reject most encodings
+    # compare the first 8 rows first, which suffices to reject most encodings
     parts = (rows[:8], rows) if len(rows) > 8 else (rows,)
     return not any(_compare(table, encoding, waves, positions, form, part).of_rows.any() for part in parts)
 
@@ -184,7 +184,7 @@ def _rounding(
         with np.errstate(invalid="ignore"):
             rounded = waves.at(angles)
         agrees = np.abs(values - rounded) <= allowed
-        # values that the rounding changes visibly
+        # values that the rounding changes by more than the tolerance; the table must agree with these and the others
         changed = np.abs(rounded - exact) > 3 * allowed
         if changed.sum() >= 8 and agrees[changed].mean() >= _AGREEING and agrees[~changed].mean() >= _AGREEING:
             return words
@@ -197,7 +197,7 @@ def _evenly_spread(count: int, most: int) -> npt.NDArray[np.intp]:
 
 
 def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Floats]]:
-    """Yield (description, angles) for angles of which one or several steps were rounded to 16 bits."""
+    """Yield (description, angles) for each choice of steps of the formula that may have been rounded to 16 bits."""
     for form in HALVES:
         round_to_form = partial(through, form)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -206,7 +206,7 @@ def _roundings(positions: Floats, frequencies: Floats) -> Iterator[tuple[str, Fl
             of_powers, of_exponents = frequencies.copy(), frequencies.copy()
             of_powers[rotating] = signs / round_to_form(1 / sizes)
             of_exponents[rotating] = signs * np.exp(round_to_form(np.log(sizes)))
-            # the frequencies that result from each rounded step of their formula
+            # maps the rounded steps in the formula of frequencies to the frequencies that result
             steps = {
                 "": frequencies,
                 "frequencies": round_to_form(frequencies),

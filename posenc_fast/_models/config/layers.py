@@ -87,7 +87,7 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
 
 
 def _only_group(part: Part, nested: list[str]) -> str:
-    """Return the name of the group of layers with RoPE, or raise an error if there are several such groups."""
+    """Return the name of the only group of layers with RoPE, or raise an error if there is none or more than one."""
     types, groups = part.types(), part.row.groups
     labels = (nested if types is None else list(dict.fromkeys(map(part.label, types)))) or groups
     used = [label for label in labels if label in (*groups, *nested) and not part.is_null(label)]

@@ -1,4 +1,7 @@
-"""Read configs of other formats: params.json of Meta and of Mistral, torchtune's builders, litgpt's YAML."""
+"""Read configs of formats other than config.json.
+
+These are params.json of Meta and of Mistral, configs of torchtune, and configs of litgpt.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ NAMES = {
 _SCALED = {(4096, 32): 8.0, (8192, 80): 8.0, (16384, 126): 8.0, (2048, 16): 32.0, (3072, 28): 32.0}
 # vocab_size in the files of Llama 1 and 2. These files lack the base, which is in the code; later files contain it.
 _FIRST_VOCABULARIES = (-1, 32000)
-# layout of each of torchtune's families of models
+# maps each family of models in torchtune to its layout
 _TORCHTUNE: dict[str, str] = {
     **dict.fromkeys(
         ("llama2", "code_llama2", "llama3", "llama3_1", "llama3_2", "llama3_3", "mistral", "gemma", "gemma2"),
@@ -106,7 +109,10 @@ class _Config(NamedTuple):
         return self.count(head, 2) if self.has(head) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
-        """Return Llama 3.1's scaling, as `Rotary` takes it."""
+        """Return Llama 3.1's scaling, as `Rotary` takes it.
+
+        low: low_freq_factor. high: high_freq_factor. length: original_max_position_embeddings.
+        """
         if low >= high:
             raise ValueError(
                 f"{self.where} has a low factor of {low:g} and a high factor of {high:g}, but the high factor must be "

@@ -46,7 +46,7 @@ class Several(ValueError):
 
 
 def parameters_key(config: Mapping[str, Any]) -> str:
-    """Return the key of a config that has the rotary parameters: the old name if it has a value, else the new name."""
+    """Return the key of the rotary parameters: rope_scaling, the old name, if it has a value, else rope_parameters."""
     return "rope_scaling" if config.get("rope_scaling") else "rope_parameters"
 
 
@@ -106,7 +106,7 @@ class Part(NamedTuple):
 
     @property
     def nested(self) -> list[str]:
-        """Names of the kinds of layers that have their own rotary parameters."""
+        """Names of the kinds of layers that have their own rotary parameters, which may be null."""
         rope = self.rope
         return [key for key in rope if isinstance(rope[key], Mapping) or self.is_null(key)]
 
@@ -179,14 +179,15 @@ class Part(NamedTuple):
         return ["full_attention" if full else "sliding_attention" for full in is_full]
 
     def label(self, layer_type: Any) -> Any:
-        """Return the group name of a layer type in rotary parameters."""
+        """Return the key of a layer type in rotary parameters: the name of its group, or the type itself."""
         labels = (label for label, group in self.row.groups.items() if layer_type in group.layer_types)
         return next(labels, layer_type)
 
     def of_layer(self, values: Sequence[Any], where: str) -> Any:
         """Return the value of the requested layer from values per layer.
 
-        If no index is requested, return the common value of the requested kind of layers. where: place of the values.
+        If no index is requested, return the common value of the requested kind of layers, or raise `Several` if they
+        have different values. where: place of the values in the config, for errors.
         """
         if self.layer is not None:
             if self.layer >= len(values):

@@ -1,4 +1,4 @@
-"""Convert a model's config to the arguments of a `Rotary`, or raise an error that names the missing keys."""
+"""Convert a model's config to the arguments of a `Rotary`, or raise an error that says how to correct the config."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ VISUAL = ("patch_size", "depth", "spatial_merge_size")
 MOST_KINDS = 128
 # rotary parameters of all models, besides the parameters of a scaling
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
-# more rotary parameters, of models with several axes
+# rotary parameters of models with several position axes
 SECTIONED = ("mrope_section", "mrope_interleaved")
-# old names of rope types, with the current names. A config may contain both.
+# Maps old names of rope types to current names. A config may contain both.
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
-# rope_type that computes its attention factor from other constants than yarn
+# rope_type with the frequencies of yarn, and other constants in the formula of the attention factor
 TELECHAT = "telechat3-yarn"
 # pairs of keys: the value of the first key must not exceed the value of the second
 ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
@@ -57,7 +57,10 @@ BESIDE_ALPHA = ("factor", "max_position_embeddings", "original_max_position_embe
 def arguments_of(
     config: Any, layer: Any = None, layer_type: Any = None, layout: Any = None, seq_len: Any = None
 ) -> dict[str, Any] | None:
-    """Return the arguments of the `Rotary` that a config describes, or None for layers without RoPE."""
+    """Return the arguments of the `Rotary` that a config describes, or None for layers without RoPE.
+
+    The parameters are explained in `Rotary.from_config`.
+    """
     try:
         config = _read(config)
         format_name = others.name_of_format(config)
@@ -160,7 +163,10 @@ def _loaded(path: Path) -> Any:
 
 
 def _part(config: Config) -> tuple[Config, str, str]:
-    """Return (part with RoPE, its place in the config, its model type). In a composite model, this is the text part."""
+    """Return (part with RoPE, its place in the config, its model type).
+
+    In the config of a composite model, which has a part for each of its models, this is the text part.
+    """
     where, model = "config", _type_of(config)
     # descend into sub-configs until the model type has RoPE
     while model not in table.types():
@@ -218,7 +224,7 @@ def _type_of_only_part(config: Config, where: str, model: str) -> str:
 
 
 def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Part:
-    """Return the part with its rotary parameters."""
+    """Return the `Part` for a config, with its rotary parameters, or raise an error if it cannot be read."""
     named = f"{where}['model_type']={config.get('model_type') or model or None!r}"
     if model in table.pairs("unreadable"):
         raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
@@ -319,7 +325,7 @@ def _layout_of(part: Part) -> str:
 
 
 def _unscaled_if_listed(part: Part) -> Part:
-    """Return the part, without the scaling if the config excludes its layer from the scaling."""
+    """Return the part. Remove the scaling if the config excludes the requested layer from the scaling."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":
@@ -498,7 +504,10 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
 
 
 def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any], low_key: str, high_key: str) -> None:
-    """Raise an error if the value of the key ``low_key`` is too large, compared with the value of ``high_key``."""
+    """Raise an error if the value of the key ``low_key`` is too large, compared with the value of ``high_key``.
+
+    parameters: parameters of the rope_type, with their defaults.
+    """
     low, high = (scaling.get(key, parameters[key]) for key in (low_key, high_key))
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return
@@ -515,9 +524,9 @@ def _check_order(part: Part, scaling: dict[str, Any], parameters: dict[str, Any]
 
 
 def _axes_of(part: Part, pairs: int) -> list[int] | None:
-    """Return the axis of each pair, or None if there is one axis."""
+    """Return the axis of each pair, or None if there is one axis or a function in `SPECTRA` returns the axes."""
     sections, rope = part.row.sections, part.rope
-    # for the rule "atoms", a function in SPECTRA returns the axes together with the frequencies
+    # for the rule "atoms", the function in SPECTRA returns the axes together with the frequencies
     if sections is None or sections.rule == "atoms":
         return None
     if sections.rule in AXES:

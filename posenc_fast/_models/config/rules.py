@@ -32,7 +32,7 @@ def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
     """
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
-    # the -1 at the beginning is not an axis
+    # the -1 is not an axis: no axis comes before the first pair
     remaining, axes = list(totals), [-1]
     while any(remaining):
         unfinished = [a for a, count in enumerate(remaining) if count]
@@ -43,7 +43,7 @@ def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
     return axes[1:] + last
 
 
-# functions of the number of pairs that return the axis of each pair
+# functions of the number of pairs that return the axis of each pair, by their names in models.txt
 AXES: dict[str, Callable[[int], list[int]]] = {
     "axial": lambda pairs: [0] * (pairs // 2) + [1] * (pairs // 2),
     "axial_columns": lambda pairs: [1] * (pairs // 2) + [0] * (pairs // 2),
@@ -52,7 +52,7 @@ AXES: dict[str, Callable[[int], list[int]]] = {
     "axial_three": lambda pairs: [a for a in range(3) for _ in range(pairs // 3)],
     "alternating": lambda pairs: [0, 1] * (pairs // 2),
 }
-# functions of (number of pairs of each axis, number of all pairs) that return the axis of each pair
+# functions of (number of pairs of each axis, number of all pairs) that return the axis of each pair, by name
 COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
     "contiguous": _contiguous,
     "interleaved": in_turn,
@@ -84,9 +84,9 @@ def _dinov3(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_le
 
 
 def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
-    """Return frequencies for four axes: x, y and z, with equal frequencies, and the uid of an atom's group.
+    """Return frequencies and axes for positions of atoms: x, y and z, and the unique id (uid) of the atom's group.
 
-    The remaining pairs do not rotate. Their axis is the last one.
+    x, y and z have equal frequencies. The remaining pairs do not rotate, and belong to the axis of the uid.
     """
     keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
     spatial_pairs, uid_pairs = (count_of(part.needed(key), part.key(key), 0) for key in keys)
@@ -108,7 +108,10 @@ def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len
 
 
 def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
-    """Choose short or long factors and mscale by sequence length, like Microsoft's code and transformers until 4.57."""
+    """Return the arguments for PhiMoE, which has short and long factors and mscales. The sequence length decides.
+
+    This is as in Microsoft's code, and in transformers until 4.57.
+    """
     rope_type, parameters = scaling
     if rope_type == "default":
         return {"base": base}
@@ -128,7 +131,7 @@ def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_le
     }
 
 
-# functions of (part, number of pairs, base, scaling, seq_len) that return arguments of a Rotary
+# functions of (part, number of pairs, base, scaling, seq_len) that return arguments of a Rotary, by name
 SPECTRA: dict[str, Callable[[Part, int, float, CheckedScaling, Any], Arguments]] = {
     "backwards": _backwards,
     "pixtral": _pixtral,
@@ -152,10 +155,10 @@ def _sliding_dots(config: Config) -> int:
     return whole - (192 if nope is None else count_of(nope, "config['swa_qk_nope_head_dim']", 0))
 
 
-# Functions of a config that return the head width of one group of layers. They are not used if the config has
-# per_layer_config, which then contains the widths.
+# Functions of a config that return the head width of one group of layers, by name. If the config has per_layer_config,
+# that key contains the widths, and the functions are not used.
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
-# functions of (a function that returns the value of a key, the head width) that return the number of rotated values
+# functions of (function that returns the value of a key, head width) that return the number of rotated values, by name
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "sixths": lambda get, head: 6 * (head // 6),
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),
@@ -193,7 +196,7 @@ def _grok(config: Config) -> dict[str, Any]:
     return rope
 
 
-# functions of a config that return its rotary parameters
+# functions of a config that return its rotary parameters, by name
 PARAMETERS: dict[str, Callable[[Config], dict[str, Any]]] = {"chatglm": _chatglm, "grok": _grok}
 
 # ---- layers without RoPE ---------------------------------------------------------------------------------------------
@@ -253,7 +256,7 @@ def _no_rope_layers(part: Part, layer_type: Any, index: int | None) -> bool:
 
 
 def _listed(part: Part, key: str, index: int | None) -> bool:
-    """Return whether the list in a config key has a number other than 0 for the layer (True for an unknown layer)."""
+    """Return whether the list in a config key has a number other than 0 for a layer. True if ``index`` is None."""
     values = part.config.get(key)
     if index is None:
         return True

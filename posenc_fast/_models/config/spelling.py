@@ -65,7 +65,8 @@ def _corrected(key: str, family: str) -> str | None:
     letters = _letters(key)
     for known_key, known_letters in _spelled(family):
         most = 2 if len(known_letters) >= 8 else 1
-        # each replaced letter adds at most two letters that occur in only one of the words
+        # Test quickly whether the distance may be small enough. Each replaced letter adds at most two letters that
+        # occur in only one of the words.
         possible = abs(len(letters) - len(known_letters)) <= most and len(set(letters) ^ set(known_letters)) <= 2 * most
         if possible and _distance(letters, known_letters) <= most:
             return known_key
@@ -74,7 +75,7 @@ def _corrected(key: str, family: str) -> str | None:
 
 @functools.cache
 def _spelled(family: str) -> tuple[tuple[str, str], ...]:
-    """Return (key, its letters) of each key that models of a family read."""
+    """Return (key, its letters and digits in lower case) for each key that models of a family read."""
     return tuple((key, _letters(key)) for key in sorted(keys_of(family)))
 
 
@@ -98,7 +99,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def _has_meaning(key: Any, value: Any) -> bool:
-    """Whether a key is about RoPE, and its value is a list, a number, a mapping or the name of a scaling."""
+    """Return whether a key is about RoPE, and its value is a list, a number, a mapping or the name of a scaling."""
     words = str(key).lower().replace("-", "_").split("_")
     is_setting = is_list(value) or isinstance(value, (int, float, dict)) or (value in SCALINGS and value != "default")
     return bool(WORDS & set(words)) and is_setting and not isinstance(value, bool)

@@ -58,7 +58,7 @@ class Sections(NamedTuple):
     rule: str
     # default numbers of pairs per axis
     default: tuple[int, ...] | None
-    # names of the axes, for pages and errors
+    # names of the axes, for the documentation and errors
     axes: str
 
 
@@ -216,7 +216,7 @@ def names(block: str) -> Collection[str]:
 
 @functools.cache
 def pairs(block: str) -> dict[str, str]:
-    """Return the text of each name in a block that lists names with texts.
+    """Return a dict from the names in a block that lists names with texts to the texts.
 
     `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why a
     model type is not a Rotary. `no rotations`: why a rope_type is not a Rotary. `foreign`: key to use instead of a key
@@ -227,7 +227,10 @@ def pairs(block: str) -> dict[str, str]:
 
 @functools.cache
 def parts() -> dict[str, dict[str, str]]:
-    """Return, for each composite model type, the default model type of each part with RoPE, by the key of the part."""
+    """Return a dict from each composite model type to its parts with RoPE.
+
+    The parts are a dict from the key of a part in the config to the default model type of the part.
+    """
     texts = (pair.split(":") for pair in " ".join(_blocks()["@texts"].lines).split())
     others = pairs("parts").items()
     return {model: {"text_config": part} for model, part in texts} | {
@@ -237,7 +240,7 @@ def parts() -> dict[str, dict[str, str]]:
 
 @functools.cache
 def types() -> dict[str, tuple[str, str]]:
-    """Return (family, text of the settings of the type alone) of each model type."""
+    """Return a dict from each model type to (family, text of the settings that only this type has)."""
     return {
         model: (family_name, settings)
         for family_name, block in _blocks().items()
@@ -249,7 +252,7 @@ def types() -> dict[str, tuple[str, str]]:
 
 @functools.cache
 def families() -> dict[str, list[str]]:
-    """Return the model types of each family that has any, in the order of the file."""
+    """Return a dict from each family with model types to these types, in the order of the file."""
     models: dict[str, list[str]] = {}
     for model, (family_name, _) in types().items():
         models.setdefault(family_name, []).append(model)

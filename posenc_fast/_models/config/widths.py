@@ -44,7 +44,7 @@ def _keys_of_width(part: Part) -> str:
 
 
 def _has_own_heads(part: Part) -> bool:
-    """Whether the requested layers have heads of another width, which a function in `HEADS` returns."""
+    """Return whether the requested layers have heads of another width, which a function in `HEADS` computes."""
     return part.group is not None and bool(part.group.head) and "per_layer_config" not in part.config
 
 
@@ -83,7 +83,7 @@ def factor_of(part: Part) -> float | None:
 
 
 def _reads_lists(part: Part) -> bool:
-    """Whether the class reads lists with one value per layer."""
+    """Return whether the class reads lists with one value per layer."""
     return "partial_rotary_factors" in part.row.factor_keys
 
 
@@ -155,7 +155,7 @@ def _check_unread_dims(part: Part, head: int, dim: int) -> None:
             f"remove this key from the config, or call Rotary({head}, rotary_dim=..) if the model was trained with "
             "this key"
         )
-    # the values of the first two keys are numbers of values, those of the others are fractions of the head
+    # the first two keys contain a number of values, and the last two a fraction of the head
     for key, unit in (("rotary_dim", 1), ("rope_dim", 1), ("rotary_pct", head), ("rotary_emb_fraction", head)):
         value = part.config.get(key)
         if value is None or key in (*part.row.dim_keys, *part.row.factor_keys):
@@ -200,7 +200,10 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
 
 
 def _check_default(part: Part, factor: float | None) -> None:
-    """Raise an error for a partial_rotary_factor that the class does not read, or if its default is ambiguous."""
+    """Raise an error for a partial_rotary_factor that the class does not read, or for a missing one in ambiguous cases.
+
+    In these cases, the default is not 1, and the class may not use it.
+    """
     row, group, model = part.row, part.group, part.model
     outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")
     default = default_factor(part)

@@ -24,15 +24,15 @@ BLOCK = 1 << 20
 ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
 # values of freq_shift to try
 _SHIFTS = (0.0, 1.0, 0.5)
-# first frequencies that sources use
+# frequencies of the first pair that sources use
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 
 class Table(NamedTuple):
     """A checked table.
 
-    whole: all rows. values: first rows, in which angles are measured. rows: indices of the first rows that are not
-    zero. zero_rows: indices of all rows of zeros. form: format of the numbers.
+    whole: all rows. values: first rows, in which angles are measured. rows: indices of those rows in ``values`` that
+    are not zero. zero_rows: indices of all rows of zeros. form: format of the numbers.
     """
 
     whole: npt.NDArray[Any]
@@ -45,8 +45,8 @@ class Table(NamedTuple):
 class Angles(NamedTuple):
     """Measurements of pairs of columns. All fields but step have one value per pair.
 
-    frequencies: radians per row. errors: errors of the frequencies. known: whether the frequency exceeds its error.
-    phases: angles in row 0. rounding: errors of the phases. step: distance of consecutive positions, 1 or -1.
+    frequencies: radians per row. errors: errors of the frequencies. known: whether the frequency exceeds four times its
+    error. phases: angles in row 0. rounding: errors of the phases. step: distance of consecutive positions, 1 or -1.
     """
 
     frequencies: Floats
@@ -58,9 +58,9 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the factor by which values differ from expected values, measured by least squares.
+    """Return the common quotient of values and expected values, measured by least squares.
 
-    If the measured factor agrees with one that sources use, return the latter.
+    If sources use a factor that agrees with the measured one, return the factor of the sources.
     """
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
@@ -128,8 +128,8 @@ def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> An
 def start_of(angles: Angles) -> float:
     """Return the position of row 0, computed from the phases.
 
-    The slowest pair determines it without ambiguity. Each faster pair makes it more precise. The estimates of the pairs
-    are averaged, and weighted by the inverse of their variances.
+    The slowest pair determines the position without ambiguity. Each faster pair makes the position more precise. The
+    estimates of the pairs are averaged, and weighted by the inverse of their variances.
     """
     known_pairs = np.flatnonzero(angles.known)
     slowest_first = known_pairs[np.argsort(angles.frequencies[known_pairs])]

@@ -20,7 +20,7 @@ def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
     The call is the recipe of the value. For a Rotary with a long recipe, it is the call of the first preset that
     returns this Rotary.
     """
-    # the repr shortens long arrays, so a recipe that differs from the repr is too long to show
+    # the repr shortens long arrays, so a recipe that differs from the repr is None or too long to show
     text = value.recipe if value.recipe == repr(value) else None
     if isinstance(value, Rotary) and (text is None or len(text) > _SHORT):
         text = _preset_call(value, presets) or text

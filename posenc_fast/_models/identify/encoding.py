@@ -60,15 +60,15 @@ _BASE_NAMES = ("base", "max_len", "max_period", "max_positions", "max_timescale"
 
 @dataclass(frozen=True)
 class Identification(Shown):
-    """The encoding that computed a table, with its parameters. True if one was found.
+    """The encoding that computed a table, with its parameters. An identification is true if it has an encoding.
 
     Parameters
     ----------
     presets : tuple of str
         Names of the presets that compute the same rows; their first positions may differ.
     encoding : Encoding or None
-        The encoding. Row i of the table is its row for position ``start + i * step``, except for zero rows. None if
-        nothing was found.
+        The encoding. Row i of the table is the encoding of position ``start + i * step``, except for zero rows. None
+        if nothing was found.
     start, step : float
         Position of the first row, and distance of consecutive positions (1 or -1).
     base, freq_shift, first : float or None
@@ -80,7 +80,7 @@ class Identification(Shown):
     scale : float
         Factor of all columns.
     zero_rows : tuple of int
-        Rows of zeros: padding, or class tokens before a grid.
+        Indices of the rows of zeros, which are padding, or class tokens before a grid.
     error : float
         Largest difference from the table; if nothing was found, the largest difference of the nearest preset.
     closest : str or None
@@ -126,9 +126,10 @@ class Identification(Shown):
 
 
 class _Candidate(NamedTuple):
-    """An encoding that may have computed a table. start: position of row 0. step: distance of consecutive positions.
+    """An encoding that may have computed a table.
 
-    settings: arguments of `sinusoidal`, or {} for the encoding of a preset.
+    start: position of row 0. step: distance of consecutive positions, 1 or -1. settings: arguments of `sinusoidal`, or
+    {} for the encoding of a preset.
     """
 
     frequencies: Floats
@@ -413,7 +414,10 @@ def _presets_like(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ..
 
 
 def _by_name(table: Table, start: float | None) -> Identification:
-    """Return the identification of a table as a preset of its width. If none matches, it names the closest preset."""
+    """Return the identification of a table as a preset of its width.
+
+    If no preset matches, the identification has no encoding, and names the closest preset if one is close.
+    """
     names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):
         names_of.setdefault(encoding, []).append(name)

@@ -114,7 +114,11 @@ def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
 
 
 def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
-    """Return possible positions of the first cell of a grid: start or, if it is None, 0, 1, and a centred position."""
+    """Return possible positions of the first cell of a grid, one coordinate per axis.
+
+    They are start or, if start is None, 0, 1, and the position that centres the grid. There is none if start is not an
+    integer.
+    """
     if start is not None:
         return [(int(start),) * len(lengths)] if start == int(start) else []
     return [(0,) * len(lengths), (1,) * len(lengths), tuple(-(n // 2) for n in lengths)]

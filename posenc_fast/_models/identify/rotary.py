@@ -34,7 +34,7 @@ _HEADS, _TOKENS = 16, 1024
 
 @dataclass(frozen=True)
 class RotaryIdentification(Shown):
-    """The rotary encoding of frequencies, tables or rotated vectors. True if one was found.
+    """The rotary encoding of frequencies, tables or rotated vectors. An identification is true if it has a Rotary.
 
     Parameters
     ----------
@@ -43,13 +43,14 @@ class RotaryIdentification(Shown):
     rotary : Rotary or None
         The encoding. None if nothing was found.
     layout : str or None
-        Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not contain it.
+        Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not determine it.
     direction : int
-        1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ.
+        1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ or nothing was
+        found.
     base : float or None
         Argument of `Rotary`; None if the frequencies are not powers of one number.
     scaling : dict or None
-        Argument of `Rotary`.
+        Argument of `Rotary`; None if the frequencies have no scaling.
     sections : tuple of int or None
         Axis of the position for each pair; None for one axis.
     rotary_dim : int
@@ -58,7 +59,7 @@ class RotaryIdentification(Shown):
         Factor of cosines and sines.
     error : float
         Largest difference from the cosines and sines or from the rotated values; for frequencies, the largest relative
-        difference.
+        difference. If nothing was found, the error of the nearest preset.
     closest : str or None
         The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
     """
@@ -199,7 +200,7 @@ def identify_rotary(
 
 
 def _array(value: Any, name: str) -> tuple[Array, int]:
-    """Return (array, kind of its numbers). Raise an error for values that are not finite."""
+    """Return (float64 or complex array, number of the original format). Raise an error if a value is not finite."""
     array, form = numbers_of(value, name)
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
@@ -285,7 +286,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible rotary width. Values after this width are unchanged."""
+    """Yield a sample for each layout and each possible rotary width, after which the rotation changes no value."""
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -326,7 +327,10 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Return (name, Rotary) of each preset with default arguments, and also of its sliding layers, if it has them."""
+    """Return (name, Rotary) of each preset with default arguments.
+
+    A preset whose layers with a sliding window have another encoding occurs twice.
+    """
     presets: list[tuple[str, Rotary]] = []
     for name in sorted(FACTS):
         facts = FACTS[name]
@@ -416,7 +420,10 @@ def _compared(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) ->
 
 
 def _named(fits: list[_Fit]) -> RotaryIdentification | None:
-    """Return the identification as the best matching preset, or None. It names all presets that match about as well."""
+    """Return the identification for the preset that matches best, with the names of all presets that match as well.
+
+    Return None if no preset matches.
+    """
     fits = [fit for fit in fits if fit.misfit <= 1]
     if not fits:
         return None
@@ -472,7 +479,7 @@ def _closest(fits: list[_Fit]) -> RotaryIdentification:
     if not fits:
         return RotaryIdentification()
     closest = min(fits, key=lambda fit: fit.error)
-    # cosines and sines are at most 1
+    # cosines and sines are at most 1, before they are multiplied by the attention factor
     before = closest.sample.before
     largest = closest.rotary.attention_factor * (1.0 if before is None else float(np.abs(before).max()))
     is_close = closest.error <= NEAR * largest
@@ -483,7 +490,7 @@ def _closest(fits: list[_Fit]) -> RotaryIdentification:
 
 
 def _measured(samples: list[Sample]) -> RotaryIdentification | None:
-    """Return the identification as the first known formula that matches the measured frequencies, or None."""
+    """Return the identification for the first known formula that matches the measured frequencies, or None."""
     for sample in samples:
         measured = frequencies_in(sample)
         for guess, sections in guesses(measured) if measured is not None else ():

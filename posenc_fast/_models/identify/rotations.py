@@ -47,8 +47,8 @@ class Sample(NamedTuple):
     """Vectors before and after a rotation, tables of cosines and sines, or frequencies.
 
     before, after: complex numbers (tokens, heads, pairs). For tables, `after` is cos + i sin, and `before` is None.
-    positions: (tokens, axes). kind: number of the type of the values. layout, head_dim: None if they are unknown.
-    frequencies: (pairs, axes), if only frequencies are known; then there are no tokens.
+    positions: (tokens, axes). kind: index of the format of the values in `FORMATS`. layout, head_dim: None if they are
+    unknown. frequencies: (pairs, axes) if only frequencies are known, so that there are no tokens; else None.
     """
 
     before: Complex | None
@@ -91,7 +91,7 @@ class Sample(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Measured frequencies (pairs, axes), the largest error of each, and the factor of cosines and sines."""
+    """Measured frequencies (pairs, axes), an upper bound of each error, and the factor of cosines and sines."""
 
     frequencies: Floats
     errors: Floats
@@ -99,7 +99,7 @@ class Measured(NamedTuple):
 
 
 class Guess(NamedTuple):
-    """Frequencies (pairs,) near the measured ones.
+    """Frequencies (pairs,) that a formula computes, near the measured ones.
 
     arguments: arguments of the Rotary with these frequencies. factor: factor of the cosines and sines of this Rotary.
     """
@@ -148,7 +148,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
     # the rounding error of a small sine is small, but the rounding errors of rotated values do not depend on the angle
     size = np.minimum(1.0, largest_angles) if sample.before is None else np.ones_like(largest_angles)
     angle_errors = 4 * rounding * size + PER_ANGLE * largest_angles + PRODUCT * 1e-2
-    # least squares average the errors of all tokens: (pairs, axes)
+    # (pairs, axes): the fit by least squares averages the errors of all tokens
     errors = angle_errors[:, np.newaxis] / np.sqrt((positions**2).sum(axis=0))
     return Measured(frequencies, errors, 1.0 if abs(factor - 1) <= 4 * rounding + 1e-6 else factor)
 

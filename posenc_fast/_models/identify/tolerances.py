@@ -20,7 +20,7 @@ PRODUCT = 3e-7
 
 
 def relative_slack(frequencies: Floats) -> float:
-    """Return the largest relative error of frequencies that are computed in float32.
+    """Return an upper bound of the relative errors of frequencies that are computed in float32.
 
     The rounding error of an exponent is multiplied by the logarithm of the base. Powers, quotients and scalings are
     rounded as well.
