@@ -41,7 +41,8 @@ Each entry has some of these facts:
 - *columns*: order of the columns.
 - *positions*: positions to pass, also columns and rows of zeros that an `Encoding` cannot express. `mask_positions`,
   `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
-- *odd widths*: result for an odd number of columns. "Crop" means that columns beyond the width are left out.
+- *widths*: which numbers of columns are valid, and what the preset does with an odd or another number. "Crop" means
+  that columns beyond the width are left out.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
   axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these positions.
 - *axes of a position*: number of coordinates of a position.
@@ -217,7 +218,7 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
         axes = f"`{facts.axes}`" if facts.axes in arguments else facts.axes
         yield f"- axes of a position: {axes}"
     yield f"- positions: {coded(facts.positions)}"
-    yield f"- odd widths: {coded(facts.odd)}"
+    yield f"- widths: {coded(facts.odd)}"
     yield f"- source: {lists.linked(facts.source)}"
     if facts.also:
         yield f"- also: {facts.also}"

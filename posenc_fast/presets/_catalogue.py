@@ -141,7 +141,7 @@ def table(*, rotary: bool | None = None) -> str:
         columns,
         "axes",
         "positions",
-        "odd widths",
+        "widths",
         f"differs from {paper}",
     )
     rows = [heading, ("---",) * len(heading)]

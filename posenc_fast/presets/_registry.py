@@ -53,7 +53,7 @@ class Facts(NamedTuple):
     positions : str
         First position or unit, changes made to positions, and the call that computes them.
     odd : str
-        Result for an odd width.
+        Numbers of columns: which are valid, and what the preset does with an odd or another one.
     differs : str
         Differences from `original`, other than the number of axes.
     also : str
@@ -121,7 +121,7 @@ def preset(
     layout: str,
     differs: str,
     positions: str = "0, 1, ..",
-    odd: str = "ValueError",
+    odd: str = "ValueError if the width is odd",
     also: str = "",
     example: str = "",
     axes: str = "1",
@@ -182,7 +182,7 @@ def rotary_preset(
             frequency=frequency,
             layout=pairs,
             positions=positions,
-            odd="ValueError",
+            odd="ValueError if the values that an axis rotates do not form whole pairs",
             differs=differs,
             also=also,
             axes=axes,
@@ -208,7 +208,7 @@ def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callab
         f"frequency i, in radians per unit of position: {known.frequency}",
         f"{columns}: {known.layout}",
         f"positions: {known.positions}",
-        f"odd widths: {known.odd}",
+        f"widths: {known.odd}",
     ]
     if known.differs:
         notes.append(f"differs from {known.original}: {known.differs}")

@@ -63,7 +63,7 @@ def _right_rows():
     """Yield (id, preset, formula, width, way). The way is the dtype of the rows, or how the test calls `check`."""
     for name, formula in ONE_AXIS.items():
         for d in (7, 16, 64, 512):
-            if FACTS[name].odd == "ValueError" and d % 2:
+            if FACTS[name].odd.startswith("ValueError") and d % 2:
                 continue
             yield f"{name}-{d}", name, formula, d, ("float64", "float32", "bfloat16", "length", "name")[d % 5]
         for way in ("float32", "bfloat16", "length", "name"):
