@@ -1,4 +1,4 @@
-"""Presets of video and grids with any number of axes: positions are (z, y, x), time or depth first."""
+"""Presets of video and grids with any number of axes: positions are indices of cells, such as (frame, row, column)."""
 
 from __future__ import annotations
 
