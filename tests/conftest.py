@@ -18,8 +18,8 @@ import posenc_fast as pf
 from support.engines import ENGINES, NAMES, with_each_engine
 from support.seeds import SEED
 
-# These folders contain no tests. --doctest-modules would import their files: some contain intended errors, and others need
-# optional packages.
+# These folders contain no tests. --doctest-modules would import their files: some contain intended errors, and others
+# need optional packages.
 collect_ignore = ["support", "typed"]
 # Folders whose tests take long or need other packages. ``pytest`` omits these tests, and ``pytest -m ""`` runs all
 # tests. In other folders, single files and tests have the mark "slow".
@@ -80,7 +80,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, Counter[str]]:
-    """Return {reason: counts of skipped tests ("test") and of skipped whole files ("file")}, the most frequent first."""
+    """Return {reason: counts of skipped tests ("test") and whole files ("file")}, the most frequent first."""
     found: dict[str, Counter[str]] = {}
     for report in reports:
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)

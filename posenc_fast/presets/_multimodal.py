@@ -163,7 +163,10 @@ def from_tokens(
     following: MropeFollowing | None,
     out: Array | None,
 ) -> tuple[Array, Array]:
-    """Return the positions and deltas that `presets.positions.mrope` returns for token ids. The arguments are the same."""
+    """Return the positions and deltas that `presets.positions.mrope` returns for token ids.
+
+    The arguments are the same.
+    """
     family = family_of(model)
     if following is not None:
         family = family._replace(following=one_of(following, "following", _FOLLOWING))

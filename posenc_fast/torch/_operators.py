@@ -68,7 +68,7 @@ def _run(
     positions: torch.Tensor | None,
     *options: Any,
 ) -> torch.Tensor:
-    """Return ``compute(x, out, value, ..)``, where out is x if inplace is true. Use an operator if the call is not eager.
+    """Return ``compute(x, out, value, ..)``, with out=x if inplace is true. Use an operator if the call is not eager.
 
     operators: the operator that returns a new tensor, and the one that overwrites x. text: value as text.
     """

@@ -32,8 +32,8 @@ try:
         torch._C._functorch.TransformType.Functionalize,
     )
 except AttributeError:
-    # Another version of torch may lack these private names. The functions then return 1 ("something is active"), so that
-    # every call uses an operator. For a tensor inside a transform, torch itself raises an error.
+    # Another version of torch may lack these private names. The functions then return 1 ("something is active"), so
+    # that every call uses an operator. For a tensor inside a transform, torch itself raises an error.
     modes = transforms = trace = functools.partial(int, 1)
     _functionalize = None
 

@@ -60,7 +60,10 @@ def some_slow(cases, quick):
 
 
 def _right_rows():
-    """Yield (id, preset, formula, width, way). way: the dtype of the rows, "length" or "name"; see `test_rows_of_sources`."""
+    """Yield (id, preset, formula, width, way).
+
+    way: the dtype of the rows, "length" or "name"; see `test_rows_of_sources`.
+    """
     for name, formula in ONE_AXIS.items():
         for d in (7, 16, 64, 512):
             if FACTS[name].odd.startswith("ValueError") and d % 2:

@@ -27,7 +27,10 @@ ROTARIES = PLAIN[::2] + SCALED[::2]
 
 
 def seeded(names, some):
-    """Parametrize a test by twenty cases, of which eighteen have the mark "slow". some: (id, values of names) of each."""
+    """Parametrize a test by twenty cases, of which eighteen have the mark "slow".
+
+    some: (id, values of names) of each.
+    """
     return pytest.mark.parametrize(
         names,
         [

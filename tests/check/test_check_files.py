@@ -232,7 +232,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 @pytest.mark.slow
 def test_pickles_next_to_other_files(tmp_path, capsys):
-    """Pickled weights are read if the folder has no weights in a safer format; an .npz of audio filters does not count."""
+    """Pickled weights are read if the folder has no weights in a safer format. An .npz of filters is not weights."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))

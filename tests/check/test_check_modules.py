@@ -130,7 +130,10 @@ class Tables(nn.Module):
 
 
 class RowsOfFrequencies(nn.Module):
-    """A module of Transformer-XL. It returns rows of positions, but its buffer is called inv_freq, as in RoPE modules."""
+    """A module of Transformer-XL.
+
+    It returns rows of positions, but its buffer is called inv_freq, as in RoPE modules.
+    """
 
     def __init__(self, d=64, skip=0):
         super().__init__()

@@ -243,7 +243,7 @@ def encode_long(inside):
 
 
 def writes_to(process, folder):
-    """Return whether a process is writing in a folder: whether it has an unnamed file open, or a hidden one is there."""
+    """Return whether a process is writing in a folder: it has an unnamed file open, or a hidden one is there."""
     opened = []
     for each in Path(f"/proc/{process}/fd").glob("*"):
         with contextlib.suppress(OSError):

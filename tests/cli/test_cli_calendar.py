@@ -33,7 +33,10 @@ def expected(times, cycles, timezone=None):
 
 
 def written(times, offset="", hours=0):
-    """Write p.csv with the times of a clock that is some hours ahead of UTC. offset: text after each time, such as "Z"."""
+    """Write p.csv with the times of a clock that is some hours ahead of UTC.
+
+    offset: text after each time, such as "Z".
+    """
     local = times.astype("M8[us]") + np.timedelta64(hours, "h")
     local = ["" if np.isnat(each) else f"{each}{offset}" for each in local]
     Path("p.csv").write_text("n,time\n" + "".join(f"{i},{each}\n" for i, each in enumerate(local)))

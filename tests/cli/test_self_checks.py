@@ -53,8 +53,8 @@ def test_verify(capsys):
     for row in table[1:]:
         assert row[-1] == "held"
         assert int(row[2]) > 1000
-        # Shares are largest errors divided by the bound. For 32 and 16 bits, the bound is about half a unit in the last place.
-        # Correct rounding causes errors of this size, so shares near 1 are right.
+        # Shares are largest errors divided by the bound. For 32 and 16 bits, the bound is about half a unit in the last
+        # place. Correct rounding causes errors of this size, so shares near 1 are right.
         shares = [float(share) for share in row[3 : 3 + len(engines)]]
         assert all(0.4 < share <= (0.6 if row[0] == "float64" else 1.0) for share in shares), row
     levels = [[level, f"{level} at all widths"] for level in pf.isa_levels()]

@@ -553,7 +553,7 @@ def test_locate_with_noise(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("d_model", [4, 6])
 def test_locate_with_frequencies_far_apart(d_model, rng):
-    """`locate` finds positions although its coarse grid cannot tell positions apart that differ by the shortest wavelength."""
+    """`locate` finds positions although its first grid cannot separate those that differ by the shortest wavelength."""
     encoding = pf.sinusoidal(d_model)
     positions = rng.uniform(0, 600, 200)
     places, residual = encoding.locate(encoding.encode(positions, dtype=np.float64), low=0, high=600)

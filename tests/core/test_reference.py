@@ -41,7 +41,7 @@ def test_both_quarters_make_one(angle):
 
 
 def assert_rounded(got, exact, dtype):
-    """Assert that each result is within half a unit in the last place (float64: one unit) + 2^-50 of the exact value."""
+    """Assert that results are within half a unit in the last place (float64: one unit) + 2^-50 of exact values."""
     for value, true in zip(np.ravel(got), exact, strict=True):
         unit = Decimal(float(np.spacing(np.abs(dtype(float(true))))))
         allowed = unit * (1 if dtype is np.float64 else Decimal("0.5"))

@@ -100,7 +100,7 @@ def outs(shape, dtype):
 
 
 def same_with_outs(general, shape, dtype, call, *arguments, **options):
-    """Assert that a call with and without shortcuts writes the same to each array of `outs`, or raises the same error."""
+    """Assert that a call with and without shortcuts writes the same to each of `outs`, or raises the same error."""
     for name in outs(shape, dtype):
         one, other = outs(shape, dtype)[name], outs(shape, dtype)[name]
         assert outcome(call, *arguments, out=one, **options) == general(call, *arguments, out=other, **options), name
@@ -248,7 +248,7 @@ def test_plain_calls_are_compiled(monkeypatch):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
-    """Results of at least a mebibyte begin at a cache line, whether a compiled shortcut or other code allocates them."""
+    """Results of at least a mebibyte begin at a cache line, also if a compiled shortcut allocates them."""
     encoding, rotary = pf.sinusoidal(64), pf.Rotary(64)
     x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
     calls = {

@@ -13,7 +13,8 @@ import pytest
 import posenc_fast as pf
 
 ROOT = Path(pf.__file__).parent
-# Three groups of modules (rings), the innermost first. A folder or module imports only from those above it in this table.
+# Three groups of modules (rings), the innermost first. A folder or module imports only from those above it in this
+# table.
 # fmt: off
 RINGS = {
     # ring 1: encodings and rotations

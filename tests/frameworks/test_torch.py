@@ -43,7 +43,10 @@ ENCODINGS = {
 
 
 class Tutorial(torch.nn.Module):
-    """The tutorials' module, with a float32 table or a given one. With a float64 table, the sum is rounded only once."""
+    """The tutorials' module, with a float32 table or a given one.
+
+    With a float64 table, the sum is rounded only once.
+    """
 
     def __init__(self, d_model, dropout=0.1, max_len=512, table=None):
         super().__init__()
@@ -606,7 +609,10 @@ class Classifier(torch.nn.Module):
 
 
 def losses(position, steps=300):
-    """Train a Classifier from a fixed seed, in one thread, and return the loss of each step. position: module to test."""
+    """Train a Classifier from a fixed seed, in one thread, and return the loss of each step.
+
+    position: module to test.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(3)

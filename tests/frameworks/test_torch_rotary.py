@@ -208,7 +208,7 @@ def test_checkpoints():
 
 
 def wide_tables(rotary, length, dtype=None, start=0):
-    """Return cosines and sines (1, length, 2 * pairs), with two equal columns for each pair, like Llama's rotary_emb."""
+    """Return cosines and sines (1, length, 2 * pairs) like Llama's rotary_emb, with two equal columns for a pair."""
     return [widened(table, "half")[None] for table in tables(rotary, length, dtype, start=start)]
 
 

@@ -49,7 +49,10 @@ def close(got, expected, tolerance=1e-11):
 
 
 def adding(call=None, **options):
-    """Return a function that builds a SinusoidalEncoding. options: its arguments. call: keyword arguments of each call."""
+    """Return a function that builds a SinusoidalEncoding.
+
+    options: its arguments. call: keyword arguments of each call.
+    """
     return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
 
 

@@ -75,7 +75,7 @@ def test_models_are_right(name):
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", models.ROTARY[::5])
 def test_weights_in_16_bits_are_no_fault(name, dtype):
-    """Models with weights in 16 bits are right if their frequencies stay float32, as after ``from_pretrained(dtype=..)``."""
+    """Models with 16-bit weights are right if their frequencies stay float32, as in ``from_pretrained(dtype=..)``."""
     model = models.built(name)
     float32 = [buffer.clone() for buffer in inverse_frequencies(model)]
     model.to(dtype)
@@ -261,7 +261,7 @@ def test_positions_in_bfloat16_are_wrong_from_257_on():
 
 
 def test_sinusoids_in_16_bits():
-    """`check` finds that Pegasus-X computes frequencies, positions and angles in the dtype of the model, here bfloat16."""
+    """`check` finds that Pegasus-X computes frequencies, positions and angles in the model's dtype, bfloat16."""
     pegasus = importlib.import_module("transformers.models.pegasus_x.modeling_pegasus_x")
     model = torch.nn.ModuleDict({"embed_positions": pegasus.PegasusXSinusoidalPositionalEmbedding(64)})
     assert [finding.verdict for finding in ours.check(model).findings] == ["right"]
@@ -353,7 +353,7 @@ def test_nothing_changes_where_a_module_fails():
 
 
 def test_faults_that_16_bits_hide():
-    """A wrong buffer is found although its tables are right, because rounding to bfloat16 hides the small difference."""
+    """A slightly wrong buffer is found, although its tables are right after their rounding to bfloat16."""
     model, module = llama()
     model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)

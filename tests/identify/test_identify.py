@@ -427,7 +427,10 @@ WHISPER = presets.whisper(64).table(100)
 
 
 def test_paths(tmp_path, monkeypatch):
-    """`identify` accepts a path. It reads the only tensor of a file, or the only one with the name of a position table."""
+    """`identify` accepts a path.
+
+    It reads the only tensor of a file, or the only one with the name of a position table.
+    """
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", WHISPER)
     np.savez("one.npz", x=WHISPER)

@@ -197,7 +197,7 @@ def test_random_data_is_nothing(pairs, dtype, rng):
 
 
 def test_vectors_that_are_not_rotated_are_nothing():
-    """Data without any rotation identify nothing: whole turns would not change it either, so frequencies are ambiguous."""
+    """Data without a rotation are not identified, because rotations by whole turns would give the same data."""
     assert not pf.identify_rotary(cos=np.ones((16, 4)), sin=np.zeros((16, 4)))
     assert not pf.identify_rotary(frequencies=np.zeros(4))
     x = np.ones((16, 8))

@@ -264,8 +264,8 @@ ENTRY = re.compile(r"_(table|rows_in_any_order|encode|merge)(\.[\w.]+)?$")
 def open_ends(listing):
     """Return two sets: addresses of functions that bypass the cache, and names of functions that do so without a fence.
 
-    A function without a fence counts if it contains such stores or calls a function that lacks a fence, and if it is one
-    of the kernel's entries or nothing calls it. listing: disassembly of the kernel.
+    A function without a fence counts if it contains such stores or calls a function that lacks a fence, and if it is
+    one of the kernel's entries or nothing calls it. listing: disassembly of the kernel.
     """
     code = {}
     for line in listing.splitlines():

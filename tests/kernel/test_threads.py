@@ -65,7 +65,10 @@ def test_calls_with_workers_from_many_threads():
 
 
 def blocks_done(workers, fail):
-    """Run 1000 blocks, each of which calls ``fail(i)``. Return the list of blocks that completed, and the error or None."""
+    """Run 1000 blocks, each of which calls ``fail(i)``.
+
+    Return the list of blocks that completed, and the error or None.
+    """
     done = []
 
     def task(i):

@@ -194,7 +194,7 @@ def assert_close(got, expected, name, magnitude, angles):
 
 
 def bits(array):
-    """Return the bytes of an array, with one NaN in place of all NaNs, because processors differ in the NaN of a sum."""
+    """Return the bytes of an array, with one NaN in place of all, because processors differ in the NaN of a sum."""
     return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
 
 

@@ -14,7 +14,7 @@ HALVES = [DTYPES[name] for name in ("bfloat16", "float16") if name in DTYPES]
 
 
 class Style(NamedTuple):
-    """What a program for sinusoidal rows computes: width, column order, frequencies and dtype; and its correct steps."""
+    """Settings of a program for sinusoidal rows: width, column order, frequencies and dtype; and its correct steps."""
 
     d: int
     layout: str = "interleaved"

@@ -78,7 +78,8 @@ def beside(p, columns, w, axes):
 def bands(p, w, order):
     """Return sines and cosines of all axes and frequencies.
 
-    order: the letters a (axis), f (frequency) and s (sine or cosine), from the index that varies slowest to the fastest.
+    order: the letters a (axis), f (frequency) and s (sine or cosine), from the index that varies slowest to the
+    fastest.
     """
     values = np.stack([np.sin(p[:, :, None] * w), np.cos(p[:, :, None] * w)], axis=3)
     return values.transpose(0, *("afs".index(letter) + 1 for letter in order)).reshape(len(p), -1)

@@ -47,7 +47,7 @@ def tables(rotary: Any, positions: Any, dtype: Any = None, **options: Any) -> An
 
 
 def widened(table: Any, columns: str) -> Any:
-    """Return a table, which has one column for each pair, with the columns of a model: "pairs", "half" or "interleaved"."""
+    """Return a table of one column for each pair with the columns of a model: "pairs", "half" or "interleaved"."""
     if columns == "pairs":
         return table
     return table.repeat(1, 2) if columns == "half" else table.repeat_interleave(2, -1)
