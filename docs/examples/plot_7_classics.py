@@ -107,9 +107,12 @@ _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 plot.similarity(encoding, 25, span=25, ax=ax)
 plt.show()
 
-# %% Ten positions back, and the error ----------------------------------------- The matrix that shifts positions by −10
-# turns rows 10 to 49 into rows 0 to 39. In float64, only rounding errors remain. Some tutorials fit a matrix to the
-# table by least squares. The fitted matrix is right only for the rows of this table.
+# %%
+# Ten positions back, and the error
+# -----------------------------------------
+# The matrix that shifts positions by −10 turns rows 10 to 49 into rows 0 to 39. In float64, only rounding errors
+# remain. Some tutorials fit a matrix to the table by least squares. The fitted matrix is right only for the rows of
+# this table.
 
 matrix = encoding.transition_matrix(-10)
 exact = np.abs(table[10:] @ matrix - table[:-10]).max()

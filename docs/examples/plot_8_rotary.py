@@ -16,7 +16,8 @@ _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 plot.rotary("llama3", 100, ax=ax)
 plt.show()
 
-# %% A token of an image or video has several positions, such as its row and its column. Each pair uses one of them. In
+# %%
+# A token of an image or video has several positions, such as its row and its column. Each pair uses one of them. In
 # Flux, 8 pairs use the index of the image, 28 pairs use the row, and 28 pairs use the column. In this picture, the
 # three positions of each token are equal, so each block of pairs begins with its fastest pair.
 
@@ -24,20 +25,24 @@ _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 plot.rotary("flux", 100, ax=ax)
 plt.show()
 
-# %% Effect of the base ------------------ The picture shows how strongly a query attends to a key with equal values.
-# For each pair, take the cosine of the angle between the rotated query and the rotated key. The curve is the mean of
-# these cosines over all pairs. It falls with the distance of the two tokens. With a larger base, it falls more slowly.
-# So models for long texts have larger bases.
+# %%
+# Effect of the base
+# ------------------
+# The picture shows how strongly a query attends to a key with equal values. For each pair, take the cosine of the angle
+# between the rotated query and the rotated key. The curve is the mean of these cosines over all pairs. It falls with
+# the distance of the two tokens. With a larger base, it falls more slowly. So models for long texts have larger bases.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for base in (10_000, 500_000, 10_000_000):
     plot.decay(pf.Rotary(128, base=base), label=f"base {base:,}", title="Alignment against distance", ax=ax)
 plt.show()
 
-# %% Effect of a scaling ------------------- To read texts eight times as long as in training, a model may rotate pairs
-# more slowly. `linear` slows down all pairs equally, so neighbouring tokens are harder to distinguish. `llama3` and
-# `yarn` slow down only the slow pairs, and leave the fast pairs unchanged. `llama3` and `yarn` differ in the pairs in
-# between.
+# %%
+# Effect of a scaling
+# -------------------
+# To read texts eight times as long as in training, a model may rotate pairs more slowly. `linear` slows down all pairs
+# equally, so neighbouring tokens are harder to distinguish. `llama3` and `yarn` slow down only the slow pairs, and
+# leave the fast pairs unchanged. `llama3` and `yarn` differ in the pairs in between.
 
 trained = {"factor": 8.0, "original_max_position_embeddings": 8192}
 scalings = {
