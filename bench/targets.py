@@ -292,7 +292,7 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load average as text, because other programs distort ratios, above all of one worker and two."""
+    """Return the load average as text. Other running programs distort ratios, above all those of one worker to two."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 

@@ -140,7 +140,7 @@ def run_add_encoding(
     x_scale: float,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding. If inplace is true, write it to x. text: the encoding as text."""
+    """Return x_scale * x + encoding, written to x if inplace is true. text: the encoding as text."""
     if not inplace and tensors.is_direct(x, positions):
         return _add_encoding(x, None, encoding, start, positions, x_scale, precision)
 
@@ -255,7 +255,7 @@ def run_rotate(
     seq_axis: int,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x rotated by positions. If inplace is true, write it to x. text: the rotary as text."""
+    """Return x rotated by positions, written to x if inplace is true. text: the rotary as text."""
     if not inplace and tensors.is_direct(x, positions):
         return _rotate(x, None, rotary, start, positions, seq_axis, False, precision)
 
@@ -597,7 +597,7 @@ def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> t
         if len(shape) != 4 or strides[3] != 1 or not 0 < count < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
         kind, itemsize = value_format.kind, value_format.stored.itemsize
-        # the shortcuts do not support results on huge pages and unaligned memory
+        # the shortcuts support neither results on huge pages nor unaligned memory
         if count * itemsize >= tensors.HUGE_PAGES_FROM or address % itemsize:
             return None
         memory.append((x, shape, address, strides))

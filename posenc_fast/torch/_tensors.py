@@ -121,7 +121,7 @@ def is_eager(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a call is eager, without forward-mode differentiation."""
+    """Return whether a call is eager (see `is_eager`) and forward-mode differentiation is inactive."""
     return not in_forward_mode() and is_eager(*tensors)
 
 

@@ -90,7 +90,7 @@ def test_report():
     html = report._repr_html_()
     assert "&lt;a&gt;" in html
     assert "<a>" not in html
-    # JSON has no infinity
+    # JSON cannot express infinity, so the report has null
     assert json.loads(json.dumps(report.to_json()))["findings"][1]["largest_error"] is None
     with pytest.raises(FrozenInstanceError):
         wrong.fault = None

@@ -165,7 +165,7 @@ def test_encode_any_shape():
 def test_encode_several_axes():
     points = np.arange(60.0).reshape(5, 6, 2)
     expected = DENSE.encode(points)
-    # the coordinates of a point may be in different chunks
+    # the coordinates of a point may be in different chunks, which encode must join
     for chunks in ((2, 4, 1), (2, 4, 2)):
         rows = pfd.encode(DENSE, da.from_array(points, chunks=chunks))
         assert rows.chunks == ((2, 2, 1), (4, 2), (14,))

@@ -293,7 +293,7 @@ def test_the_longest_position_includes_the_scaling():
     assert faults(report) == (set(), {"scaling"}), str(report)
 
 
-# ---- nothing changes ------------------------------------------------------------------------------------------------
+# ---- check does not change models -----------------------------------------------------------------------------------
 
 
 def state_of(model):

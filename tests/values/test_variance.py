@@ -89,7 +89,7 @@ def test_bounds_over_one_axis(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_a_mean_over_a_normal_distribution():
-    """A row is the mean of rows over a normal distribution of positions, by Gauss-Hermite quadrature."""
+    """With a variance, a row is the mean of rows over normally distributed positions (by Gauss-Hermite quadrature)."""
     encoding, mean, variance = pf.fourier_features([0.3, 1.0, 2.0]), 1.7, 0.5
     points, weights = np.polynomial.hermite_e.hermegauss(60)
     columns = encoding.encode(mean + np.sqrt(variance) * points, dtype=np.float64)
