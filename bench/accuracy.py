@@ -31,7 +31,7 @@ RANGES = {
     "unix ms": lambda rng, n: rng.integers(1_600_000_000_000, 1_900_000_000_000, n),
     "int64": lambda rng, n: rng.integers(-(2**63), 2**63 - 1, n),
 }
-# keys: columns in the table of libraries. Values: their first positions.
+# keys: columns in the table of libraries. Values: first of the positions that a column measures.
 STARTS = {"1e3": 10**3, "1e5": 10**5, "1e6": 10**6, "unix seconds": 1_700_000_000}
 # peers in the table of counts
 COUNTED = (
@@ -62,7 +62,7 @@ def ours(backend, isa, call, dtype):
 
 
 def libraries(rng, samples):
-    """Return the results of libraries: the largest error of each at STARTS."""
+    """Return a result for each library: its name, its arithmetic, and its largest error at each of STARTS."""
     drawn = {name: start + rng.integers(0, start // 1000 + samples, samples) for name, start in STARTS.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}
     programs = [("posenc_fast", "any type, any position", pf.sinusoidal(WIDTH).encode, 2**63)]
@@ -92,7 +92,10 @@ def largest_error(got, true):
 
 
 def implementations(brief):
-    """Yield (name, dtype, call, rows, largest position) of each implementation."""
+    """Yield (name, dtype, call, rows, largest position) of each implementation in the table of counts.
+
+    rows: function from positions to rows. brief: whether to leave out most levels and calls of posenc_fast.
+    """
     best = (pf.isa_levels() or (None,))[-1]
     backends = [(f"posenc_fast {isa}", "cython", isa) for isa in pf.isa_levels()] + [
         ("posenc_fast python", "python", None)
@@ -115,14 +118,14 @@ def exact_rows(positions):
 
 
 def measure(got, true, dtype):
-    """Return the counts for each of `tables.DISTANCES`, and the largest absolute error."""
+    """Return how many values have each of `tables.DISTANCES` from the exact value, and the largest absolute error."""
     counts, largest = [0] * len(tables.DISTANCES), 0.0
     with mpmath.workprec(exact.PRECISION):
         for row, values in zip(np.asarray(got), true, strict=True):
             for value, exactly in zip(row, values, strict=True):
                 error = abs(mpmath.mpf(float(value)) - exactly)
                 distance = float(error / (2 * exact.half_ulp(exactly, dtype))) if exactly else float(error != 0)
-                # allowed: distance in ulps, half an ulp plus the small excess that the promise allows
+                # allowed: promised bound in ulps, which is half an ulp plus a small excess (slack)
                 slack = mpmath.ldexp(1, -60 if dtype == "float64" else -50)
                 allowed = 0.5 + float(slack / (2 * exact.half_ulp(exactly, dtype))) if exactly else 0.5
                 limits = (0.0, allowed, 1.0, 2.0, 3.0, np.inf)

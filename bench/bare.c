@@ -1,7 +1,7 @@
 /* Loops that only compute rows. bench/targets.py compares the kernel with them.
  *
- * bare.py compiles them for this machine. They compute values as the kernel does, but without its anchors, its choice of
- * rows and its checks. Tables come from two given rows and their offsets. Rows of any positions are float32.
+ * bare.py compiles them for this machine. They use the arithmetic of the kernel, but do not compute anchor rows, choose
+ * rows, or check arguments. The rows of a table are rotations of two given anchor rows. All results are float32.
  */
 #include "../src/coefficients.h"
 
@@ -17,7 +17,7 @@ typedef float *restrict row;
 static ptrdiff_t least(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t before_line(const float *out) { return (ptrdiff_t)(-(uintptr_t)out & 63) / 4; }
 
-/* columns of the rows above and below two anchors */
+/* Write n columns of four rows: the rows above (up) and below (down) each of two anchor rows. */
 static void four(numbers v, numbers q, numbers v2, numbers q2, numbers c, numbers s, row up, row down, row up2, row down2,
                  ptrdiff_t n)
 {
@@ -39,7 +39,7 @@ static void stream_line(float *out, const float *line)
 #endif
 }
 
-/* columns of the rows above and below an anchor, stored in whole lines past the cache */
+/* Write n columns of the rows above and below one anchor row, in whole cache lines that bypass the cache. */
 static void two_lines(numbers v, numbers q, numbers c, numbers s, float *up, float *down, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i += 16) {
@@ -53,8 +53,8 @@ static void two_lines(numbers v, numbers q, numbers c, numbers s, float *up, flo
     }
 }
 
-/* Write rows of d columns. rows: a multiple of 4 * half. anchors: two rows of values and two of quadratures, (4, d).
-   offsets: (2, half, stride) */
+/* Write rows of d columns. rows: a multiple of 4 * half. anchors: two anchor rows and their two quadratures, (4, d).
+   offsets: cosines and sines of the rotations to the half rows next to an anchor, (2, half, stride) */
 void bare_table(float *out, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t half, ptrdiff_t stride, const double *anchors,
                 const double *offsets, int past)
 {

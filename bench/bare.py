@@ -1,4 +1,4 @@
-"""Compile the loops of bare.c for this machine. They show how long only the arithmetic and the stores take."""
+"""Compile the loops of bare.c for this machine. Their times show how long the arithmetic and the stores alone take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from timing import Array, warm_at
 
 __all__ = ["encode", "found", "table"]
 
-# number of rows above an anchor, and number of rows below it
+# number of rows that `table` computes above each anchor row, and number of rows below it
 HALF = 32
 FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
@@ -41,7 +41,10 @@ def _library() -> Any:
 
 
 def table(out: Array, past: bool) -> Callable[[], None]:
-    """Return a call that writes all of out, which has a multiple of 128 rows. The values are not an encoding."""
+    """Return a call that fills out, which has a multiple of 128 rows, by the arithmetic of a table.
+
+    The values are not an encoding. past: whether stores bypass the cache.
+    """
     (rows, d), library = out.shape, _library()
     assert rows % (4 * HALF) == 0
     # stride: values from row to row, an odd number of cache lines, as in the kernel
@@ -57,7 +60,10 @@ def table(out: Array, past: bool) -> Callable[[], None]:
 
 
 def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
-    """Return a call that writes sines and cosines of positions times frequencies in radians, as single doubles."""
+    """Return a call that writes sines and cosines of positions times frequencies to out, in float32.
+
+    frequencies: in radians, each a single double.
+    """
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)
     high, low = frequencies / (2 * np.pi), np.zeros(waves)

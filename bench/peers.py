@@ -30,7 +30,7 @@ def frequencies(width: int) -> Array:
 
 
 def columns(table: Any, layout: str) -> tuple[Any, Any]:
-    """Return views of the sine columns and of the cosine columns."""
+    """Return two views of a table: its columns of sines, and its columns of cosines."""
     half = table.shape[1] // 2
     return (table[:, 0::2], table[:, 1::2]) if layout == "interleaved" else (table[:, :half], table[:, half:])
 
@@ -58,7 +58,7 @@ def llama() -> Any:
 
 
 def numpy_float32(length: int, width: int, layout: str) -> Call:
-    """Compute float32 angles, and write each function directly into its columns."""
+    """Return a call that computes the table by NumPy with float32 angles, and writes sines and cosines in place."""
 
     def table() -> Array:
         angles = np.arange(length, dtype=np.float32)[:, np.newaxis] * frequencies(width)
@@ -87,7 +87,7 @@ def numexpr(length: int, width: int, layout: str) -> Call:
 
 
 def torch_tutorial(length: int, width: int, layout: str) -> Call:
-    """Compute the table as PyTorch's tutorial does."""
+    """Return a call that computes the table as PyTorch's tutorial does."""
     torch = one_thread()
 
     def table() -> Any:
@@ -103,12 +103,15 @@ def torch_tutorial(length: int, width: int, layout: str) -> Call:
 
 
 def torch_compile(length: int, width: int, layout: str) -> Call:
-    """Compile the tutorial's formula in its fastest form, which joins sines and cosines, and assigns to no columns."""
+    """Return a call of the tutorial's formula, compiled in its fastest form.
+
+    This form joins sines and cosines, instead of assigning them to columns.
+    """
     torch = one_thread()
     div_term = torch.from_numpy(frequencies(width))
 
     def interleaved(_: Any) -> Any:
-        # computing the frequencies here compiles to faster code than reading them from a tensor
+        # compute the frequencies here, because this compiles to faster code than reading them from a tensor
         exponents = torch.arange(0, width, 2) * (-math.log(10000.0) / width)
         angles = torch.arange(length).unsqueeze(1) * torch.exp(exponents)
         return torch.stack((torch.sin(angles), torch.cos(angles)), -1).reshape(length, width)
@@ -187,7 +190,10 @@ def rewritten_numpy(length: int, width: int, layout: str) -> Call:
 
 
 def rewritten_torch(length: int, width: int, layout: str) -> Call:
-    """Compute each column as a sine with a phase. Few people write this form, but it compiles to the fastest code."""
+    """Return a compiled call that computes each column as a sine with a phase.
+
+    Few people write this form, but it compiles to the fastest code.
+    """
     torch = one_thread()
     columns, shift = map(torch.from_numpy, phases(width))
 
@@ -202,13 +208,13 @@ def rewritten_torch(length: int, width: int, layout: str) -> Call:
 
 
 def interleaved(sines_then_cosines: Any) -> Array:
-    """Interleave the columns of rows that have all sines first."""
+    """Return rows with interleaved columns, from rows that have all sines first."""
     halves = np.asarray(sines_then_cosines)
     return halves.reshape(len(halves), 2, -1).transpose(0, 2, 1).reshape(len(halves), -1)
 
 
 def numpy_rows(width: int, angles: npt.DTypeLike, dtype: npt.DTypeLike) -> Rows:
-    """Return the formula in NumPy, with angles of one dtype and results of another."""
+    """Return a function that computes rows by NumPy. angles: dtype of the angles. dtype: dtype of the rows."""
     div_term = (10000.0 ** (-np.arange(0, width, 2) / width)).astype(angles)
 
     def rows(positions: Array) -> Array:
@@ -222,7 +228,7 @@ def numpy_rows(width: int, angles: npt.DTypeLike, dtype: npt.DTypeLike) -> Rows:
 
 
 def torch_rows(width: int) -> Rows:
-    """Return the formula of PyTorch's tutorial for any positions."""
+    """Return a function that computes the rows of any positions by the formula of PyTorch's tutorial."""
     torch = one_thread()
 
     def rows(positions: Array) -> Any:
@@ -248,16 +254,16 @@ def jax_rows(width: int) -> Rows:
 
 
 def gptj_rows(width: int) -> Rows:
-    """Return the rows of GPT-J's table. The table reaches from 0 to the largest position."""
+    """Return a function that reads rows from GPT-J's table, which it computes up to the largest position."""
     torch = one_thread()
     table = importlib.import_module("transformers.models.gptj.modeling_gptj").create_sinusoidal_positions
     return lambda positions: interleaved(table(int(max(positions)) + 1, width)[torch.from_numpy(positions)])
 
 
 def llama_rows(width: int, dtype: str, converted: bool = False) -> Rows:
-    """Return sines and cosines of Llama's rotary module for inputs of a dtype.
+    """Return a function that computes rows (sines and cosines) by Llama's rotary module, for inputs of a dtype.
 
-    With ``converted``, the module was converted by ``.to(dtype)``, which rounds its frequencies.
+    converted: whether the module is converted by ``.to(dtype)``, which rounds its frequencies.
     """
     torch, config = one_thread(), importlib.import_module("transformers").LlamaConfig
     module = llama().LlamaRotaryEmbedding(config(head_dim=width))
@@ -304,12 +310,15 @@ class Rotation(NamedTuple):
     call: Call
     # the rotated x
     result: Array
-    # number of arrays as large as x that a call rotates
+    # number of arrays of the size of x that one call rotates
     arrays: int
 
 
 def onnx_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
-    """Rotate queries (batch, heads, length, head_dim) by ONNX Runtime's operator, with bound inputs and outputs."""
+    """Return the rotation of queries (batch, heads, length, head_dim) by ONNX Runtime's operator.
+
+    Inputs and outputs are bound in advance, so that calls copy nothing.
+    """
     onnx, runtime = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
     inputs = {"x": x, "p": np.arange(x.shape[2])[np.newaxis], "cos": cos, "sin": sin}
     values = [
@@ -336,7 +345,7 @@ def onnx_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
 
 
 def transformers_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
-    """Rotate queries and keys by the function of Hugging Face's Llama."""
+    """Return the rotation of queries and keys by the function of transformers' Llama."""
     torch, module = one_thread(), llama()
     q, k = torch.from_numpy(x), torch.from_numpy(x.copy())
     tables = [torch.from_numpy(np.tile(table, 2))[None] for table in (cos, sin)]
@@ -360,7 +369,7 @@ class Peer(NamedTuple):
     modules: tuple[str, ...]
     # function of length, width and layout, which returns a call; the call returns a new table
     table: Callable[[int, int, str], Call] | None = None
-    # layouts that `table` supports; "one sine" are interleaved columns that a rewritten formula computes as sines only
+    # layouts that `table` supports; "one sine" stands for interleaved columns that are all computed as sines
     layouts: tuple[str, ...] = ("interleaved", "concatenated")
     # function of the width, which returns a function of positions; that function returns rows with interleaved columns
     rows: Callable[[int], Rows] | None = None
@@ -471,7 +480,7 @@ def installed() -> list[Peer]:
 
 
 def calls(length: int, width: int, layout: str) -> dict[str, Call]:
-    """Return a call for each installed peer that has this layout."""
+    """Return {name: call that computes a table} for the installed peers that support this layout."""
     return {
         peer.name: peer.table(length, width, layout)
         for peer in installed()

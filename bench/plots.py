@@ -44,7 +44,7 @@ def backends() -> dict[str, tuple[str, str | None]]:
 
 
 def at(name: str, call: Callable[[], Any]) -> Callable[[], Any]:
-    """Return the call, with one backend and level."""
+    """Return a function that makes a call with one backend and level. name: key of `backends`."""
 
     def side() -> Any:
         with pf.use_backend(*backends()[name]):
@@ -54,7 +54,7 @@ def at(name: str, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def implementations(length: int) -> dict[str, Callable[[], Any]]:
-    """Return a checked call for each program that returns the table as a new array."""
+    """Return {name: call} for all programs that compute a table as a new array. Check their values first."""
     encoding = pf.sinusoidal(WIDTH)
     found = {name: at(name, partial(encoding.table, length)) for name in backends()}
     for call in found.values():
@@ -126,7 +126,10 @@ def measure() -> Data:
 
 
 def spread(heights: list[float], apart: float) -> list[float]:
-    """Return heights at which labels do not overlap, moved as little as possible. Close neighbours form a block."""
+    """Return heights at least ``apart`` from each other, so that labels do not overlap.
+
+    Heights that are too close form a block, whose labels are spread evenly around its middle.
+    """
     blocks: list[list[int]] = []
     order = sorted(range(len(heights)), key=heights.__getitem__)
 

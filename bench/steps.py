@@ -1,7 +1,7 @@
 """Print the worst error of each step of the arithmetic, as stated in ``src/_loops.pyx``.
 
 ``python bench/steps.py`` (``--samples``, ``--seed``; it needs mpmath) draws arguments from the whole domain of a
-step, and compares the results with mpmath. It calls the steps of the Python engine, which has the bits of the kernel.
+step, and compares the results with mpmath. It calls the Python engine, which computes the same bits as the kernel.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def worst(errors: Iterable[mpmath.mpf]) -> str:
 
 
 def turns_of(rng: np.random.Generator, count: int) -> Floats:
-    """Return frequencies as sums of two doubles, of shape (2, 1, count)."""
+    """Return random frequencies in turns, each the sum of two doubles, of shape (2, 1, count)."""
     high = 2.0 ** rng.uniform(-40, 0, count)
     return np.stack([high, high * rng.uniform(-(2.0**-54), 2.0**-54, count)])[:, np.newaxis]
 
 
 def reduction(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
-    """Yield errors of angles up to 2^49 turns, relative to the angle."""
+    """Yield errors of reduced angles, relative to the angle, for angles up to 2^49 turns."""
     positions, turns = 2.0 ** rng.uniform(0, 49, (samples, 1)), turns_of(rng, 1)
     high, low = python.angles(positions, turns)
     for position, *angle in zip(positions[:, 0], high[:, 0], low[:, 0], strict=True):
@@ -58,7 +58,7 @@ def sincos(rng: np.random.Generator, samples: int, fused: bool) -> Iterator[mpma
 
 
 def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
-    """Yield errors relative to the sine or cosine."""
+    """Yield errors of sines and cosines in double-double arithmetic, relative to the value."""
     x = rng.uniform(-0.5, 0.5, samples)
     x_low = x * rng.uniform(-(2.0**-54), 2.0**-54, samples)
     for i, parts in enumerate(python.sincos_dd(x, x_low)):
@@ -68,7 +68,11 @@ def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
 
 
 def rotation(rng: np.random.Generator, samples: int, wide: bool) -> Iterator[mpmath.mpf]:
-    """Yield errors of rows of 64 columns, rotated twice: from a span to an anchor, and from the anchor to the row."""
+    """Yield errors of rows of 64 columns that a lattice computes by two rotations.
+
+    The first rotation leads from the start of a span to an anchor row, the second from the anchor to the row. wide:
+    whether the rotations use double-double arithmetic.
+    """
     encoding = pf.sinusoidal(64)
     with pf.use_backend("python"):
         lattice, span_bits = encoding._plans.lattice(backend.current(), wide)

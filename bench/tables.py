@@ -30,7 +30,7 @@ Run = dict[str, Any]
 
 
 def new_run(results: Sequence[Mapping[str, Any]]) -> Run:
-    """Return results with the date, the machine and the versions."""
+    """Return results with the date, the machine, and the versions of packages."""
     import posenc_fast as pf
 
     versions = {"Python": platform.python_version()}
@@ -57,7 +57,7 @@ def processor() -> str:
 
 
 def short(value: Any) -> Any:
-    """Return the value with all its floats at four digits."""
+    """Return a value with all floats in it rounded to four significant digits."""
     if isinstance(value, Mapping):
         return {key: short(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
@@ -74,7 +74,7 @@ def save(run: Run, file: Path) -> None:
 
 
 def load(name: str) -> Run:
-    """Return the run whose table a page shows."""
+    """Return the saved run of a name, whose table a page shows."""
     run: Run = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
     return run
 
@@ -101,7 +101,7 @@ def conditions(run: Run) -> str:
 
 
 def target(result: Run) -> str:
-    """Return the row of a target."""
+    """Return the row of a speed target in the table of targets."""
     ratio = result["ratio"]
     cells = [result["name"], result["what"], result["target"] or "-", f"{ratio['median']:.3g}"]
     return row(*cells, f"{ratio['low']:.3g} to {ratio['high']:.3g}", result["verdict"])
@@ -116,7 +116,7 @@ def targets(run: Run) -> str:
 
 
 def task(result: Run) -> str:
-    """Return the row of a task."""
+    """Return the row of a task in the table of tasks."""
     errors = one_digit(result["error today"]), one_digit(result["error here"])
     return row(result["task"], result["today"], two_digits(result["times faster"]), *errors)
 
@@ -136,7 +136,7 @@ COUNTS_HEADING = (
 
 
 def count(result: Run) -> str:
-    """Return the row of an implementation at a range of positions."""
+    """Return the row of one implementation and one range of positions in the table of counts."""
     names = [result[key] for key in ("implementation", "type", "call", "positions")]
     return row(*names, *(number or "" for number in result["counts"]), f"{result['largest error']:.1e}")
 
@@ -170,7 +170,7 @@ def place(name: str) -> re.Pattern[str]:
 
 
 def put(name: str) -> None:
-    """Write a table into its page."""
+    """Write the table of a saved run into its page, between its marks."""
     page, make = TABLES[name]
     path, table = ROOT / page, make(load(name))
     new, found = place(name).subn(lambda _: table, path.read_text("utf-8"))
@@ -179,7 +179,7 @@ def put(name: str) -> None:
 
 
 def publish(name: str, run: Run) -> None:
-    """Save a run as the one that pages show, and write its table into the page."""
+    """Save a run under a name, and write its table into the page that shows it."""
     save(run, RESULTS / f"{name}.json")
     put(name)
 

@@ -203,7 +203,7 @@ def other_targets(most: int) -> list[Target]:
 
 
 def rotary_passes() -> list[Target]:
-    """Return the targets of rotation at new positions, compared with NumPy's passes over memory."""
+    """Return the targets of rotations at new positions, compared with one pass of NumPy over the same memory."""
     what = "Rotary.apply, 2048 tokens, {} / {} of float32"
     place, to = "np.multiply in place", "np.copyto"
     return [
@@ -220,8 +220,8 @@ def rotary_passes() -> list[Target]:
 
 
 def rotary_cells() -> list[Target]:
-    """Return the targets of rotation in torch, by type and number of tokens."""
-    # times published for a rotary CPU kernel for transformers, divided by those of the eager function
+    """Return the targets of rotations in torch, for each dtype and number of tokens."""
+    # published times of a CPU kernel for rotary encodings in transformers, divided by times of the eager function
     bounds = {("bfloat16", 1): 25 / 39, ("bfloat16", 128): 220 / 1200, ("bfloat16", 2048): 5200 / 37000}
     cells = [(dtype, tokens) for dtype in ("bfloat16", "float16", "float32") for tokens in (1, 128, 2048)]
     what = " / Hugging Face eager, queries and keys, tokens: "
@@ -292,12 +292,12 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load average. Other programs mainly distort the comparison of one worker with two."""
+    """Return the load average as text. Other running programs distort ratios, above all those of one worker to two."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 
 def run(chosen: list[Target], runs: int) -> list[dict[str, Any]]:
-    """Measure each target, and print its row at once. The times of all sides follow after the table."""
+    """Measure targets, print the row of each at once and the times of all sides after the table. Return the results."""
     print(tables.TARGETS_HEADING, flush=True)
     records = []
     for target in chosen:

@@ -34,16 +34,19 @@ SAMPLES = 300
 
 class Task(NamedTuple):
     name: str
-    # program that people use today, and its call
+    # name of the program that people use today, and a call of it
     today: str
     theirs: Callable[[], Any]
     ours: Callable[[], Any]
-    # ((index into the result, exact value), ..)
+    # (index into the result, exact value) of some values, to compute the errors of both
     true: list[tuple[tuple[int, ...], Any]]
 
 
 def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
-    """Return random indices into an array. A tenth of them is in the last row."""
+    """Return random indices into an array of these sizes.
+
+    A tenth of them is in the last row, where errors are largest.
+    """
     rng = np.random.default_rng(0)
     places = [rng.integers(0, size, SAMPLES) for size in sizes]
     places[0][: SAMPLES // 10] = sizes[0] - 1
@@ -154,7 +157,7 @@ def image() -> Task:
 
 
 def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
-    """Rotate queries of 32 heads and keys of 8 heads, of width 128, as in Llama 3."""
+    """Return the task to rotate queries of 32 heads and keys of 8 heads, of width 128, as in Llama 3."""
     library, llama = peers.one_thread(), peers.llama()
     own = importlib.import_module("posenc_fast.torch")
     width, base = 128, 500000.0
@@ -167,7 +170,7 @@ def rotary(name: str, tokens: int, start: int, dtype: str) -> Task:
         rope_parameters={"rope_type": "default", "rope_theta": base},
     )
     positions = library.arange(start, start + tokens)[None]
-    # not timed, because a model computes the tables once for all layers
+    # compute the tables outside of the timed call, because a model computes them once for all layers
     cos, sin = llama.LlamaRotaryEmbedding(config)(queries, positions)
     rotate = own.RotaryEncoding(pf.Rotary(width, base=base))
 
@@ -218,7 +221,7 @@ def measure(task: Task, runs: int) -> dict[str, Any]:
 
 
 def run(names: Iterable[str], runs: int) -> list[dict[str, Any]]:
-    """Measure each task, and print its row at once."""
+    """Measure each task, print its row at once, and return the results."""
     print(tables.TASKS_HEADING)
     results = []
     for name in names:

@@ -34,7 +34,7 @@ def shape(request: pytest.FixtureRequest) -> tuple[int, int]:
 
 
 def timed(benchmark: Any, group: str, slow: bool, call: Any, *arguments: Any) -> Any:
-    """Time many rounds of a call, or three rounds of a slow call."""
+    """Return the result of a call, and time it: three rounds if it is slow, else many. group: heading of the times."""
     benchmark.group = group
     return benchmark.pedantic(call, arguments, rounds=3, warmup_rounds=1) if slow else benchmark(call, *arguments)
 

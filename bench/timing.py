@@ -1,4 +1,4 @@
-"""Extend the timing functions of the package by memory in a known state, and by prepared calls."""
+"""Extend the timing functions of the package: memory in a known state, and calls with a prepared argument."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Array", "Ratio", "Times", "alternate", "medians", "ratio"]
 Array = npt.NDArray[Any]
 
 HUGE_PAGE = 1 << 21
-# new arrays below this number of bytes use recycled memory
+# after `steady_malloc`, new arrays below this number of bytes use recycled memory
 RECYCLED = 1 << 24
 # constants of glibc's malloc.h
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
@@ -49,7 +49,7 @@ def memset(array: Array, byte: int = 0) -> Callable[[], Any]:
 def steady_malloc() -> None:
     """Make glibc recycle memory for arrays below 16 MiB, and get fresh memory for larger ones.
 
-    A new process behaves like this. Later, glibc moves the limit, and a ratio would depend on earlier measurements.
+    Otherwise glibc adapts the limit to the arrays of earlier measurements, and times would depend on their order.
     """
     libc = ctypes.CDLL(None) if os.name == "posix" else None
     if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):
@@ -59,23 +59,23 @@ def steady_malloc() -> None:
 
 
 def warm(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return memory that has been written before, so that its pages are allocated."""
+    """Return an array whose memory has been written, so that its pages are allocated."""
     array = np.empty(shape, dtype)
     array.fill(1)
     return array
 
 
 def warm_at(shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int) -> Array:
-    """Return warm memory that begins ``offset`` bytes after the start of a cache line."""
+    """Return an array like `warm` that begins ``offset`` bytes after the start of a cache line."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     room = warm((size + 128,), np.uint8)
     return np.ndarray(shape, dtype, room, -room.ctypes.data % 64 + offset)
 
 
 def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
-    """Return untouched memory, in which the first write of each page is a page fault.
+    """Return an array in untouched memory, where the first write to each page causes a page fault.
 
-    It has huge pages if the system offers them, as NumPy's arrays do.
+    Like NumPy's arrays, it uses huge pages if the system offers them.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     # the mapping is private, because shared pages are never huge

@@ -1,4 +1,4 @@
-"""Check the values that were timed. Of large tables, blocks of rows are checked."""
+"""Check the values that benchmarks compute. Of large tables, check the first, middle and last rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bound(exact: Array, dtype: np.dtype[Any]) -> Array:
     assert format_ is not None
     bits, least = format_.bits, format_.least
     unit = np.ldexp(1.0, np.maximum(np.frexp(exact)[1] - bits, least))
-    # for float64, each of the compared values may have an error of one unit
+    # in float64, both compared values may have an error of one unit
     return 2 * unit + 2.0**-58 if bits == 53 else unit / 2 + 2.0**-49
 
 
@@ -48,7 +48,7 @@ def true_rows(encoding: pf.Encoding, positions: Array) -> Array:
 
 
 def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Array | float = 0.0) -> None:
-    """Check that rows (..., len(positions), d) equal the encoding plus ``added``, within the limit of `bound`."""
+    """Assert that rows (..., len(positions), d) equal the encoding plus ``added``, up to the error `bound`."""
     exact = true_rows(encoding, positions) + added
     error = np.abs(values.astype(np.float64) - exact)
     excess = error - bound(exact, values.dtype)
@@ -58,13 +58,13 @@ def check_rows(values: Array, encoding: pf.Encoding, positions: Array, added: Ar
 
 
 def check_table(table: Array, encoding: pf.Encoding, start: int = 0) -> None:
-    """Check the rows of a table of posenc_fast."""
+    """Assert that a table of posenc_fast has the right rows."""
     for part in blocks(*table.shape):
         check_rows(table[part], encoding, start + np.arange(part.start, part.stop))
 
 
 def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
-    """Check the table of another program, whose errors may reach the tolerance."""
+    """Assert that another program's table differs from the encoding by at most the tolerance."""
     assert table.shape[1] == encoding.d_model
     for part in blocks(*table.shape):
         difference = np.abs(np.asarray(table[part]) - true_rows(encoding, np.arange(part.start, part.stop))).max()
@@ -72,5 +72,5 @@ def check_near(table: Array, encoding: pf.Encoding, tolerance: float) -> None:
 
 
 def single_tolerance(length: int) -> float:
-    """Return the error of float32 angles: a frequency, a product and an exponential are each rounded."""
+    """Return the tolerance for tables with float32 angles, whose frequencies and products are rounded to float32."""
     return 1e-6 + length * 2.0**-21

@@ -48,7 +48,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"posenc_fast {version}"
 html_copy_source = False
 html_show_sourcelink = False
-# picture for links to the site; such links need full addresses
+# front-errors.png is the picture in previews of links to the site; previews need full addresses
 html_static_path = ["_static", "front-errors.png"]
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_favicon = "_static/favicon.svg"
@@ -82,7 +82,7 @@ autosummary_generate = True
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "none"
 napoleon_google_docstring = False
-# keep parameters together that share a description
+# show parameters that share a description as one entry
 napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
@@ -119,19 +119,22 @@ def typeset_notes(app: Sphinx, what: str, name: str, thing: Any, options: Any, l
 
 
 def neighbours(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Omit the links to the previous and the next page on API pages, because their names are too long for a phone."""
+    """Omit the links to the previous and next page on pages of the API and the gallery.
+
+    The names of these pages are too long for a phone.
+    """
     if page.startswith(("generated/", "gallery/", "api")):
         context["theme_show_prev_next"] = False
         context["prev"] = context["next"] = None
 
 
 def linked(node: nodes.Node) -> bool:
-    """Return whether a node is within a link or a title."""
+    """Return whether a node is a link or a title, or is inside one."""
     return isinstance(node, (nodes.reference, nodes.title)) or (node.parent is not None and linked(node.parent))
 
 
 def link_names(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Turn names in code into links: `identify`, `pf.Rotary.from_config(..)`, `posenc_fast.torch.table`."""
+    """Turn code that names an object of the API, such as `pf.Rotary.from_config(..)`, into a link."""
     objects = app.env.get_domain("py").objects  # type: ignore[attr-defined]
     for literal in list(doctree.findall(nodes.literal)):
         name = re.sub(r"^(?:pf|posenc_fast)\.", "", re.sub(r"\(.*", "", literal.astext(), flags=re.DOTALL))
@@ -142,7 +145,7 @@ def link_names(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def describe(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
-    """Add the description and picture of a page for search engines and links: its first paragraph and a picture."""
+    """Add metadata for search engines and previews of links: the first paragraph of a page, and a picture."""
     first = next((node.astext() for node in doctree.findall(nodes.paragraph)), "") if doctree is not None else ""
     text = textwrap.shorten(first or SUMMARY, 200, placeholder=" ..")
     title = context.get("title", project)
@@ -163,5 +166,5 @@ def setup(app: Sphinx) -> None:
     app.connect("html-page-context", describe)
     app.connect("html-page-context", neighbours)
     app.connect("doctree-resolved", link_names)
-    # runs before napoleon splits the sections
+    # priority 400 lets the function run before napoleon (500), which splits docstrings into sections
     app.connect("autodoc-process-docstring", typeset_notes, priority=400)

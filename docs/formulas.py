@@ -1,7 +1,7 @@
 """Typeset the frequencies that the facts of presets state in plain text: ``10000^(-2i/d)`` becomes LaTeX.
 
-Formulas stand among words, as in "of time 10000^(-8i/d), of space ..". The longest runs of tokens that Python's own
-parser reads as formulas are typeset, names of arguments that stand alone become code, and everything else stays.
+A fact can have words around its formulas: "10000^(-8i/d) for time, .. for space". The longest sequences of tokens that
+Python's parser accepts as formulas are typeset. Single names of arguments become code. Other words are unchanged.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ FUNCTIONS = {
     "sqrt": r"\sqrt{{{}}}",
     "ceil": r"\lceil {} \rceil",
 }
-# Python operators; "@" marks a product without a sign
+# keys: signs in facts. Values: Python operators with the right precedence. "@" stands for a product without a sign.
 SPELLINGS = {"^": "**", "=": "==", "..": "<<"}
 
 
 class NoFormulaError(Exception):
-    """The tokens are not a formula."""
+    """Raised if tokens are not a formula."""
 
 
 def typeset(text: str, arguments: Collection[str] = ()) -> str:
-    """Return the text with dollar signs around its formulas. ``arguments``: names that may be numbers."""
+    """Return the text with its formulas as LaTeX between dollar signs.
+
+    ``arguments``: names of the preset's arguments.
+    """
     tokens = list(TOKEN.finditer(text))
     parts, written, first = [], 0, 0
     while first < len(tokens):
@@ -45,7 +48,7 @@ def typeset(text: str, arguments: Collection[str] = ()) -> str:
 
 
 def formula(tokens: Sequence[str], arguments: frozenset[str]) -> str:
-    """Return tokens as a formula or as code, or nothing if they are only words or a number."""
+    """Return tokens as LaTeX between dollar signs, or as code. Return "" if they are only words or a number."""
     if len(tokens) == 1 and re.fullmatch(FLAG, tokens[0]):
         return f"`{tokens[0]}`"
     try:
@@ -59,7 +62,7 @@ def formula(tokens: Sequence[str], arguments: frozenset[str]) -> str:
 
 
 def in_python(tokens: Sequence[str]) -> str:
-    """Return the formula as a Python expression."""
+    """Return a Python expression that has the structure of the formula."""
     words = []
     for token, following in pairwise([*tokens, ""]):
         mantissa, _, exponent = token.partition("e") if re.fullmatch(NUMBER, token) else (token, "", "")
@@ -75,7 +78,7 @@ def tree_names(tree: ast.AST) -> set[str]:
 
 
 def strength(tree: ast.AST) -> int:
-    """Return the precedence of a formula. Parts of lower precedence need brackets."""
+    """Return the precedence of a formula, from 0 up. Inside a formula of higher precedence, it needs brackets."""
     match tree:
         case ast.Compare() | ast.BinOp(op=ast.LShift()):
             return 0
@@ -89,7 +92,11 @@ def strength(tree: ast.AST) -> int:
 
 
 def latex(tree: ast.AST, known: frozenset[str], small: bool = False, least: int = 0) -> str:
-    """Return the formula as LaTeX. ``small``: for exponents, whose fractions stay in the line."""
+    """Return a formula as LaTeX.
+
+    known: names that are variables. small: whether fractions are written with a slash, as in exponents. least:
+    precedence below which the formula needs brackets.
+    """
     if strength(tree) < least:
         inner = latex(tree, known, small)
         return f"({inner})" if small else rf"\left({inner}\right)"
@@ -127,7 +134,7 @@ def latex(tree: ast.AST, known: frozenset[str], small: bool = False, least: int 
         case ast.Compare(left, [ast.Eq()], [right]):
             return f"{part(left)} = {part(right)}"
         case ast.Call(ast.Name(name), [_, *_] as inside, []) if name in FUNCTIONS:
-            # inside a function, every name stands for a number
+            # in the arguments of a function, each name is a variable
             known |= tree_names(tree)
             return FUNCTIONS[name].format(", ".join(part(each, small=small or name != "sqrt") for each in inside))
     raise NoFormulaError

@@ -20,7 +20,7 @@ NONE
 ```
 """
 TRANSFORMERS = "https://github.com/huggingface/transformers/blob/HEAD/src/transformers"
-# folder that the paths of sources are relative to, for each repository with linked paths
+# keys: repositories whose paths are linked. Values: the folder that paths in facts are relative to.
 ROOTS = {
     "huggingface/transformers": "src/transformers/",
     "huggingface/diffusers": "src/diffusers/",
@@ -55,10 +55,10 @@ ROOTS = {
 
 
 def field(placeholder: str, elsewhere: Iterable[tuple[str, str, list[str], str]], none: str) -> str:
-    """Return the field to search a list.
+    """Return the HTML of the search field of a page.
 
-    elsewhere: tuples (text before a name, page, its names, text after a name) for names of other pages. none: text for
-    a search without results.
+    placeholder: grey text in the empty field. elsewhere: (text before a name, page, names on that page, text after a
+    name) for names that are not on this page. none: text for a search without results.
     """
     names = json.dumps(list(elsewhere), separators=(",", ":"))
     return SEARCH.replace("PLACEHOLDER", placeholder).replace("ELSEWHERE", names).replace("NONE", none)

@@ -1,7 +1,7 @@
 """Print a map of the code, with the first sentence of each file: ``python docs/make_map.py``.
 
-With a folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, it prints the modules of this folder, each
-after the modules that it imports.
+With a folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, it prints only the modules of this folder,
+in an order in which each module comes after those that it imports.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "posenc_fast"
-# files outside of the package
+# files outside of the package that the map lists
 FILES = ("src/*.pyx", "src/*.p?[id]", "src/*.h", "src/*.py", "tests/core/*.py", "tests/bits.py", "tests/loops.c")
 FILES += ("tests/support/[!_]*.py", ".ci/*", ".ci/emulated/*", "docs/*.py")
 # matches a docstring, a comment of C, or lines of comments, except #! and directives of Cython
@@ -23,7 +23,7 @@ OPENING = re.compile(r'(?:#!.*\n|# cython: .*\n)*(?:"""((?s:.*?))"""|/\* ?((?s:.
 
 
 def summary(path: Path) -> str:
-    """Return the first sentence of a file's docstring or opening comment, without the command that calls the file."""
+    """Return the first sentence of a file's docstring or opening comment, without the command after a colon."""
     match = OPENING.match(path.read_text("utf-8"))
     if not match:
         return ""
@@ -33,7 +33,7 @@ def summary(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[tuple[str, ...]]:
-    """Yield the modules and names of the package that a file imports."""
+    """Yield what a file imports from the package: (folders.., module, name), each as a tuple."""
     folder = path.parent.relative_to(PACKAGE).parts
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -42,7 +42,7 @@ def imported(path: Path) -> Iterator[tuple[str, ...]]:
 
 
 def upwards(folder: Path) -> list[Path]:
-    """Return the modules and folders in a folder of the package, each after those that it imports."""
+    """Return the modules and folders in a folder of the package, ordered so that imported ones come first."""
     depth = len(folder.relative_to(PACKAGE).parts)
     places = {path.stem: path for path in folder.glob("*.py") if summary(path) and path.stem[:2] != "__"}
     places |= {path.parent.name: path.parent for path in folder.glob("*/__init__.py")}
@@ -51,7 +51,8 @@ def upwards(folder: Path) -> list[Path]:
         for path in place.rglob("*.py") if place.is_dir() else [place]:
             for target in imported(path):
                 inside = target[:depth] == folder.relative_to(PACKAGE).parts and target[depth] in places.keys() - {name}
-                # presets read other parts of the second ring, and Rotary imports readers of files inside its methods
+                # leave out imports that would make a cycle: presets import parts of _models, and methods of Rotary
+                # import _models
                 if inside and (name, target[depth]) not in {("presets", "_models"), ("_core", "_models")}:
                     graph.add(name, target[depth])
     graph.prepare()
@@ -64,7 +65,7 @@ def upwards(folder: Path) -> list[Path]:
 
 
 def rows_of(folder: Path) -> Iterator[str]:
-    """Yield a row for a folder, with the names of its modules, and for each folder in it."""
+    """Yield the row of a folder, with the names of its modules, then the rows of the folders in it."""
     inside = upwards(folder)
     names = ", ".join(f"`{path.stem}`" for path in inside if path.is_file())
     yield f"| `{folder.relative_to(ROOT).as_posix()}/` | {summary(folder / '__init__.py')} | {names} |"

@@ -1,6 +1,7 @@
-"""Write beneath the blocks of pages and README what they print: ``python docs/make_outputs.py``, or with names of pages.
+"""Run the code blocks of pages, and write their outputs below them: ``python docs/make_outputs.py [PAGE]..``.
 
-Blocks of Python are one program, those of a shell a second one, in the same folder. Pages need the packages they import.
+The Python blocks of a page run as one program, and its shell blocks as another one, in the same folder. The packages
+that a page imports must be installed.
 """
 
 from __future__ import annotations
@@ -18,22 +19,25 @@ from pathlib import Path
 from textwrap import fill
 
 HERE = Path(__file__).parent
-# a block, and the text block below it with its output
+# matches a code block, and the text block below it, which is its output
 BLOCK = re.compile(r"^(```(python|sh)\n(.*?)^```\n)(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
-# pages whose blocks are files, which the commands of the page build and run
+# pages that this program skips: their blocks are files, which commands on the page build and run
 OWN_WAY = {"howto-c"}
 END = "-- end of a block --"
 WIDTH = 88
 
 
 def python_program(page: str) -> str:
-    """Return the Python blocks as one program that marks the end of each. Blocks with a main guard do not run."""
+    """Return the Python blocks of a page as one program, which prints END after each block.
+
+    Blocks with ``__main__`` are left out.
+    """
     blocks = (code for _, language, code, _ in BLOCK.findall(page) if language == "python")
     return "\n".join(f"{'' if '__main__' in code else code}\nprint({END!r})" for code in blocks)
 
 
 def shell_program(page: str) -> str:
-    """Return the shell blocks as one script. If a block has several commands, the script prints each before it runs."""
+    """Return the shell blocks as one script. If a block has several commands, print each before it runs."""
     lines = ["set -e"]
     for _, language, code, _ in BLOCK.findall(page):
         if language == "sh":
@@ -56,7 +60,7 @@ def run_shell(program: str, folder: Path) -> str:
     command.chmod(0o755)
     environment = os.environ | {
         "PYTHONPATH": str(HERE.parent),
-        # commands that call "python" get the Python that runs this program
+        # the command "python" must be the Python that runs this program
         "PATH": os.pathsep.join([str(command.parent), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "MPLBACKEND": "Agg",
         "COLUMNS": str(WIDTH),
@@ -77,7 +81,7 @@ def run_shell(program: str, folder: Path) -> str:
 
 
 def outputs(printed: str) -> Iterable[str]:
-    """Yield the output of each block, with long lines wrapped and without trailing spaces."""
+    """Yield the output of each block, without trailing spaces, and with very long lines wrapped."""
     for part in printed.split(f"{END}\n")[:-1]:
         lines = [line.rstrip() for line in part.splitlines()]
         if any(line.startswith("$ ") for line in lines) and all(line.startswith("$ ") for line in lines):
@@ -87,7 +91,7 @@ def outputs(printed: str) -> Iterable[str]:
 
 
 def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
-    """Return a page with these outputs below its blocks."""
+    """Return a page with these outputs of its Python and shell blocks below the blocks."""
     languages = {"python": iter(python), "sh": iter(shell)}
 
     def beneath(block: re.Match[str]) -> str:
@@ -98,7 +102,7 @@ def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
 
 
 def made_anew(page: str) -> str:
-    """Return a page with the present outputs of its blocks."""
+    """Run the blocks of a page, and return the page with their outputs."""
     from threadpoolctl import threadpool_limits
 
     printed = io.StringIO()

@@ -26,7 +26,7 @@ NAMED = {1e6: "a million", 1.7e9: "unix\nseconds", 1.7e12: "unix\nmilliseconds"}
 
 
 def formula(dtype: Any) -> Callable[[Any], Any]:
-    """Return the usual program, with angles of this dtype."""
+    """Return a function that computes rows by the usual formula, with angles of this dtype."""
 
     def rows(positions: Any) -> Any:
         frequencies = (10000.0 ** (-np.arange(0, WIDTH, 2) / WIDTH)).astype(dtype)
@@ -69,7 +69,7 @@ def errors(ax: Any) -> None:
 
 
 def faults(ax: Any) -> None:
-    """Draw the largest error of a rotary cosine or sine against the position, for each fault, with tables in float32."""
+    """Draw the largest error of rotary tables in float32 against the position, for several roundings to 16 bits."""
     from ml_dtypes import bfloat16
 
     rotary = pf.Rotary(WIDTH)
@@ -85,7 +85,8 @@ def faults(ax: Any) -> None:
     for name, (frequencies, dtype, colour, place) in programs.items():
         worst = []
         for start in starts.tolist():
-            # the last eighth of the positions up to start, at most 512: enough to see the largest error
+            # compare the last eighth of the positions up to start, but at most 512, which is enough to find the largest
+            # error
             positions = start - np.arange(min(max(1, start // 8), 512))
             angles = positions.astype(dtype).astype(np.float32)[:, np.newaxis] * frequencies
             # float64 tables are within 1e-16 of the exact values, which is far less than these errors
@@ -150,7 +151,7 @@ def timesteps() -> Figure:
 
 
 def layouts() -> Figure:
-    """Draw the place of each of eight columns in each order, and mark the pairs."""
+    """Draw where each of eight columns is in three orders of columns, and mark the pairs."""
     figure = Figure(figsize=(9, 2.3), layout="constrained")
     ax = figure.subplots()
     interleaved = [(function, i) for i in range(4) for function in ("sin", "cos")]
@@ -192,7 +193,7 @@ def digits() -> Figure:
 
 
 def turned() -> Figure:
-    """Draw a pair of a query and of a key, rotated at two pairs of positions with the same distance."""
+    """Draw a pair of a query and of a key, not rotated and rotated at two pairs of positions of equal distance."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     rotary = pf.Rotary(2, frequencies=[0.25])
     query, key = np.array([[1.0, 0.0]]), np.array([[0.8 * np.cos(1.1), 0.8 * np.sin(1.1)]])
@@ -261,7 +262,7 @@ def far() -> Figure:
 
 
 def sums() -> Figure:
-    """Draw errors of x * sqrt(d) + pe in bfloat16, rounded at each step and rounded once."""
+    """Draw the errors of x * sqrt(d) + pe in bfloat16, for sums rounded at each step and sums rounded once."""
     from ml_dtypes import bfloat16
 
     width, length = 512, 1000
@@ -306,7 +307,7 @@ def slopes() -> Figure:
 
 
 def front_table() -> Figure:
-    """Draw a table."""
+    """Draw the table of the README: 100 rows of 128 columns."""
     figure = Figure(figsize=(3.9, 3.3), layout="constrained")
     ax = figure.subplots()
     plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=ax)
@@ -315,7 +316,7 @@ def front_table() -> Figure:
 
 
 def front_errors() -> Figure:
-    """Draw errors against the position."""
+    """Draw the picture of the README that shows errors against the position."""
     figure = Figure(figsize=(4.2, 3.3), layout="constrained")
     errors(figure.subplots())
     return figure
@@ -327,7 +328,7 @@ def faulty() -> Figure:
     return figure
 
 
-# function and resolution of each picture
+# keys: names of pictures. Values: (function that draws the picture, resolution).
 PICTURES = {
     "front-table": (front_table, 100),
     "front-errors": (front_errors, 100),

@@ -41,7 +41,8 @@ Each entry has some of these facts:
 - *columns*: order of the columns.
 - *positions*: positions to pass, also columns and rows of zeros that an `Encoding` cannot express. `mask_positions`,
   `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
-- *odd widths*: result for an odd number of columns. "Crop" means that columns beyond the width are left out.
+- *widths*: which numbers of columns are valid, and what the preset does with an odd or another number. "Crop" means
+  that columns beyond the width are left out.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
   axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these positions.
 - *axes of a position*: number of coordinates of a position.
@@ -127,7 +128,7 @@ No preset matches all of these words. If you have the table of a checkpoint, fin
 or `posenc-fast identify FILE`. For a RoPE model with a config.json, use [`Rotary.from_config`](rotary-models.md).
 """
 
-# names of models that people search for, in addition to the facts
+# keys: presets. Values: names of models that people search for, and that the facts do not contain.
 MODELS = {
     "annotated_transformer": "Attention Is All You Need",
     "deepseek_v3": "DeepSeek-R1",
@@ -156,7 +157,7 @@ FAMILIES = {
 
 
 def listing() -> str:
-    """Return the source of `_families.py`, and update `FAMILIES`."""
+    """Import all modules of presets, update `FAMILIES`, and return the new source of `_families.py`."""
     FAMILIES.clear()
     for file in Path(presets.__file__).parent.glob("_*.py"):
         importlib.import_module(f"posenc_fast.presets.{file.stem}")
@@ -166,7 +167,7 @@ def listing() -> str:
 
 
 def search() -> str:
-    """Return the search field, which also finds model types of the other page."""
+    """Return the search field, which also finds model types that are on the page rotary-models."""
     elsewhere = [
         ("Rotary.from_config reads the model type ", "rotary-models.html", sorted(table.types()), "."),
         ("Model type without RoPE: ", "rotary-models.html", sorted(table.names("without")), "."),
@@ -175,7 +176,7 @@ def search() -> str:
 
 
 def families() -> list[tuple[str, list[str]]]:
-    """Return families and their presets, both in alphabetical order."""
+    """Return (family, its presets) of each family, both in alphabetical order."""
     by_family = sorted(presets.names(), key=lambda name: (heading(family(name)).lower(), name))
     return [(about, list(names)) for about, names in groupby(by_family, family)]
 
@@ -191,7 +192,7 @@ def slug(title: str) -> str:
 
 
 def coded(text: str) -> str:
-    """Return a text with names that contain underscores marked as code."""
+    """Return a text with backticks around names that contain underscores."""
     parts = text.split("`")
     parts[0::2] = [re.sub(r"\b\w+_\w+(?:=\w+)?", r"`\g<0>`", part) for part in parts[0::2]]
     return "`".join(parts)
@@ -201,7 +202,7 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
     """Yield the lines of a preset's section."""
     summary = (facts.build.__doc__ or "").splitlines()[0]
     signature = inspect.signature(facts.build)
-    # without annotations, to keep it short
+    # show the signature without annotations, to keep it short
     shown = str(signature.replace(return_annotation=signature.empty))
     for parameter in signature.parameters.values():
         shown = shown.replace(str(parameter), str(parameter.replace(annotation=parameter.empty)))
@@ -217,7 +218,7 @@ def entry(name: str, facts: Facts) -> Iterator[str]:
         axes = f"`{facts.axes}`" if facts.axes in arguments else facts.axes
         yield f"- axes of a position: {axes}"
     yield f"- positions: {coded(facts.positions)}"
-    yield f"- odd widths: {coded(facts.odd)}"
+    yield f"- widths: {coded(facts.odd)}"
     yield f"- source: {lists.linked(facts.source)}"
     if facts.also:
         yield f"- also: {facts.also}"
@@ -245,16 +246,16 @@ def page() -> str:
 
 
 def reference() -> str:
-    """Return the list of the presets' own pages, which autosummary writes."""
+    """Return the directive that lets autosummary write a page for each preset."""
     return REFERENCE.replace("NAMES", "\n".join(f"      {name}" for _, names in families() for name in names))
 
 
-# order matters: the pages show the presets that `listing` finds
+# the order matters, because `page` shows the presets that `listing` has found
 PAGES = {"../posenc_fast/presets/_families.py": listing, "presets.md": page}
 
 
 def counted(text: str) -> str:
-    """Return a text with its numbers of presets updated."""
+    """Return a text in which the numbers of all presets and of rotary presets are updated."""
     all_of_them = r"\b\d+(?=\s+published)|(?<=encodings of )\d+(?= models)|(?<=tells )\d+(?= of them)"
     rotary = str(sum(facts.rotary for facts in FACTS.values()))
     return re.sub(r"\b\d+(?= of them rotary)", rotary, re.sub(all_of_them, str(len(FACTS)), text))

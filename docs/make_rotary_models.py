@@ -131,7 +131,7 @@ print(rotated.shape)
 """
 
 
-# the axis of each pair, by the rule in models.txt. COUNTS: default numbers of pairs of the axes
+# ORDERS: by rules in models.txt, the axis that each pair uses. COUNTS: default numbers of pairs of the axes.
 ORDERS = {
     "axial": "the first half of the pairs uses the row, the second half the column",
     "axial_columns": "the first half of the pairs uses the column, the second half the row",
@@ -155,7 +155,7 @@ def number(value: float) -> str:
 
 
 def grouped(values: dict[str, float]) -> str:
-    """Return the most common value, then each other value with its models."""
+    """Return text with the most common value, then each other value with its models. values: {model: value}."""
     groups = by_value(values)
     most_common = max(groups, key=lambda group: len(group[1]))[0]
     others = [f"{number(value)}: {', '.join(models)}" for value, models in groups if value != most_common]
@@ -163,7 +163,7 @@ def grouped(values: dict[str, float]) -> str:
 
 
 def by_value(values: dict[str, float]) -> list[tuple[float, list[str]]]:
-    """Return each value, in ascending order, with its models."""
+    """Return (value, its models) of each distinct value, in ascending order."""
     return [(one, [model for model, value in values.items() if value == one]) for one in sorted(set(values.values()))]
 
 
@@ -177,7 +177,7 @@ def width(row: Row, types: list[Row]) -> str:
 
 
 def part(row: Row, types: list[Row]) -> str:
-    """Return the part of the width that rotates: its keys and defaults."""
+    """Return text about the keys that set which part of the width rotates, and their defaults."""
     factors = {one.model: one.factor for one in types if one.factor is not None}
     fractions = ticked(key for key in row.factor_keys if key not in row.dim_keys)
     keys = [*(f"`{key}` values" for key in row.dim_keys), *([f"the fraction {fractions}"] if fractions else [])]
@@ -246,7 +246,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
 
 
 def search() -> str:
-    """Return the search field, which also finds presets of the other page."""
+    """Return the search field, which also finds presets, which are on another page."""
     elsewhere = [("Presets of this name: ", "presets.html", sorted(presets.names()), ".")]
     return lists.field("model type, family or word: llama, qwen3, sections", elsewhere, NONE)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
-# a function in the output of the converter, and a thin space
+# _FUNCTION matches a function in the output of the converter. _SPACE is a thin space.
 _FUNCTION = r"<mi[^>]*>[a-z]{2,}</mi>\s*<mo>&ApplyFunction;</mo>"
 _SPACE = '<mspace width="0.17em"></mspace>'
 

@@ -38,7 +38,7 @@ FLAGS = [
     "--hide-scrollbars",
     "--virtual-time-budget=8000",
 ]
-# the window of a browser has a minimum width, but a frame has none
+# show the page in a frame, because the window of a browser has a minimum width, and a frame has none
 FRAME = """<!doctype html><title>frame</title><body style="margin:0"><iframe style="border:0"></iframe><pre></pre><script>
 const asked = new URLSearchParams(location.search), width = +asked.get("width");
 const frame = document.querySelector("iframe"), result = document.querySelector("pre");
@@ -65,7 +65,7 @@ frame.src = "/" + name + ".html" + (query ? "?" + query : "");
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     def page(self) -> str | None:
-        """Return the page of a path that is not a file."""
+        """Return the HTML of the page that this server adds, or None for paths of files."""
         return FRAME if self.path.startswith("/frame?") else None
 
     def do_GET(self) -> None:
@@ -79,7 +79,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         self.wfile.write(page.encode())
 
     def log_message(self, *args: object) -> None:
-        """Print nothing for each file."""
+        """Do nothing, so that the server does not print a line for each file."""
 
 
 def chromium() -> str:
@@ -104,7 +104,7 @@ def browse(browser: str, address: str, *options: str) -> str:
 
 
 def printed(browser: str, address: str) -> Any:
-    """Return the JSON that a page writes into its `pre`."""
+    """Open a page in the browser, and return the JSON that the page writes into its `pre`."""
     dom = browse(browser, address, "--dump-dom")
     found = re.search(r"<pre>(.+?)</pre>", dom, re.DOTALL)
     assert found, dom[:2000]

@@ -58,7 +58,7 @@ def main() -> None:
     browser, address = chromium(), serve(arguments.html, Driver)
 
     def seen_on(page: str, words: list[str]) -> dict[str, dict[str, Any]]:
-        """Return the visible entries after each typed word. The first and last word are empty."""
+        """Return {word: what the page shows after the word is typed}, also for the empty word."""
         asked[page] = ["", *words, ""]
         first, *each, last = printed(browser, f"{address}/driver-{page}")
         assert first == last, "after all words are deleted, the list differs from the first one"
@@ -73,7 +73,7 @@ def main() -> None:
     nothing = "xyzzy"
     words = ["sdxl", "SDXL", "stable diffusion", "weather", "molecules", "tabular", "whisper", "gpt-j", nothing]
     presets = seen_on("presets", words)
-    # other entries describe encodings that are not presets
+    # without a word, the page shows all presets, and entries for encodings that are not presets
     assert set(presets[""]["titles"]) > set(pf.presets.names())
     for word in words:
         found = set(pf.presets.search(word))

@@ -19,9 +19,9 @@ from screenshots import Handler, chromium, printed, serve
 
 import posenc_fast as pf
 
-# largest difference of a number: Chromium computes powers, angles below 256, sines and cosines in doubles
+# tolerance for numbers, because Chromium computes powers, angles (below 256), sines and cosines in doubles
 TOLERANCE = 1e-11
-# moves the sliders like a user, one after another, and reads the page after each step
+# page that moves the sliders like a user, one after another, and reads the page Play after each step
 DRIVER = """<!doctype html><title>driver</title><iframe style="width:1000px;height:900px"></iframe><pre></pre><script>
 const frame = document.querySelector("iframe"), steps = STEPS, seen = [];
 frame.onload = () => {
@@ -60,7 +60,7 @@ frame.src = "/play.html" + location.search;
 
 
 def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
-    """Compare the numbers, lines and colours of the page with exact values, and fail at the first wrong one."""
+    """Assert that the numbers, lines and colours of the page are right. expected: settings of the sliders."""
     width, rows, position, key = (expected[name] for name in ("width", "rows", "position", "key"))
     base = float(f"{10 ** expected['base']:.1e}")
     outputs = seen["outputs"]
@@ -78,7 +78,7 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     called = eval(seen["call"], {"posenc_fast": pf})
     np.testing.assert_array_equal(called, encoding.table(rows), strict=True)
 
-    # pair, wavelength, angle, sine, cosine
+    # the page shows rows of (pair, wavelength, angle, sine, cosine)
     shown = np.reshape(seen["rows"], (-1, 5))
     count = min(8, width // 2)
     row = pairs.encode(position, dtype=np.float64).reshape(-1, 2)[:count]
@@ -86,7 +86,7 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     columns = [np.arange(count), 2 * np.pi / frequencies, position * frequencies, row[:, 0], row[:, 1]]
     np.testing.assert_allclose(shown, np.stack(columns, axis=1), rtol=TOLERANCE, atol=TOLERANCE)
 
-    # dot products and lines; a value of 1 is 90 units high
+    # the line shows dot products; a value of 1 is 90 units high
     similarity = encoding.similarity(np.arange(rows) - position) / (width / 2)
     np.testing.assert_allclose(outputs["similarity"], similarity[key], atol=TOLERANCE)
     across = np.linspace(30, 590, rows)
@@ -101,7 +101,7 @@ def check(seen: dict[str, Any], expected: dict[str, Any]) -> None:
     np.testing.assert_allclose(outputs["product"], product, atol=TOLERANCE)
     assert outputs["distance"] == position - key
 
-    # the colour of each value, except in the marked row
+    # compare the colour of each value, except in the row that the page marks
     assert all(each == int(each) >= 1 for each in seen["cells"]), (
         "the width or height of a cell is not a whole number of pixels"
     )
@@ -123,7 +123,7 @@ def main() -> None:
     }  # fmt: skip
     steps: list[dict[str, Any]] = [
         {"position": 63},
-        # the ranges of the sliders for positions and pairs change too
+        # with fewer rows and columns, the ranges of the sliders for positions and pairs also shrink
         {"rows": 8, "width": 4},
         {"layout": "concatenated", "width": 128, "rows": 256, "position": 255, "key": 0, "pair": 63},
         {"base": 1},
@@ -155,7 +155,7 @@ def main() -> None:
         for name, most in (("position", now["rows"] - 1), ("key", now["rows"] - 1), ("pair", now["width"] // 2 - 1)):
             now[name] = min(now[name], most)
         check(page, now)
-    # the address of the last step shows the same page again
+    # opening the address of the last step shows the same page
     assert seen[-1]["address"] == f"?{urlencode({name: now[name] for name in start})}", (seen[-1]["address"], now)
     check(seen_at(seen[-1]["address"])[0], now)
     print(f"{len(seen) + 1} settings of the page are right")

@@ -1,8 +1,8 @@
 """Print the hashes of `posenc_fast/_selfcheck/bits.py` for each engine of this machine: ``python tests/bits.py``.
 
-``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run it after a change of a
-frequency, of another value, or of the list of calls. After a change of `calls`, also run ``--long --write``: it hashes
-2^27 values of a type instead of 2^20, which takes minutes in Python.
+``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run it after you change a
+value that an engine computes, or the list of calls. After a change of `calls`, also run ``--long --write``. It hashes
+2^27 values of each type instead of 2^20, which takes minutes in Python.
 
 ``python tests/bits.py FILE`` compares the hashes with the output of another machine or compiler. ``--check`` compares
 them with the hashes in the repository. ``--engines baseline,python`` selects engines. No compiler, flag or architecture
@@ -22,7 +22,10 @@ from posenc_fast._selfcheck.accuracy import engines
 
 
 def made(long: bool, loops: bool) -> dict[str, dict[str, str]]:
-    """Compute hashes with the active engine. Return {part of the file: {name of a call: hash}}."""
+    """Return the hashes that the active engine computes, as {part of the file of hashes: {name of a call: hash}}.
+
+    long: whether to hash only the long calls. loops: whether to hash the loops too.
+    """
     if long:
         return {str(bits.LONG): dict(bits.hashes(bits.LONG))}
     parts = {str(bits.SHORT): dict(bits.hashes(bits.SHORT)), "frequencies": dict(bits.hashes_of_frequencies())}
@@ -45,7 +48,7 @@ def main() -> int:
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            # the hashes of loops take long with the Python engine, so it computes them only with --write
+            # the Python engine takes long for the hashes of loops, so it computes them only with --write
             each = made(arguments.long, arguments.write or engine != "python")
         found[engine], parts = joined(each), parts | each
         print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)

@@ -1,6 +1,7 @@
-"""Tests with the fixture ``backend`` run with pure Python and with each instruction-set level of the machine.
+"""Fixtures of all tests, and the selection of tests for a quick run.
 
-In tests/kernel each engine is a case of its own. Elsewhere a case runs with one engine after the other.
+Tests with the fixture ``backend`` run with pure Python and with each instruction-set level of the machine. In
+tests/kernel, each engine is a test case of its own. Elsewhere, one test case runs with all engines in turn.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import posenc_fast as pf
 from support.engines import ENGINES, NAMES, with_each_engine
 from support.seeds import SEED
 
-# These folders contain no tests. --doctest-modules would import their files, of which some contain planted errors, and
-# some need optional packages.
+# These folders contain no tests. --doctest-modules would import their files: some contain intended errors, and others
+# need optional packages.
 collect_ignore = ["support", "typed"]
-# Folders of long tests, or of tests that need other packages. ``pytest`` omits these tests, and ``pytest -m ""`` runs
-# them. In other folders, single files and tests have the mark "slow".
+# Folders whose tests take long or need other packages. ``pytest`` omits these tests, and ``pytest -m ""`` runs all
+# tests. In other folders, single files and tests have the mark "slow".
 SLOW = {"cli", "frameworks", "identify"}
 
 
@@ -40,7 +41,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Compute with one backend and level."""
+    """Run the test with one engine, and return "python" or "cython", the name of its backend."""
     name, isa = getattr(request, "param", ENGINES[-1])
     with pf.use_backend(name, isa):
         yield name
@@ -79,7 +80,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, Counter[str]]:
-    """Return the number of skipped tests, or whole files, for each reason."""
+    """Return {reason: counts of skipped tests ("test") and whole files ("file")}, the most frequent first."""
     found: dict[str, Counter[str]] = {}
     for report in reports:
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
@@ -92,5 +93,5 @@ def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, 
 
 @pytest.fixture
 def rng(seed: int, request: pytest.FixtureRequest) -> np.random.Generator:
-    """Return random numbers that depend only on the seed and the test's name."""
+    """Return a random generator that depends only on the seed and the test's name."""
     return np.random.default_rng([seed, *request.node.name.encode()])

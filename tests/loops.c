@@ -1,6 +1,6 @@
 /* Run the compiled loops without Python, and print hashes of the results of each level that the CPU supports.
  *
- * This program tests systems without Python. The same program, compiled for this machine, prints the expected hashes.
+ * The program tests the loops on systems that have no Python. Compiled for this machine, it prints the expected hashes.
  */
 #include "cpu.h"
 #include "entry.h"
@@ -86,7 +86,7 @@ static void run(const char *name, const posenc_level *level)
             r.x = (const char *)values;
             r.out = (char *)rest;
             r.shape[0] = r.shape[1] = 1;
-            r.shape[2] = 2; /* several heads at once may load angles in another order */
+            r.shape[2] = 2; /* two heads, because the loop over several heads may load angles in another order */
             r.shape[3] = TURNED / 2;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = (k == 2 ? TURNED / 2 : 1) * WIDTH * sizes[type];

@@ -7,7 +7,7 @@
 #define SIZEOF_FLOAT __SIZEOF_FLOAT__
 #define HAVE_STDDEF_H 1
 #define HAVE_WCHAR_H 1
-/* on Apple's systems, Python's headers set these */
+/* on Apple's systems, Python's own headers define these sizes */
 #if !defined(__APPLE__)
 #define SIZEOF_SIZE_T __SIZEOF_SIZE_T__
 #define SIZEOF_LONG __SIZEOF_LONG__

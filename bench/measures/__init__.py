@@ -1,4 +1,4 @@
-"""Functions that measure the targets. Each compares the times of two sides, and checks their values."""
+"""Functions that measure the targets. Most compare the times of two sides, and check the values of posenc_fast."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from timing import Ratio, Times
 
 
 class Skipped(Exception):
-    """A target cannot be measured on this machine. The message says why."""
+    """Raised if a target cannot be measured on this machine. The message is the reason."""
 
 
 class Measured(NamedTuple):
     ratio: Ratio
-    # nanoseconds of each side per output element, or per call if `elements` is 1
+    # keys: names of sides. Values: nanoseconds per output element, or per call if `elements` is 1.
     sides: dict[str, float]
     elements: int
 

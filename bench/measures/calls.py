@@ -24,8 +24,8 @@ import posenc_fast as pf
 
 from . import Measured, Skipped, compare
 
-# program of a new process. It measures CPU time of the thread, which excludes the time of other programs and other
-# virtual machines.
+# program of a new process, which prints the CPU time of a call. CPU time excludes the time that other programs and
+# other virtual machines take.
 FRESH = """
 import time
 import numpy
@@ -37,7 +37,7 @@ print(time.thread_time() - begin)
 
 
 def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times:
-    """Measure calls in new processes. In each, a preparation runs first, without being timed."""
+    """Return the times of calls, each in new processes. sides: {name: (code that is not timed, call)}."""
     times: Times = {name: np.empty(runs) for name in sides}
     # the new process imports the same package and compiled modules as this process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -50,14 +50,14 @@ def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times
 
 
 def first_use(call: str, runs: int) -> Measured:
-    """Compare the first call of the package with NumPy's first table. Both packages are imported before."""
+    """Compare the first call of the package with the first table by NumPy, both after the imports."""
     imports = "import posenc_fast as pf\nfrom posenc_fast.reference import vaswani_numpy"
     sides = {call: (imports, call), "128 rows by NumPy": (imports, "vaswani_numpy(128, 512)")}
     return compare(in_fresh_processes(sides, runs), *sides, 1)
 
 
 def importing(runs: int) -> Measured:
-    """Measure milliseconds of the import after NumPy's import, instead of a ratio."""
+    """Measure how many milliseconds the import of the package takes after NumPy's import, instead of a ratio."""
     sides = {"import posenc_fast": ("", "import posenc_fast")}
     (times,) = in_fresh_processes(sides, runs).values()
     milli = np.percentile(times * 1e3, [50, 25, 75])
@@ -65,7 +65,7 @@ def importing(runs: int) -> Measured:
 
 
 def fixed_cost(runs: int) -> Measured:
-    """Measure calls that compute only one or two values, compared with a sine of two values in NumPy."""
+    """Compare calls that compute one row of two values with np.sin of two values: the fixed cost of a call."""
     encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
     position = np.array([5.0])
     sides: dict[str, Callable[[], Any]] = {
@@ -109,7 +109,7 @@ def c_call(runs: int) -> Measured:
 
 
 def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:
-    """Write rows in blocks, because memory for all of them could be too large."""
+    """Write rows in blocks into the same memory, because memory for all rows could be too large."""
     for first in range(0, rows, len(block)):
         write(block[: rows - first], first)
 

@@ -23,7 +23,7 @@ CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
 def timestamps() -> Array:
-    """Return random seconds since 1970, with fractions."""
+    """Return a million random timestamps, in seconds since 1970 with fractions."""
     return np.random.default_rng(1706).uniform(0, 2e9, 1_000_000)
 
 
@@ -41,7 +41,7 @@ def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
     sides["encode"]()
     for part in values.blocks(*out.shape):
         values.check_rows(out[part], encoding, positions[part])
-    # the tolerance covers angles of 3e8 turns in one double
+    # the bare loop has angles of up to 3e8 turns in one double, which cause errors of up to 1e-6
     assert np.abs(out - expected).max() < 1e-6
     return compare(times, "encode", "bare", out.size)
 
@@ -75,13 +75,13 @@ def encode_and_numpy(runs: int) -> Measured:
     encoding.encode(positions, out=out)
     for part in values.blocks(*out.shape):
         values.check_rows(out[part], encoding, positions[part])
-    # a float64 angle of 2e9 radians has an error of up to 2e-7
+    # in the formula, a float64 angle of 2e9 radians has an error of up to 2e-7
     assert np.abs(out[:1000] - expected).max() < 1e-6
     return compare(times, "formula", "encode", out.size)
 
 
 def one_timestep(runs: int) -> Measured:
-    """Measure the row of one diffusion timestep, compared with NumPy in the faster of two dtypes."""
+    """Compare the row of one diffusion timestep with the formula in NumPy, in the faster of two dtypes."""
     encoding = pf.sinusoidal(320, layout="concatenated")
     double = encoding.frequencies[:160].copy()
     single = double.astype(np.float32)
@@ -117,7 +117,7 @@ def calendar_and_periods(runs: int) -> Measured:
         "periods": lambda: fixed.encode(times, out=out),
     }
     samples = timing.alternate(sides, runs)
-    # the day has the same length in both
+    # the cycle "day" and the period "1D" have equal columns, so compare the values there
     day = sides["periods"]()[:, [0, 5]].copy()
     assert (sides["calendar"]()[:, :2] == day).all()
     return compare(samples, "calendar", "periods", out.size)
@@ -167,7 +167,7 @@ def calendar_and_pandas(zone: str | None, runs: int) -> Measured:
 
 
 def mrope_and_transformers(runs: int) -> Measured:
-    """Measure the positions of a Qwen2-VL prompt with 4096 tokens and 20 images of several sizes."""
+    """Compare `mrope` with transformers for a Qwen2-VL prompt of 4096 tokens with 20 images of several sizes."""
     for package in ("torch", "transformers"):
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
@@ -179,7 +179,7 @@ def mrope_and_transformers(runs: int) -> Measured:
     assert len(tokens) <= 4096
     ids = np.array([tokens + [text] * (4096 - len(tokens))])
     model = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl").Qwen2VLModel
-    # call the function without creating a model with weights
+    # call the method on a stand-in, because creating a model with weights takes long
     counting = types.SimpleNamespace(config=types.SimpleNamespace(vision_config=types.SimpleNamespace()))
     counting.config.vision_config.spatial_merge_size = 2
     counting.get_vision_position_ids = types.MethodType(model.get_vision_position_ids, counting)
@@ -194,7 +194,7 @@ def mrope_and_transformers(runs: int) -> Measured:
 
 
 def mrope_of_text(runs: int) -> Measured:
-    """Measure microseconds of a call for 128 tokens of text, instead of a ratio."""
+    """Measure how many microseconds `mrope` takes for 128 tokens of text, instead of a ratio."""
     ids = np.arange(128)[np.newaxis]
     side = "128 tokens of text"
     samples = timing.alternate({side: lambda: pf.presets.positions.mrope(ids, "qwen2_vl")}, 10 * runs)[side]

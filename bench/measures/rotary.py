@@ -39,9 +39,9 @@ def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any
 def rotary_and_numpy(
     heads: int, layout: RotaryLayout, dtype: str, tokens_first: bool, elsewhere: bool, runs: int
 ) -> Measured:
-    """Compare rotation at new positions in each call with NumPy's pass over the same number of float32 values.
+    """Compare `apply`, at new positions in each call, with a pass of NumPy over the same number of float32 values.
 
-    Both sides write in place, or both write into other memory. The times are CPU time of the thread.
+    Both sides write in place, or into other memory if elsewhere is true. Times are CPU time of the thread.
     """
     shape = (1, QUERIES[2], heads, QUERIES[3]) if tokens_first else (1, heads, *QUERIES[2:])
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
@@ -70,7 +70,10 @@ def rotary_and_peer(name: str, runs: int) -> Measured:
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
-    """Rotate queries of 32 heads and keys of 8 heads into new tensors, with ready tables, on one thread."""
+    """Compare the rotation of queries and keys in torch with transformers' function, on one thread.
+
+    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors, and tables are computed before.
+    """
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):
             raise Skipped(f"{package} is not installed")
@@ -96,7 +99,7 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
 
 
 def rotary_token(runs: int) -> Measured:
-    """Measure microseconds of a call, instead of a ratio. Each token has a new position."""
+    """Measure how many microseconds the rotation of one token at a new position takes, instead of a ratio."""
     rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
     position = iter(range(10**9))
     sides = {

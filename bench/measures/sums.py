@@ -1,4 +1,4 @@
-"""Measure sums with an array, in NumPy and by the torch module."""
+"""Measure `Encoding.add_to` and the torch module, which add an encoding to x."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import Measured, Skipped, compare
 
 
 def add(shape: tuple[int, int, int], runs: int) -> Measured:
-    """Compare sums in place on the same x. The other side has a ready table."""
+    """Compare `add_to` with np.add of a table that was computed before. Both add to the same x, in place."""
     encoding = pf.sinusoidal(shape[2])
     table, x = encoding.table(shape[1]), timing.warm(shape)
     sides = {"add_to": lambda: encoding.add_to(x, out=x), "np.add": lambda: np.add(x, table, out=x)}
@@ -28,7 +28,7 @@ def add(shape: tuple[int, int, int], runs: int) -> Measured:
 
 
 def module(shape: tuple[int, int, int], x_scale: float, inplace: bool, runs: int) -> Measured:
-    """Compare the torch module in evaluation mode with a line of a tutorial that has a ready table."""
+    """Compare the torch module in evaluation mode with the sum in a tutorial, whose table was computed before."""
     if not peers.found("torch"):
         raise Skipped("torch is not installed")
     torch = peers.one_thread()

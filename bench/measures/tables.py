@@ -24,7 +24,10 @@ HUGE = (131072, 512)
 
 
 def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
-    """Compare a table with memset of the same warm buffer. Memset of ones is slower on some processors."""
+    """Compare a table with memset of the same buffer, whose pages are allocated.
+
+    Also measure memset of bytes 255, which is slower than memset of zeros on some processors.
+    """
     encoding, out = pf.sinusoidal(shape[1]), timing.warm(shape, dtype)
     sides = {
         "table": lambda: encoding.table(shape[0], dtype=dtype, out=out),
@@ -38,7 +41,10 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
 
 
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
-    """Compare a table with bare loops, through and past the cache. ``out`` begins ``offset`` bytes into a cache line."""
+    """Compare a table with the loops of bare.c, with ordinary stores and with stores that bypass the cache.
+
+    offset: number of bytes from the start of a cache line to ``out``.
+    """
     if not bare.found():
         raise Skipped("needs an x86-64 machine with the C compiler cc")
     encoding, out = pf.sinusoidal(shape[1]), timing.warm_at(shape, np.float32, offset)
@@ -89,7 +95,7 @@ def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
 
 
 def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
-    """Compare a table with all peers that have its layout. Return the ratio of the fastest peer."""
+    """Compare a table with all peers that support the layout. The ratio is that of the fastest peer."""
     length, width = shape
     columns = "interleaved" if layout == "one sine" else layout
     encoding = pf.sinusoidal(width, layout=columns)

@@ -22,7 +22,10 @@ from .tables import HUGE
 
 
 def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callable[[], None]]], runs: int) -> Measured:
-    """Compare a call with one and with two workers. Memset in one and in two threads is measured as well."""
+    """Compare a call with one worker and with two, and measure memset in one thread and in two.
+
+    make: function that returns an array, a call with a number of workers that fills the array, and a check.
+    """
     had = processors()
     if had < 1.8:
         raise Skipped(
@@ -34,7 +37,7 @@ def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callabl
         sides = {
             "one worker": partial(call, 1),
             "two workers": partial(call, 2),
-            # memset in one and in two threads shows how much two threads can gain if they only write
+            # the times of memset show how much two threads can gain on this machine if they only write
             "memset of ones": timing.memset(out, 255),
             "memset of ones in two threads": lambda: list(pool.map(lambda half: half(), halves)),
         }
@@ -64,7 +67,7 @@ def encode() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
 
 
 def rotary() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
-    """Return the rotation of 32 heads at 2048 tokens, into other memory, at new positions in each call."""
+    """Return an array, a call that rotates 32 heads of 2048 tokens into it at new positions, and a check."""
     x = np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
     rotary, start, out = pf.Rotary(x.shape[-1]), itertools.count(), np.ones_like(x[0])
     return (

@@ -17,16 +17,16 @@ plot.heatmap(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# Within a turn, a sine has most of its values twice, but each angle occurs only once. This picture shows the angle of
-# each frequency, in cyclic colours. An angle of zero is light.
+# Within one turn, a sine has most of its values twice, but each angle occurs only once. This picture shows the angle
+# (position times frequency, without whole turns) of each frequency. An angle of zero is light.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.angles(encoding, 100, ax=ax)
 plt.show()
 
 # %%
-# Some libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn either
-# order. Trained weights are only right for the order in training.
+# Some libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn with either
+# order. After the training, the weights of the model are right only for this order.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.heatmap("whisper", 100, ax=ax)

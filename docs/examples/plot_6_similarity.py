@@ -2,10 +2,10 @@
 Similarity of positions
 =======================
 
-The dot product of two rows depends only on the distance of their positions. The picture shows this product,
-divided by the dot product of a row with itself. The curve falls equally on both sides. It does not fall to zero, because
-the slow columns are nearly equal everywhere. At large positions, the picture is the same if the encoding is accurate. If
-the encoding was computed with float32 angles, the picture shows noise.
+The dot product of two rows depends only on the distance of their positions. The picture shows this product, divided by
+the dot product of a row with itself. The curve falls equally on both sides. It does not fall to zero, because the slow
+columns are nearly equal everywhere. An accurate encoding gives the same picture at large positions. An encoding with
+float32 angles gives noise there.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ plot.similarity(encoding, 500, ax=ax)
 plt.show()
 
 # %%
-# At position 1000000000 the picture is the same. The usual program, with angles in float32, gives noise:
+# At position 1000000000, posenc_fast gives the same curve. The usual program, with angles in float32, gives noise:
 
 positions = np.float32(10**9 + np.arange(-100, 101))
 usual = np.concatenate(

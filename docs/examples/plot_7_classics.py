@@ -2,9 +2,9 @@
 Examples from tutorials
 =======================
 
-This page computes examples from tutorials about the paper's encoding, each in a few lines and with a picture. The
-numbers are rounded once from the exact formula. A tutorial that computes the same formula in float32 can differ in the
-last digits.
+This page computes examples from tutorials about the encoding of "Attention Is All You Need", each in a few lines and
+with a picture. posenc_fast rounds each exact value once. A tutorial that computes in float32 can differ in the last
+digits.
 
 Four positions, four columns, base 100
 --------------------------------------
@@ -30,8 +30,8 @@ plt.show()
 # %%
 # 100 and 128 positions, 512 columns
 # ----------------------------------
-# Many tutorials show this picture. Columns beyond about 200 hardly change within a hundred positions. They distinguish
-# positions in longer texts. The picture shows the columns of every second frequency, as its label says.
+# Many tutorials show this picture. The columns from about 200 on hardly change within a hundred positions. They
+# distinguish positions in longer texts. The picture has only the columns of every second frequency, as its label says.
 
 _, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")
 plot.heatmap(pf.sinusoidal(512), 100, ax=ax)
@@ -47,8 +47,8 @@ plt.show()
 # %%
 # Position 2, four columns, and a widely copied mistake
 # -----------------------------------------------------
-# The exponent counts pairs of columns. Some programs loop over the even columns and then multiply the index by two
-# again. Then every column has another frequency, and the third and fourth column hardly change.
+# In the paper's exponent 2i/d, i counts pairs of columns. Some programs use the number of the column as i. Then no two
+# columns share a frequency, and the third and fourth column hardly change.
 
 paper = pf.sinusoidal(4)
 copied = pf.presets.evans_unpaired(4)
@@ -63,8 +63,8 @@ plot.heatmap("evans_unpaired", 40, d_model=32, ax=axes[1])
 plt.show()
 
 # %%
-# If the two columns of a pair have the same frequency, a rotation shifts them. So one matrix shifts the paper's table.
-# No matrix shifts the other table:
+# A shift of all positions rotates the two columns of a pair, if both have the same frequency. So one matrix shifts all
+# rows of the paper's table. For the copied table, there is no such matrix:
 
 matrix = paper.transition_matrix(1)
 assert np.allclose(paper.table(10) @ matrix, paper.table(10, start=1), atol=1e-6)
@@ -77,15 +77,15 @@ except ValueError as error:
 # Which positions are nearest? 50 positions, 512 columns
 # ------------------------------------------------------
 # In this table, sines come before cosines, and the last wavelength is exactly 10000 times the first (``freq_shift=1``).
-# The most similar row to each row is a neighbour, by dot products and by squared differences. Both measures agree,
-# because all rows have the same norm.
+# The row that is most similar to a row is one of its two neighbours. Dot products and squared differences agree about
+# this, because all rows have the same norm.
 
 encoding = pf.sinusoidal(512, freq_shift=1, layout="concatenated")
 table = encoding.table(50, dtype=np.float64)
 products = table @ table.T
 distances = ((table[:, np.newaxis] - table) ** 2).sum(axis=-1)
 
-# exclude the row itself; the neighbours on both sides are equally near
+# leave out the row itself; the neighbours on both sides are equally near, so accept either
 others = ~np.eye(50, dtype=bool)
 by_product = np.where(others, products, -np.inf).argmax(axis=1)
 by_distance = np.where(others, distances, np.inf).argmin(axis=1)
@@ -101,7 +101,7 @@ for ax, values, title in zip(axes, (products, distances), ("dot product", "sum o
 plt.show()
 
 # %%
-# Both measures depend only on the distance of two positions, so one curve shows all of them:
+# Both measures depend only on the distance of two positions, so one curve shows the dot products of all pairs of rows:
 
 _, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 plot.similarity(encoding, 25, span=25, ax=ax)
@@ -110,8 +110,9 @@ plt.show()
 # %%
 # Ten positions back, and the error
 # -----------------------------------------
-# The matrix of the shift by −10 maps rows 10 to 49 to rows 0 to 39. In float64 only rounding errors remain. A matrix
-# that is fitted to this table by least squares, as in tutorials, is right only for these rows.
+# The matrix that shifts positions by −10 turns rows 10 to 49 into rows 0 to 39. In float64, only rounding errors
+# remain. Some tutorials fit a matrix to the table by least squares. The fitted matrix is right only for the rows of
+# this table.
 
 matrix = encoding.transition_matrix(-10)
 exact = np.abs(table[10:] @ matrix - table[:-10]).max()

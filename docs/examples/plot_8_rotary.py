@@ -2,8 +2,9 @@
 Rotary encoding (RoPE)
 ======================
 
-RoPE rotates pairs of values of each query and key. In the picture, each column is a pair of one head, and each row is a
-token. The colour shows the angle by which the pair is rotated. An angle of zero is light, and half a turn is dark.
+RoPE divides the values of each query and key into pairs, and rotates each pair by an angle. In the picture, each column
+is a pair of one head, and each row is a token. The colour shows the angle. An angle of zero is light, and half a turn
+is dark.
 """
 
 import matplotlib.pyplot as plt
@@ -16,8 +17,9 @@ plot.rotary("llama3", 100, ax=ax)
 plt.show()
 
 # %%
-# For images and videos, pairs use different axes. Flux has 8 pairs for the first axis, 28 for rows and 28 for columns.
-# Here the three positions of a token are equal.
+# A token of an image or video has several positions, such as its row and its column. Each pair uses one of them. In
+# Flux, 8 pairs use the index of the image, 28 pairs use the row, and 28 pairs use the column. In this picture, the
+# three positions of each token are equal, so each block of pairs begins with its fastest pair.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 plot.rotary("flux", 100, ax=ax)
@@ -26,8 +28,9 @@ plt.show()
 # %%
 # Effect of the base
 # ------------------
-# For a query and a key with equal values, the picture shows the mean cosine over all pairs. The cosine falls with the
-# distance of the two tokens. With a larger base, it falls more slowly. So models for long texts have larger bases.
+# The picture shows how strongly a query attends to a key with equal values. For each pair, take the cosine of the angle
+# between the rotated query and the rotated key. The curve is the mean of these cosines over all pairs. It falls with
+# the distance of the two tokens. With a larger base, it falls more slowly. So models for long texts have larger bases.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for base in (10_000, 500_000, 10_000_000):
@@ -37,9 +40,9 @@ plt.show()
 # %%
 # Effect of a scaling
 # -------------------
-# To read texts eight times as long as in training, a model may rotate pairs more slowly. `linear` slows all pairs
-# equally, so neighbouring tokens are harder to distinguish. `llama3` and `yarn` do not change the fast pairs, and slow
-# the slow pairs. The two scalings differ for the pairs in between.
+# To read texts eight times as long as in training, a model may rotate pairs more slowly. `linear` slows down all pairs
+# equally, so neighbouring tokens are harder to distinguish. `llama3` and `yarn` slow down only the slow pairs, and
+# leave the fast pairs unchanged. `llama3` and `yarn` differ in the pairs in between.
 
 trained = {"factor": 8.0, "original_max_position_embeddings": 8192}
 scalings = {

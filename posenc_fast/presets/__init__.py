@@ -1,7 +1,8 @@
 """Published encodings by name: each function returns the `Encoding` or `Rotary` of one source.
 
-A preset has the name and the parameters of the source that it reproduces. The docstring tells where positions start,
-and how the source differs from the paper. `names` lists all presets, `search` finds presets, `table` shows their facts.
+A preset is named after the source that it reproduces. Its docstring tells which positions to pass, and how the source
+differs from the paper (RoFormer for rotary presets). `names` lists all presets, `search` finds presets by words, and
+`table` shows the facts of all presets.
 
 Examples
 --------
@@ -14,8 +15,8 @@ Examples
 
 from typing import TYPE_CHECKING, Any
 
-# if another thread is importing the package, wait for it here, where this thread does not yet hold the import lock of
-# another module
+# if another thread is importing the package, wait for it here. A later wait could deadlock: this thread would then hold
+# the import lock of another module, for which the other thread may be waiting.
 import posenc_fast as _package  # noqa: F401
 
 from . import _catalogue, _registry
@@ -64,5 +65,5 @@ else:
 
 
 def _repr_html_() -> str:
-    # notebooks call this function of a module as if it were a method
+    # notebooks look up this name on the module, and call it to show the module
     return _catalogue.catalogue()

@@ -1,4 +1,4 @@
-"""Presets of video and grids with any number of axes: positions are (z, y, x), time or depth first."""
+"""Presets of video and grids with any number of axes: positions are indices of cells, such as (frame, row, column)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def diffusers_3d(
     frequency="temperature^(-i / (d//6 - 1))",
     layout="sines of x, cosines of x, then the same for y, then for z",
     positions="(z, y, x): indices of frame, row and column",
-    odd="zero columns at the end, as many as the remainder of d / 6",
+    odd="zero columns at the end, as many as the remainder of d / 6; ValueError below 6",
     differs="the columns of x come first; the last exponent is exactly -1",
     axes="3",
     example="pf.presets.simple_vit_3d(7).encode([0, 0, 0]) -> array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)",
@@ -68,7 +68,7 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="crop: the first columns of the next width that 2 * ndim divides",
+    odd="crop: the first columns of the next width that 2 * ndim divides; ValueError if the last axis has none",
     differs="the columns are divided among the axes; an odd width has the frequencies of the next even width",
     also="Summer adds the rows to its input: `x + rows`",
     axes="ndim",
@@ -114,6 +114,7 @@ def monai(
     layout="sines of y, cosines of y, sines of x, cosines of x; the last columns are cut off if 4 does not divide the"
     " width",
     positions="(y, x): row and column of a grid cell; for other sizes of the grid, the source interpolates the table",
+    odd="ValueError if the width is odd, or 2",
     differs="the columns of y come first",
     axes="2",
     example="pf.presets.fairseq2_2d(6).encode([0, 0]) -> array([0., 0., 1., 1., 0., 0.], dtype=float32)",
@@ -129,6 +130,7 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for depth, 2 ceil(d/8) for y and x; 2 ceil(d/6) with uniform_power",
     layout="sines of depth, cosines of depth, then the same for y, then for x; columns beyond the width are cut off",
     positions="(depth, y, x); for other sizes of the grid, the source interpolates the table",
+    odd="ValueError if the width is odd, or 2, 4, 6 or 10 (with uniform_power, 2, 4 or 8)",
     differs="the first axis has half of the columns, or a third with uniform_power",
     axes="3",
     example="pf.presets.fairseq2_3d(8).encode([0, 0, 0]) -> array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)",
@@ -156,7 +158,7 @@ def _fairseq2(d: int, pairs: Sequence[int], divisor: int) -> Encoding:
     frequency="min_timescale * (max_timescale / min_timescale)^(-i / (n - 1)), n = d // (2 ndim) for each axis",
     layout="for each axis: sines, then cosines",
     positions="0, 1, .. on each axis",
-    odd="zero columns at the end",
+    odd="zero columns at the end if 2 * ndim does not divide the width; ValueError below 2 * ndim",
     differs="the columns are divided among the axes; the last exponent is exactly -1",
     also="add_timing_signals_given_positions of the same file",
     axes="ndim",

@@ -1,4 +1,4 @@
-"""Shared parts of presets: checked widths, frequencies (exact or float32), and reordered columns."""
+"""Shared functions of presets: check arguments, compute frequencies (exact or float32), and reorder columns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TWO_PI = 6.283185307179586
 
 
 def even(value: Any, name: str) -> int:
-    """Return a width that must be even."""
+    """Return a width. Raise ValueError if it is odd. name: name of the width in the error."""
     d = count_of(value, name, 1)
     if d % 2:
         smaller = f" or {d - 1}" if d > 1 else ""
@@ -52,9 +52,9 @@ def even(value: Any, name: str) -> int:
 
 
 def multiple(value: Any, name: str, divisor: int, axes: int) -> int:
-    """Return a width that must be a multiple of ``divisor``, so that each of the axes has whole pairs.
+    """Return a width. Raise ValueError unless it is a multiple of ``divisor``, so that each axis has whole pairs.
 
-    name: name of the width in the error.
+    name: name of the width in the error. axes: number of axes in the error.
     """
     d = count_of(value, name, 1)
     if d % divisor:
@@ -66,12 +66,15 @@ def multiple(value: Any, name: str, divisor: int, axes: int) -> int:
 
 
 def positive(value: Any, name: str) -> float:
-    """Return a number that must be positive."""
+    """Return a number as a float. Raise ValueError unless it is positive. name: name of the number in the error."""
     return real(value, name, positive=True)
 
 
 def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float64]:
-    """Return an array that must have two axes."""
+    """Return an array of float64. Raise ValueError unless it has two axes.
+
+    name: name of the array in the error. shape: the valid shape, as text for the error.
+    """
     array = real_array(value, name)
     if array.ndim != 2:
         raise ValueError(f"{name} has shape {array.shape}, but must have shape {shape}")
@@ -79,7 +82,7 @@ def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float6
 
 
 def weights_of(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
-    """Return an array of k frequencies on one axis, (k,), or on several axes, (k, axes)."""
+    """Return an array of k frequencies: (k,) for one axis, (k, axes) for several. Raise ValueError for other shapes."""
     array = real_array(value, name)
     if array.ndim not in (1, 2) or not array.size:
         raise ValueError(
@@ -89,27 +92,33 @@ def weights_of(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
 
 
 def sequence_of(value: Any, name: str) -> list[Any]:
-    """Return the items of a sequence as a list. Raise an error with the argument's name for other values."""
+    """Return the items of an iterable as a list. Raise TypeError for strings and for values that are not iterable."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise TypeError(f"{name} must be a sequence of numbers, not {value!r}")
     return list(value)
 
 
 def power(base: float | Fraction, exponent: float | Fraction) -> float:
-    """Return base ** exponent, rounded once. Unlike `pow` of a C library, it has the same bits on every machine."""
+    """Return base ** exponent, rounded once.
+
+    The result has the same bits on every machine, unlike the result of a C library's `pow`.
+    """
     return float(exact.power(base, exponent))
 
 
 def _is_float32(frequencies: Any) -> bool:
-    """Return whether the argument of a preset asks for float32 frequencies, or raise an error if it is invalid."""
+    """Return whether a preset's argument frequencies is "float32". Raise an error unless it is a valid precision."""
     return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
 def spectrum(
     frequencies: Precision, recipe: Recipe, count: int, *, base: float = 10000.0, shift: float = 0.0, first: float = 1.0
 ) -> Schedule:
-    """Return frequencies ``first * base ** (-i / (count - shift))``, exact or by a recipe's float32 operations."""
-    # geometric also checks the arguments
+    """Return frequencies ``first * base ** (-i / (count - shift))``.
+
+    frequencies: "exact", or "float32" for the results of the recipe's float32 operations.
+    """
+    # call `geometric` in both cases, because it also checks the arguments
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
     if not _is_float32(frequencies):
         return schedule
@@ -130,12 +139,13 @@ def sinusoids(
     odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
-    """Return an Encoding of `sinusoidal`. If frequencies is "float32", its frequencies come from the recipe."""
+    """Return the Encoding of `sinusoidal`. If frequencies is "float32" and there is a recipe, use its frequencies."""
     settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
     count = d // 2 if odd == "zero" else -(-d // 2)
     if not _is_float32(frequencies) or recipe is None or count == 0:
         return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
-    # `spectrum` divides exponents by count minus its shift; this must be pairs - shift, as in `sinusoidal`
+    # `sinusoidal` divides exponents by pairs - shift, and `spectrum` by count minus its argument shift. The argument
+    # below makes both denominators equal.
     pairs = count if odd == "zero" else d / 2
     rounded = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
     return sinusoidal(d, frequencies=rounded, **settings)
@@ -143,7 +153,7 @@ def sinusoids(
 
 def ascending(count: int, ratio: float, *, per: float = 1.0, first: float = 1.0) -> Schedule:
     """Return frequencies ``first * ratio ** (i / per)``."""
-    # the exponents are -i / (count - freq_shift) = i / per
+    # the exponents of `geometric` are -i / (count - freq_shift), which is i / per for this freq_shift
     return geometric(count, base=ratio, freq_shift=count + per, first=first)
 
 
@@ -161,8 +171,8 @@ def fitted(encoding: Encoding, d: int) -> Encoding:
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
     """Return an Encoding with one schedule for each axis, and columns in a given order.
 
-    spectra: schedules of equal length. order: the letters a (axis), f (frequency) and s (sine or cosine). The index of
-    the first letter varies slowest over the columns.
+    spectra: schedules of equal length, one for each axis. order: the letters a (axis), f (frequency) and s (sine or
+    cosine), from the index that varies slowest over the columns to the fastest.
     """
     encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])
     # the columns of `encoding`, in the order (axis, function, frequency)
@@ -176,5 +186,5 @@ def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
 
 
 def _taken(encoding: Encoding, columns: npt.ArrayLike) -> Encoding:
-    """Return the columns of the given indices. -1 is a column of zeros."""
+    """Return an Encoding with the columns of the given indices. The index -1 gives a column of zeros."""
     return Encoding._of(encoding._sinusoids.take(columns))

@@ -67,13 +67,13 @@ def other_names(name: str) -> list[str]:
 
 
 def _pattern(word: str) -> re.Pattern[str]:
-    """Return a pattern of a word that allows any separators between its parts, letters and digits."""
+    """Return a pattern that matches a word with any separators between its runs of letters and of digits."""
     parts = re.findall(r"[^\W\d_]+|\d+", word)
     return re.compile(r"[\W_]*".join(parts) or re.escape(word))
 
 
 def family(name: str) -> str:
-    """Return the subject of a preset's module, from the first line of its docstring."""
+    """Return the subject of the module that defines a preset, from the first line of the module's docstring."""
     text = sys.modules[FACTS[name].build.__module__].__doc__ or ""
     return text.partition("\n")[0].removeprefix("Presets of ").rstrip(".")
 
@@ -141,7 +141,7 @@ def table(*, rotary: bool | None = None) -> str:
         columns,
         "axes",
         "positions",
-        "odd widths",
+        "widths",
         f"differs from {paper}",
     )
     rows = [heading, ("---",) * len(heading)]

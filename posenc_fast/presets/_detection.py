@@ -135,7 +135,7 @@ def petr(num_pos_feats: int = 128, *, temperature: float = 10000.0) -> Encoding:
     frequency="2 pi * temperature^(-2i/n), n = num_pos_feats",
     layout="alternating sines and cosines",
     positions="times: `.encode(t)`",
-    odd="ValueError",
+    odd="ValueError if the width is odd",
     differs="positions are multiplied by 2 pi",
     example="pf.presets.streampetr_time(2).encode(0.25).round(6) -> array([1., 0.], dtype=float32)",
 )

@@ -1,4 +1,4 @@
-"""Build the docstrings of presets and of their positions from facts, with shared texts for shared sections."""
+"""Complete the docstrings of presets, and of functions that compute positions, from facts and shared texts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    """Wrap a paragraph into lines, without breaking code. first, others: indents of the first and the other lines."""
+    """Return a paragraph in lines of at most _WIDTH characters, with code in double backticks and on one line.
+
+    first: indent of the first line. others: indent of the other lines.
+    """
     if "`" in text:
         text = re.sub("`([^`]*)`", lambda code: "``" + code[1].replace(" ", "\0") + "``", text)
     if len(first) + len(text) > _WIDTH:
@@ -46,7 +49,7 @@ def documented(
     returns, references : str
         Text of these sections.
     example : str
-        Statements, each in a line, and the result of the last behind an arrow: ``"x = 2\\nx + x -> 4"``.
+        Statements, one on each line, then an arrow and the result of the last one: ``"x = 2\\nx + x -> 4"``.
     notes : iterable of str
         Items of the section Notes.
 
@@ -78,7 +81,7 @@ def documented(
         kept = (
             f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text or title == "Parameters"
         )
-        # sections are not indented, like docstrings since Python 3.13
+        # sections are not indented, because Python removes the indent of docstrings since 3.13
         function.__doc__ = "\n\n".join([function.__doc__, *kept]) + "\n"
         return function
 

@@ -32,7 +32,7 @@ def _exponent(value: float, name: str) -> float:
     frequency="2^(i max_freq_log2 / (num_freqs - 1)), or linspace(1, 2^max_freq_log2, num_freqs)",
     layout="for each frequency: sines of all axes, then their cosines",
     positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x, rows], -1)`",
-    odd="always even: 2 columns for each frequency of each axis",
+    odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are not multiplied by pi, unlike in the NeRF paper",
     axes="input_dims",
     example="pf.presets.nerf(2, input_dims=1).frequencies -> array([1., 1., 2., 2.])",
@@ -57,7 +57,7 @@ def nerf(
     layout="sines of all axes for each frequency, then the cosines in the same order",
     positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x, rows], -1)`; for"
     " integrated_pos_enc: `.encode(x, variance=cov)`, where cov contains variances or covariance matrices",
-    odd="always even: 2 columns for each frequency of each axis",
+    odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; cosines are sines of x + pi/2",
     axes="input_dims",
     example="pf.presets.mip_nerf(0, 2, input_dims=1).frequencies -> array([1., 2., 1., 2.])",
@@ -75,7 +75,7 @@ def mip_nerf(min_deg: int = 0, max_deg: int = 16, *, input_dims: int = 3) -> Enc
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="coordinates; with append_input, the source puts the coordinates after the columns:"
     " `np.concatenate([rows, x], -1)`; with diag_cov: `.encode(x, variance=diag_cov)`",
-    odd="always even: 2 columns for each frequency of each axis",
+    odd="2 columns for each frequency of each axis",
     differs="frequencies ascend",
     axes="input_dims",
     example="pf.presets.pytorch3d(2, omega_0=0.5, input_dims=1).frequencies -> array([0.5, 1. , 0.5, 1. ])",
@@ -96,7 +96,7 @@ def pytorch3d(
     positions="coordinates in [0, 1]; with include_input, the source puts the coordinates after the columns:"
     " `np.concatenate([rows, x], -1)`; with covs, the source uses only the diagonal, without a factor of 2 pi:"
     " `.encode(x, variance=np.diagonal(covs, 0, -2, -1) / (2 * np.pi) ** 2)`",
-    odd="always even: 2 columns for each frequency of each axis",
+    odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by 2 pi",
     axes="in_dim",
     example="pf.presets.nerfstudio(1, 2, 0.0, 1.0).wavelengths -> array([1. , 0.5, 1. , 0.5])",
@@ -117,7 +117,7 @@ def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_
     frequency="pi * 2^i",
     layout="for each axis: alternating sines and cosines",
     positions="coordinates; the source pads the columns with ones: `np.pad(rows, ((0, 0), (0, k)), constant_values=1)`",
-    odd="always even: 2 columns for each frequency of each axis",
+    odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by pi",
     axes="input_dims",
     example="pf.presets.tiny_cuda_nn(2, input_dims=1).wavelengths -> array([2., 2., 1., 1.])",

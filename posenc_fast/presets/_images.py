@@ -144,7 +144,7 @@ def timm(
     layout="sines of all frequencies of y, then of x; then the cosines in the same order",
     positions="(y, x) from -1 to 1; with in_pixels=False, row and column of a grid cell; with include_grid, the"
     " source puts the coordinates before the columns: `np.concatenate([grid, rows], -1)`",
-    odd="always even: 4 columns for each frequency",
+    odd="4 columns for each frequency",
     differs="with in_pixels, frequencies ascend",
     axes="2",
     example="pf.presets.timm_fourier(2).encode([[-1.0, 1.0]]).shape -> (1, 8)",
@@ -216,7 +216,7 @@ def _loftr_base(d: int) -> float:
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="from -1 to 1 on each axis; with concat_pos, the source puts the coordinates before the columns:"
     " `np.concatenate([grid, rows], -1)`",
-    odd="always even: 2 columns for each frequency of each axis",
+    odd="2 columns for each frequency of each axis",
     differs="frequencies are equally spaced up to about half a turn per pixel",
     axes="any number",
     example="pf.presets.perceiver(3, max_resolution=(4, 6)).d_model -> 12",

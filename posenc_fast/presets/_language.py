@@ -42,7 +42,7 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     frequency="min_timescale * (max_timescale / min_timescale)^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=start_index)`",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; min_timescale multiplies the frequencies, despite its name",
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
@@ -98,7 +98,7 @@ def flaxformer_rotary(
     layout="sines, then cosines",
     positions="from padding_idx + 1: `.table(n, start=padding_idx + 1)`; with padding: `.encode(mask_positions(mask,"
     " padding_idx=padding_idx))`; row padding_idx of the table is zero: `table[padding_idx] = 0`",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; sines come first; positions start after padding_idx",
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
     " SinusoidalPositionEncoder (starts at 1 + _legacy_pad_idx)",
@@ -117,7 +117,7 @@ def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; `.table(n, start=past_key_values_length)`",
-    odd="crop: one sine more than cosines",
+    odd="crop if the width is odd: one sine more than cosines",
     differs="sines come first; the source computes in float64 and rounds the result",
     also="Pegasus, RoFormer, Informer, Autoformer and TimeSeriesTransformer of Hugging Face, CTRL positional_encoding"
     " (float32), CTranslate2's Marian converter",

@@ -32,7 +32,7 @@ __all__ = [
     frequency="10^(-9i / (d - 1))",
     layout="only cosines",
     positions="time differences: `.encode(t)`; trained weights and biases: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
-    odd="allowed, because the columns do not form pairs",
+    odd="allowed: even and odd, because the columns do not form pairs",
     differs="only cosines; the last frequency is exactly 10^-9",
     also="TGAT TimeEncode (basis_freq, phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
@@ -48,7 +48,7 @@ def tgn(dimension: int) -> Encoding:
     frequency="d^(-i sqrt(d) / (2 (d - 1)))",
     layout="only cosines",
     positions="time differences: `.encode(t)`",
-    odd="allowed, because the columns do not form pairs",
+    odd="allowed: even and odd, because the columns do not form pairs",
     differs="only cosines; the base is the number of columns",
     example="pf.presets.graphmixer(4).frequencies.round(4) -> array([1.    , 0.63  , 0.3969, 0.25  ])",
 )
@@ -77,7 +77,7 @@ def pyg(out_channels: int, *, base_freq: float = 1e-4, granularity: float = 1.0)
     frequency="10000^(-2i/d)",
     layout="cosines, then sines",
     positions="indices of neighbours minus indices of residues: `.encode(j - i)`",
-    odd="one column more than requested",
+    odd="one column more than requested if the width is odd",
     differs="cosines come first; positions are differences of indices",
     also="GVP gvp/data.py, _positional_embeddings",
     example="pf.presets.structured_transformer(4).encode(-1).round(4)"
@@ -95,7 +95,7 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
     frequency="2 pi / 4 * weights[i]",
     layout="only cosines, each with its own phase",
     positions="logarithms of noise levels in units of 16 angstrom: `.encode(np.log(sigma / 16))`",
-    odd="allowed: 1 column for each weight",
+    odd="1 column for each weight",
     differs="frequencies and phases are random numbers from the source or a checkpoint; the source draws them by"
     " jax.random from PRNGKey(42) with jax_threefry_partitionable=False",
     also="Boltz FourierEmbedding (proj.weight[:, 0], proj.bias) for times np.log(sigma / 16) / 4",
@@ -111,7 +111,7 @@ def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
     frequency="2 pi weights[i]",
     layout="only cosines, each with its own phase",
     positions="times: `.encode(t)`",
-    odd="allowed: 1 column for each weight",
+    odd="1 column for each weight",
     differs="frequencies and phases are random numbers from a checkpoint",
     example="pf.presets.esmfold2([0.5], [0.25]).encode(0.5).round(6) -> array([-1.], dtype=float32)",
 )
@@ -149,7 +149,7 @@ def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
     frequency="max_positions * max_positions^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="times in [0, 1]: `.encode(t)`",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="positions are multiplied by max_positions",
     example="pf.presets.framediff_timesteps(4).frequencies -> array([1.e+04, 1.e+00, 1.e+04, 1.e+00])",
 )
@@ -170,7 +170,7 @@ def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -
     frequency="2 pi / min_wavelength * (max_wavelength / min_wavelength)^(-i / (n - 1)), n sines or cosines",
     layout="sines, then cosines",
     positions="real numbers, such as m/z: `.encode(mz)`",
-    odd="one sine more than cosines; sines and cosines have different frequencies",
+    odd="one sine more than cosines if the width is odd, and other frequencies for cosines; ValueError for 1",
     differs="wavelengths range from exactly min_wavelength to exactly max_wavelength",
     example="pf.presets.depthcharge(5).wavelengths.round(4)"
     " -> array([1.0000e-03, 3.1623e+00, 1.0000e+04, 1.0000e-03, 1.0000e+04])",
@@ -192,7 +192,7 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
     frequency="2 pi / (1.25 * 2^i)",
     layout="only cosines",
     positions="distances from -n to n: `.encode(positions)`",
-    odd="allowed, because the columns do not form pairs",
+    odd="allowed: even and odd, because the columns do not form pairs",
     differs="only cosines; the base is 2",
     example="pf.presets.enformer_cosine(3).wavelengths -> array([1.25, 2.5 , 5.  ])",
 )

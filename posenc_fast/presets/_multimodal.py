@@ -1,7 +1,8 @@
 """Positions (t, h, w) of the tokens of multimodal language models, from token ids and the grids of images and videos.
 
-NumPy finds runs of tokens, and writes the grid of each image or video in one assignment. Python loops over runs, not
-over tokens.
+A run is a sequence of adjacent tokens of the same kind: text, image, video or audio. NumPy finds the runs, and writes
+the grid of each image or video in one assignment. Python loops over runs, not over tokens. The omni models are
+Qwen2.5-Omni and Qwen3-Omni. In the comments, the source is transformers 5.24.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ _BETWEEN = ("video_start_token_id", "video_end_token_id")
 
 
 def family_of(model: Any) -> Family:
-    """Return the rules of a model_type or a config. Token ids and sizes in a config replace the defaults."""
+    """Return the rules for a model_type or a config. Token ids, sizes and rates in a config replace the defaults."""
     if isinstance(model, str):
         family = FAMILIES.get(model)
         return _named(model) if family is None else family
@@ -162,7 +163,10 @@ def from_tokens(
     following: MropeFollowing | None,
     out: Array | None,
 ) -> tuple[Array, Array]:
-    """Do the work of `presets.positions.mrope` for token ids."""
+    """Return the positions and deltas that `presets.positions.mrope` returns for token ids.
+
+    The arguments are the same.
+    """
     family = family_of(model)
     if following is not None:
         family = family._replace(following=one_of(following, "following", _FOLLOWING))
@@ -219,9 +223,10 @@ def from_tokens(
 
 
 def _may_have_vision(ids: Array, family: Family) -> bool:
-    """Return False if ids contain no tokens of images or videos, because all ids are smaller than the ids of these.
+    """Return whether any id is as large as the smaller of the ids of image and video tokens.
 
-    This saves most of the time for text, because special tokens have the largest ids of most vocabularies.
+    If not, the sequence is text. This check saves most of the time for text, because special tokens have the largest
+    ids of most vocabularies.
     """
     # for small arrays, a search in bytes takes less time than any()
     return b"\1" in (ids >= _scalar(min(family.image, family.video))).tobytes()
@@ -238,11 +243,11 @@ def _of_text(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 @functools.lru_cache(maxsize=1)
 def _positions_of_longest_text() -> Array:
-    """Return the positions of one text of _MOST_CACHED tokens, (3, 1, tokens), as a read-only view."""
+    """Return the positions of a text of _MOST_CACHED tokens, (3, 1, tokens), as a read-only view."""
     return np.broadcast_to(np.arange(_MOST_CACHED), (3, 1, _MOST_CACHED))
 
 
-# comparing with a 0-d array takes half the time of comparing with an int
+# comparing an array with a 0-d array takes half the time of comparing it with an int
 @functools.lru_cache(maxsize=64)
 def _scalar(number: int) -> Array:
     return np.array(number)
@@ -267,7 +272,7 @@ def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
 
 
 def _write_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
-    """Write the positions of a sequence, (3, tokens). kinds: kind of each token. Equal kinds in a row form a run."""
+    """Write the positions of a sequence into positions, (3, tokens). kinds: kind of each token."""
     runs, start = list(_runs(kinds)), 0
     if _write_images(runs, grids, positions):
         return
@@ -282,8 +287,8 @@ def _write_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids,
 def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
     """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
-    runs: (begin, end, kind) of each run. One addition moves all runs to their starts. Moving each run by itself takes a
-    third longer.
+    Also return False if a grid does not fit its run. runs: (begin, end, kind) of each run. One addition moves all runs
+    to their starts. Moving each run by itself takes a third longer.
     """
     images = grids.next_grids(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
@@ -310,11 +315,11 @@ def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
 
 
 def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, positions: Array) -> None:
-    """Write the positions of a sequence whose images, videos and audio have marks: tokens before and after them.
+    """Write the positions of a sequence whose images, videos and audio have marks: a token before and one after them.
 
-    A video whose tokens are mixed with the tokens of its sound has two marks before them and two marks after them. The
-    two marks share a position unless exact_times is true. Marks are added separately, to round sums of times and counts
-    to float32 as the source does.
+    A video that is mixed with audio tokens, its sound, has two marks before it and two after it. The two marks share a
+    position unless exact_times is true. Positions of marks are computed separately from those of text, so that sums of
+    times and counts are rounded to float32 as in the source.
     """
     start: Any = np.float32(0) if family.exact_times else 0
     # number of marks after the previous image, video or audio
@@ -400,12 +405,12 @@ def _runs(values: Array) -> Iterator[tuple[int, int, int]]:
 
 
 def _position_after(block: Array) -> Any:
-    """Return the position after the last token of a block, (3, tokens)."""
+    """Return 1 plus the largest coordinate of the last token of a block, (3, tokens)."""
     return _advanced(block[:, -1].max(), 1)
 
 
 def _advanced(start: Any, count: int) -> Any:
-    """Return the position ``count`` tokens after start, in the type of start."""
+    """Return start + count: rounded to float32 if start is a float, else as an int."""
     return np.float32(start + count) if isinstance(start, np.floating) else int(start) + count
 
 
@@ -444,7 +449,7 @@ def _one_frame(rows: int, columns: int) -> Array:
 
 
 class _Grids:
-    """Grids of images and videos, in the order of their tokens, and how many of them are used."""
+    """Grids of images and of videos, in the order of their tokens, and how many of each were used."""
 
     def __init__(self, family: Family, images: Any, videos: Any, seconds: Any, fps: Any) -> None:
         self._grids = {IMAGE: _images(images, family), VIDEO: list(_videos(videos, family, seconds, fps))}
@@ -460,7 +465,7 @@ class _Grids:
         self._used[kind] += count
 
     def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
-        """Write the positions of a run of tokens, (3, tokens), and return the next position."""
+        """Write the positions of a run of tokens, (3, tokens), by the next grids. Return the position after the run."""
         (name, title, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
             grids = self.next_grids(kind, 1)
@@ -481,7 +486,7 @@ class _Grids:
         return start
 
     def check_used(self) -> None:
-        """Raise a ValueError if a grid is unused because the sequence has no tokens for it."""
+        """Raise a ValueError if a grid is unused, because the sequences have no tokens for it."""
         for kind, (name, title, noun) in _NAMES.items():
             if self.next_grids(kind, 1):
                 raise ValueError(
@@ -523,7 +528,7 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
 def _images(values: Any, family: Family) -> list[_Grid]:
     grids = []
     for frames, rows, columns in _sizes(values, "image_grid_thw", 1, family.merge):
-        # the omni models count time in seconds, and the frames of an image are one second apart
+        # the omni models compute positions from seconds, and in the source the frames of an image are one second apart
         apart = _rate(family) if family.marked and frames > 1 else 1
         grids.append(_Grid(np.arange(frames) * apart if frames > 1 else None, frames, rows, columns))
     return grids
@@ -590,6 +595,6 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     if not (array > 0 if name == "fps" else array >= 0).all():
         allowed = "positive" if name == "fps" else "0 or larger"
         raise ValueError(f"{name} must be {allowed}, not {array.tolist()}")
-    # two frames of the video are one frame of the grid
+    # two frames of the video are one frame of the grid, so frames of the grid are 2 / fps seconds apart
     steps: list[float] = np.broadcast_to(2 / array if name == "fps" else array, (videos,)).tolist()
     return steps

@@ -1,4 +1,4 @@
-"""Types and meanings of the presets' parameters. A name means the same in all presets."""
+"""Types and meanings of the presets' parameters. Presets that share the name of a parameter share its text."""
 
 from __future__ import annotations
 
@@ -97,5 +97,5 @@ _TEXTS = {
     "weights": "array_like of shape (k,) or (k, axes): k frequencies from a checkpoint, in turns per unit (LightGlue: radians).",
 }
 PARAMETERS = {name: text for names, text in _TEXTS.items() for name in names.split()}
-# names of parameters that are the number of columns
+# names of parameters whose value is the number of columns
 WIDTHS = frozenset((*_WIDTHS.split(), "num_basis"))

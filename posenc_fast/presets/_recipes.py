@@ -1,7 +1,7 @@
 """Frequencies as float32 frameworks compute them: the same operations in the same order, each rounded to float32.
 
 Exponentials, powers and logarithms are exact values, rounded once, with the same bits on every machine. Frameworks do
-not always round them correctly, so a few of their frequencies differ by one unit in the last place.
+not always round these functions correctly. So a few frequencies of a framework differ by one unit in the last place.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ def _rounded(values: Iterable[Decimal]) -> Float32:
 
 
 def _to_odd(value: Decimal) -> float:
-    """Return a double that rounds to the value's float32: the neighbouring double with last bit 1 (round to odd)."""
+    """Return the value rounded to odd: the value if it is a double, else the neighbouring double with last bit 1.
+
+    Rounding the result to float32 is the same as rounding the value once.
+    """
     nearest = float(value)
     with exact.working():
         rest = value - Decimal(nearest)

@@ -51,9 +51,9 @@ class Facts(NamedTuple):
     layout : str
         Order of the columns. For a Rotary: the two values of each pair, and the axis that the pair uses.
     positions : str
-        First position or unit, changes made to positions, and the call that computes them.
+        Positions to pass: their unit or their first value, and the call that computes them.
     odd : str
-        Result for an odd width.
+        Numbers of columns: which are valid, and what the preset does with an odd or another one.
     differs : str
         Differences from `original`, other than the number of axes.
     also : str
@@ -121,13 +121,13 @@ def preset(
     layout: str,
     differs: str,
     positions: str = "0, 1, ..",
-    odd: str = "ValueError",
+    odd: str = "ValueError if the width is odd",
     also: str = "",
     example: str = "",
     axes: str = "1",
     by_width: bool | None = None,
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
-    """Register an Encoding's preset with its `Facts`, which become its docstring and a row of the table.
+    """Return a decorator that registers a preset of an Encoding with its `Facts`, and completes its docstring.
 
     `documented` describes the format of ``example``. The default of by_width depends on the signature. The decorated
     function records its call as the recipe of its result, unless the result already has a recipe.
@@ -169,10 +169,10 @@ def rotary_preset(
     example: str = "",
     axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
-    """Register a Rotary's preset with its `Facts`, as `preset` does. pairs: the field ``layout`` of the facts.
+    """Return a decorator that registers a preset of a Rotary, as `preset` does for an Encoding.
 
-    All arguments of a preset need defaults, unless they come from a checkpoint. The decorator returns the function
-    itself.
+    pairs: the field ``layout`` of the facts. All arguments of the preset need defaults, unless they come from a
+    checkpoint. The decorator returns the function itself.
     """
 
     def register(build: Callable[P, Rotary]) -> Callable[P, Rotary]:
@@ -182,7 +182,7 @@ def rotary_preset(
             frequency=frequency,
             layout=pairs,
             positions=positions,
-            odd="ValueError",
+            odd="ValueError if the values that an axis rotates do not form whole pairs",
             differs=differs,
             also=also,
             axes=axes,
@@ -208,7 +208,7 @@ def _registered(build: Callable[P, Value], known: Facts, example: str) -> Callab
         f"frequency i, in radians per unit of position: {known.frequency}",
         f"{columns}: {known.layout}",
         f"positions: {known.positions}",
-        f"odd widths: {known.odd}",
+        f"widths: {known.odd}",
     ]
     if known.differs:
         notes.append(f"differs from {known.original}: {known.differs}")
@@ -235,7 +235,7 @@ def names() -> tuple[str, ...]:
 
 
 def facts(name: str) -> Facts:
-    """Return the facts of the preset of a name, or raise an error that lists the nearest names."""
+    """Return the facts of a preset by name. Raise AttributeError with advice if there is no such preset."""
     if not isinstance(name, str):
         raise TypeError(f"name must be a string, not {name!r}")
     known = FACTS.get(name)
@@ -246,7 +246,7 @@ def facts(name: str) -> Facts:
 
 
 def advice(name: str) -> str:
-    """Return advice for an unknown name of a preset, or an empty string."""
+    """Return advice for a name that is not a preset, such as similar names. Return "" if there is none."""
     import difflib
 
     from .._models.config.table import types
@@ -298,7 +298,7 @@ def get(name: str) -> Callable[..., Any]:
 
 
 def encoding_preset(name: str) -> Callable[..., Encoding]:
-    """Return the preset of a name, or raise an error if it returns a Rotary."""
+    """Return a preset by name. Raise AttributeError for an unknown name, and ValueError if it returns a Rotary."""
     known = facts(name)
     if known.rotary:
         raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}(..) returns it")

@@ -1,4 +1,4 @@
-"""Parts of rotary presets: widths in pairs, frequencies of each axis, and the axis that each pair uses."""
+"""Shared functions of rotary presets: check widths and sections, and build a Rotary of one or several axes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = [
     "with_theta",
 ]
 
-# scaling that several models share
+# arguments of YaRN scaling that several models share
 YARN: dict[str, Any] = {"rope_type": "yarn", "original_max_position_embeddings": 4096}
 
 
 def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
-    """Return a width that must be a multiple of 2 * axes, so that each axis has whole pairs."""
+    """Return a width. Raise ValueError unless it is a multiple of 2 * axes, so that each axis has whole pairs."""
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         larger = (d // (2 * axes) + 1) * 2 * axes
@@ -47,7 +47,10 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
 
 
 def partial_dim(head_dim: Any, factor: Any) -> int:
-    """Return the number of values of a head to rotate: head_dim * factor, rounded down."""
+    """Return the number of values of a head to rotate: head_dim * factor, rounded down.
+
+    Raise ValueError if the factor is above 1, or if the number is odd or below 2.
+    """
     head, fraction = count_of(head_dim, "head_dim", 2), positive(factor, "partial_rotary_factor")
     if fraction > 1:
         raise ValueError(f"partial_rotary_factor must be at most 1, not {factor!r}")
@@ -70,9 +73,9 @@ def checked_layer_type(layer_type: Any) -> LayerType:
 
 
 def checked_sections(sections: Any, dim: int, name: str = "mrope_section") -> list[int]:
-    """Return the number of pairs of each of three axes. Raise an error unless they add up to dim / 2.
+    """Return three sections, the numbers of pairs of three axes. Raise an error unless they add up to dim / 2.
 
-    name: name of the argument sections in the error.
+    name: name of the argument in the error.
     """
     pairs = whole_pairs(dim, "head_dim") // 2
     counts = [count_of(count, name, 1) for count in sequence_of(sections, name)]
@@ -104,7 +107,7 @@ def with_theta(
 def per_axis_spectra(
     dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
 ) -> list[Schedule]:
-    """Return the schedule ``theta ** (-2i / dim)`` for the width dim of each axis."""
+    """Return one schedule ``theta ** (-2i / dim)`` for each width dim in dims, which has one width for each axis."""
     base = positive(theta, "theta")
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 
@@ -155,9 +158,10 @@ def axis_by_axis(
 
 
 def ltx_pairs(dim: int, axes: int, theta: float) -> tuple[Floats, list[int]]:
-    """Return the frequency and the axis of each pair. The frequencies rise from pi/2 by a factor of theta.
+    """Return the frequency of each pair, and the axis of each pair.
 
-    Pairs of frequency 0, which do not rotate, come first. The others alternate between the axes.
+    If dim // 2 is not a multiple of axes, the first pairs have frequency 0 and do not rotate. The others alternate
+    between the axes, with frequencies from pi/2 to theta * pi/2.
     """
     count = dim // (2 * axes)
     if count < 2:

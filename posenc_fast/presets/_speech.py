@@ -46,7 +46,7 @@ def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Preci
     source="huggingface/transformers: models/musicgen, MusicgenSinusoidalPositionalEmbedding",
     frequency="max_period^(-i / (d//2 - 1))",
     layout="cosines, then sines",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; cosines come first",
     also="audiocraft create_sin_embedding (it divides positions by float32 periods)",
     example="pf.presets.musicgen(5).encode(0) -> array([1., 1., 0., 0., 0.], dtype=float32)",
@@ -116,7 +116,8 @@ def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Enc
     layout="cosines, then negative sines",
     positions="0, 1, .. seq_len - 1; the source puts a column of times before the others:"
     " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
-    odd="emb_dim must be odd; the encoding has emb_dim - 1 columns, without the column of times",
+    odd="ValueError unless emb_dim is odd and at least 3; the encoding has emb_dim - 1 columns, without the column of"
+    " times",
     differs="frequencies are equally spaced; angles are negative",
     example="pf.presets.hyena(5, 8).encode(0) -> array([ 1.,  1., -0., -0.], dtype=float32)",
 )

@@ -29,7 +29,7 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     layout="for each feature: cosines, then sines",
     positions="rows of features: `.encode(x).reshape(*x.shape, -1)` has one vector for each feature; the preset does"
     " not contain the linear layers of the model",
-    odd="always even: 2 columns for each weight",
+    odd="2 columns for each weight",
     differs="frequencies are learned numbers from a checkpoint; each frequency belongs to one axis; cosines come first",
     also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weight_1[:, 0])",
     axes="any number",
@@ -46,7 +46,7 @@ def plr(weight: npt.ArrayLike) -> Encoding:
     frequency="2 pi weight_1[:, i]",
     layout="for each feature: only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`; the source's layer also has a linear layer, and outputs x itself too",
-    odd="allowed: 1 column for each weight",
+    odd="1 column for each weight",
     differs="frequencies and phases are learned numbers from a checkpoint: weight_1[:, 0] and bias_1[:, 0]",
     also="RealMLP",
     axes="any number",
@@ -68,7 +68,7 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     frequency="random_weights[:, i]",
     layout="only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`",
-    odd="allowed: 1 column for each column of random_weights",
+    odd="1 column for each column of random_weights",
     differs="frequencies and phases are random numbers from the fitted sampler: `random_weights_` and"
     " `random_offset_`; all columns are multiplied by sqrt(2/d)",
     also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
@@ -93,7 +93,7 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     "powers below 1 and int_digit_len powers above 1",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source sets the rows of the number 0 to zero",
-    odd="zero columns at the end",
+    odd="zero columns at the end if d is more than twice the number of periods; ValueError if it is less",
     differs="periods are exact, so the digits of integers are exact; cosines come first; the source computes in"
     " float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
@@ -124,7 +124,7 @@ def fone(
     frequency="2 pi (i + 1) / (86400 period)",
     layout="alternating sines and cosines",
     positions="times, or seconds since 1970: `.encode(dates)`",
-    odd="always even: 2 * series_order columns",
+    odd="2 * series_order columns",
     differs="frequencies are integer multiples of one frequency, whose period is in days",
     also="NeuralProphet; statsmodels Fourier (positions times 86400)",
     example="pf.presets.prophet(7, 1).encode(7 * 86400 // 4) -> array([1., 0.], dtype=float32)",
@@ -140,7 +140,7 @@ def prophet(period: float, series_order: int) -> Encoding:
     frequency="2 pi masked_frequencies[:, i] / period",
     layout="cosines, then sines; if the first frequency is 0, it has no sine",
     positions="samples minus their lower bound: `.encode(x - low)`, with period=high - low",
-    odd="2 columns for each frequency, but 1 column if the first frequency is 0",
+    odd="2 columns for each frequency, but only 1 for the first frequency if it is 0",
     differs="frequencies are integer multiples of one frequency; an angle can depend on several axes; cosines come"
     " first",
     axes="any number",

@@ -31,7 +31,7 @@ __all__ = [
     layout="sines, then cosines; with flip_sin_to_cos, cosines come first",
     positions="timesteps: `.encode(t)`; in float32, the source rounds the product of timestep and frequency before it"
     " multiplies by scale",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="the shift in the denominator can be any real number (default: 1); angles are multiplied by scale",
     example="pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape"
     " -> (2, 4)",
@@ -63,7 +63,7 @@ def diffusers_timesteps(
     frequency="max_period^(-i / (d//2))",
     layout="cosines, then sines",
     positions="timesteps: `.encode(t)`",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="cosines come first",
     also="DiT, latent-diffusion, MONAI get_timestep_embedding, ggml_timestep_embedding, VibeVoice, Pocket TTS; Wan,"
     " DiffSynth and sglang sinusoidal_embedding_1d (float64)",
@@ -88,7 +88,7 @@ def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Prec
     layout="cosines, then sines",
     positions="timesteps in [0, 1]: `.encode(t)`; in float32, the source rounds time_factor * t; to match it, encode"
     " the rounded product with time_factor=1",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="cosines come first; positions are multiplied by 1000",
     example="pf.presets.flux_timesteps(4).frequencies -> array([1000.,   10., 1000.,   10.])",
 )
@@ -112,7 +112,7 @@ def flux_timesteps(
     frequency="max_positions^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
-    odd="zero column at the end",
+    odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; sines come first",
     also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
     example="pf.presets.ddpm(5).encode(0) -> array([0., 0., 1., 1., 0.], dtype=float32)",
@@ -130,7 +130,7 @@ def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Pre
     frequency="theta^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="timesteps: `.encode(t)`",
-    odd="one column less than requested",
+    odd="one column less than requested if the width is odd; ValueError for 1",
     differs="the last exponent is exactly -1; sines come first",
     example="pf.presets.denoising_diffusion_pytorch(5).d_model -> 4",
 )
@@ -225,7 +225,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
     frequency="100^(i/n), n = embed_dim frequencies for each of the four coordinates",
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
-    odd="always even: 8 * embed_dim columns",
+    odd="8 * num_freqs columns",
     differs="frequencies ascend",
     axes="4",
     example="pf.presets.gligen(8).encode([0.1, 0.2, 0.5, 0.9]).shape -> (64,)",

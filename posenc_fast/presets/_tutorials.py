@@ -43,7 +43,7 @@ def annotated_transformer(d_model: int, *, base: float = 10000.0, frequencies: P
     source="huggingface/transformers: models/xlm, create_sinusoidal_embeddings",
     frequency="10000^(-2i/d)",
     layout="alternating sines and cosines",
-    odd="crop: one sine more than cosines",
+    odd="crop if the width is odd: one sine more than cosines",
     differs="odd widths are allowed; the source computes in float64 and rounds the result",
     also="Flaubert, DistilBERT, VideoMAE, jadore801120/attention-is-all-you-need-pytorch since 2017-11, the TensorFlow"
     " tutorial of 2019 to 2022, FastSpeech2 get_sinusoid_encoding_table (row padding_idx is zero:"
@@ -59,7 +59,7 @@ def xlm(dim: int) -> Encoding:
     source="tensorflow/text: docs/tutorials/transformer.ipynb, positional_encoding",
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
-    odd="one column more than requested",
+    odd="one column more than requested if the width is odd",
     differs="sines come first; ceil(d/2) sines, and the same number of cosines",
     example="pf.presets.tensorflow_text(5).d_model -> 6",
 )
@@ -74,7 +74,7 @@ def tensorflow_text(depth: int) -> Encoding:
     source="Keras time-series examples: positional encoding with min_freq=1e-4",
     frequency="10000^(-2i/d)",
     layout="alternating cosines and sines",
-    odd="crop: one cosine more than sines",
+    odd="crop if the width is odd: one cosine more than sines",
     differs="the cosine comes first",
     example="pf.presets.keras_blog(4).encode(0) -> array([1., 0., 1., 0.], dtype=float32)",
 )
@@ -88,7 +88,7 @@ def keras_blog(d_model: int) -> Encoding:
     frequency="max_wavelength^(-2i/d)",
     layout="alternating sines and cosines",
     positions="0, 1, ..; `.table(n, start=start_index)`",
-    odd="crop: one sine more than cosines",
+    odd="crop if the width is odd: one sine more than cosines",
     differs="odd widths are allowed; positions have the layer's compute dtype, which is bfloat16 under a mixed policy",
 )
 def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:

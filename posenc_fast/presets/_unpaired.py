@@ -26,7 +26,7 @@ def _column_by_column(schedule: Schedule) -> Encoding:
     frequency="10000^(-2c/d) for each column c",
     layout="alternating sines and cosines",
     positions="0, 1, ..; jadore801120 sets row 0 to zero: `table[0] = 0`",
-    odd="crop: one sine more than cosines",
+    odd="crop if the width is odd: one sine more than cosines",
     differs="the exponent uses the column instead of the pair, so no two columns share a frequency",
     also="jadore801120/attention-is-all-you-need-pytorch before 2017-11, DeepCTR before 0.8.7, Kyubyong/transformer,"
     " YutaroOgawa/pytorch_advanced",
@@ -43,7 +43,7 @@ def evans_unpaired(d_model: int) -> Encoding:
     source="maxjcohen/transformer: tst/utils.py, generate_original_PE (early versions)",
     frequency="base^(-c/d) for each column c",
     layout="alternating sines and cosines",
-    odd="crop: one sine more than cosines",
+    odd="crop if the width is odd: one sine more than cosines",
     differs="the exponent uses half the column, not rounded; the base is 1000",
     also="copies that use i/2 instead of i//2 (base=10000)",
     example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
@@ -72,6 +72,7 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     frequency="10000^(-2i/d - 1)",
     layout="d/2 + 1 sines, then as many cosines",
     positions="values that the caller passes",
+    odd="ValueError if dim is odd; the encoding has dim + 2 columns",
     differs="a missing bracket divides all frequencies by 10000 and adds two columns",
     example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )

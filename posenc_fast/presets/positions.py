@@ -1,7 +1,7 @@
-"""Positions of tokens for rotary presets, and of times in cycles: a row for each token, a column for each axis.
+"""Compute the positions of tokens for rotary presets, and the positions of dates in calendar cycles (`calendar`).
 
-The notes of a preset name the function that computes its positions. Rows have the order of the tokens: frames, rows
-and columns of a grid, with columns the fastest.
+The notes of a preset name the function that computes its positions. Most results have one row for each token and one
+column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
 
 Examples
 --------
@@ -96,7 +96,7 @@ def _tokens(
 
 
 def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return every combination of coordinates, with the last axis the fastest.
+    """Return every combination of the coordinates of several axes. The last coordinate varies fastest.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def _counts(**sizes: Any) -> list[Integers]:
-    """Return the array 0 .. n - 1 for each size n. Raise an error that names a size that is not a count."""
+    """Return the array 0 .. n - 1 for each size n. Raise an error unless n is an integer, 0 or larger."""
     return [np.arange(count_of(size, name, 0)) for name, size in sizes.items()]
 
 
@@ -282,7 +282,7 @@ def mrope(
 
 
 def _of_parts(parts: Sequence[int | Sequence[int]], start: Any, time_step: Any) -> npt.NDArray[Any]:
-    """Return the positions of a sequence of parts, (tokens, 3)."""
+    """Return the positions of a sequence of parts, (tokens, 3). `mrope` describes the arguments."""
     step = real(time_step, "time_step", positive=True)
     next_position: Any = count_of(start, "start", -_FARTHEST)
     blocks: list[npt.NDArray[Any]] = []
@@ -332,7 +332,7 @@ def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> np
     example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
 )
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Return (row, column) of patches, square by square, for vision towers that merge squares."""
+    """Return (row, column) of patches, one square of merge * merge after another, for towers that merge squares."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -505,7 +505,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     """Return the coordinates of the rows and of the columns for `cropped`."""
     n, m = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     base_n, base_m = count_of(base_rows, "base_rows", 1), count_of(base_columns, "base_columns", 1)
-    # the grid fills the base grid along one axis, and has the same scale along the other axis
+    # scale the grid by one factor, so that it fills the base grid along one axis and fits along the other
     tall = n / m > base_n / base_m
     rows_in_base = base_n if tall else round(base_m / m * n)
     columns_in_base = round(base_n / n * m) if tall else base_m

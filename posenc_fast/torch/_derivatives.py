@@ -1,8 +1,8 @@
-"""Calls with derivatives in forward and backward mode, and under nested transforms of torch.func.
+"""Rules for derivatives in forward and backward mode, and for batches, under nested transforms of torch.func.
 
 An operator of torch.library supports only autograd's backward mode. A function that reads the memory of a tensor
-supports no derivatives. Each function here has rules for derivatives and batches. It computes its values when no
-transform is left.
+supports no derivatives. The functions `of_x`, `of_tables`, `of_table` and `of_positions` support both modes and
+batches. Torch applies their rules once for each transform, and then calls the function that computes the values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Addition:
         return self.compute(x, positions)
 
     def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-        """Return the tangent of the sum for the tangent of x, or the gradient of x for the gradient of the sum."""
+        """Return x_scale times the tangent of x, or times the gradient of the sum (backward)."""
         return tangent if self.x_scale == 1 else tangent * self.x_scale
 
     backward = forward
@@ -338,7 +338,7 @@ def slopes(
     positions: torch.Tensor,
     dtype: torch.dtype,
 ) -> list[torch.Tensor]:
-    """Return the derivatives of the rows by the positions, one tensor for each axis."""
+    """Return the derivatives of the rows by each coordinate of the positions, as one tensor for each axis."""
     wide = torch.promote_types(torch.promote_types(dtype, positions.dtype), torch.float32)
     return [compute(derivative_of(encoding, axis), positions, wide) for axis in range(encoding.ndim)]
 

@@ -28,7 +28,7 @@ RESULTS = 8
 
 
 def working_type(x: torch.Tensor) -> torch.dtype:
-    """Return the dtype in which devices other than the CPU compute the result for x."""
+    """Return the dtype in which devices other than the CPU compute: that of x, or float32 if x has 16 bits."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
@@ -43,8 +43,8 @@ def rows_on(
 ) -> tuple[torch.Tensor, ...]:
     """Return the rows of an encoding, or cosines and sines of a Rotary, on a device.
 
-    Rows of consecutive positions are slices of a cached table of whole blocks. So sequences of many lengths, and the
-    steps of text generation, share a few tables.
+    For consecutive positions (positions is None), the rows are slices of a cached table of whole blocks of positions.
+    So sequences of many lengths, and the steps of text generation, share a few tables.
     """
     if positions is not None:
         return _rows(value, tensors.array_of(positions.cpu(), "positions"), 0, device, dtype, precision)

@@ -1,4 +1,4 @@
-"""Functions on CPU tensors without copies, and two functions that rotate by precomputed tables on any device."""
+"""Functions that read and write CPU tensors without copies, and two that rotate by tables on any device."""
 
 from __future__ import annotations
 
@@ -342,9 +342,9 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Return whether a call needs derivatives or rules for batches. If it does, raise an error if `out` is given.
+    """Return whether a call needs the rules of `_derivatives`: under autograd, forward mode or torch.func.
 
-    These are calls under autograd, forward-mode differentiation or torch.func. arguments: tensors by argument name.
+    If it needs them, raise ValueError if `out` is given. arguments: tensors by argument name.
     """
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
@@ -383,7 +383,7 @@ def _check_operands(x: torch.Tensor, positions: torch.Tensor | None) -> None:
 
 
 def _copied(result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
-    """Return the result of an operator, copied to out if there is one."""
+    """Return the result of an operator, or out with the result copied to it if out is given."""
     if out is None:
         return result
     if not isinstance(out, torch.Tensor):
@@ -479,7 +479,7 @@ def apply_rotary_pos_emb(
     (torch.Size([1, 8, 10, 64]), torch.Size([1, 2, 10, 64]))
     """
     if tables == "half" and type(unsqueeze_dim) is int and unsqueeze_dim in (1, 2) and layout in LAYOUTS:
-        # shortcut for few tokens: it takes a fifth of the time of the code below
+        # shortcut for few tokens, which takes a fifth of the time of the code below
         rotated = operators.rotate_few_by_tables((q, k), cos, sin, 3 - unsqueeze_dim, layout)
         if rotated is not None:
             return rotated[0], rotated[1]

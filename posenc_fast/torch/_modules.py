@@ -1,4 +1,4 @@
-"""Modules: SinusoidalEncoding adds an encoding, RotaryEncoding rotates queries and keys."""
+"""Modules of torch: SinusoidalEncoding adds an encoding, RotaryEncoding rotates queries and keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ._text import to_text
 class _Dropout(torch.nn.Dropout):
     """Dropout that returns x itself in evaluation mode.
 
-    torch's dropout does the same more slowly: for one token, it takes a third of the time of a whole call.
+    torch's dropout also returns its input then, but for one token it takes a third of the time of a whole call.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -34,7 +34,7 @@ class _Dropout(torch.nn.Dropout):
 
 
 def _shown_options(module: Any) -> str:
-    """Return the values of inplace and precision as text, without defaults."""
+    """Return inplace and precision of a module as text for its repr. Leave out values that are the default."""
     precision = "" if module.precision == "exact" else f", precision={module.precision!r}"
     return f"{', inplace=True' if module.inplace else ''}{precision}"
 
@@ -248,7 +248,10 @@ class SinusoidalEncoding(torch.nn.Module):
 
 
 def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None:
-    """Return how a tutorial's buffer differs from the table of an encoding; None if it does not."""
+    """Return how a stored buffer differs from the table of an encoding, as text for an error. None if it does not.
+
+    Differences that float32 arithmetic or storage in 16 bits explains are tolerated.
+    """
     shape, width = tuple(stored.shape), encoding.d_model
     length = math.prod(shape[:-1])
     if len(shape) < 2 or shape[-1] != width or sum(n != 1 for n in shape[:-1]) > 1:
@@ -376,7 +379,7 @@ class RotaryEncoding(torch.nn.Module):
             Rotated queries, or rotated queries and keys, with the shapes and dtypes of q and k.
         """
         if positions is None and key_start in (None, start) and self.precision == "exact":
-            # shortcut for few tokens: it takes half the time of the code below
+            # shortcut for few tokens, which takes half the time of the code below
             parts = (q,) if k is None else (q, k)
             rotated_parts = operators.rotate_few(parts, self._rotary, start, self.seq_axis, self.inplace)
             if rotated_parts is not None:
@@ -417,7 +420,7 @@ class RotaryEncoding(torch.nn.Module):
     def rotate_queries_with_cached_keys(
         self, q: torch.Tensor, k: torch.Tensor, *, key_start: int = 0
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rotate the last queries of a sequence, and all of its keys, from a cache of unrotated keys.
+        """Rotate the queries of the last tokens, and all keys of the sequence, for a cache of unrotated keys.
 
         Parameters
         ----------

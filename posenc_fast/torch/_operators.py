@@ -2,8 +2,7 @@
 
 `run_add_encoding`, `run_rotate` and `run_rotate_by` compute eager calls directly. They call an operator under a
 compiler, a trace or a mode, and for gradients, other devices and subclasses of tensors. Operators support neither the
-transforms of torch.func nor derivatives in forward mode. The functions of `_derivatives` do, and they call the
-operators.
+transforms of torch.func nor derivatives in forward mode. For these, they call the functions of `_derivatives`.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from ._text import from_text, to_text
 def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
     """Return two operators that call ``compute(x, out, value, ..)``: one returns a new tensor, one overwrites x.
 
-    name: name of the first operator. arguments: the other arguments of compute, as text in torch's syntax of schemas. The operators
-    receive value, an Encoding or a Rotary, as text.
+    name: name of the first operator; the second has an underscore after it. arguments: arguments of the operators after
+    x, in torch's syntax of schemas. The first of them is value, an Encoding or a Rotary, converted to text.
     """
 
     def new(x: torch.Tensor, text: str, *options: Any) -> torch.Tensor:
@@ -69,7 +68,10 @@ def _run(
     positions: torch.Tensor | None,
     *options: Any,
 ) -> torch.Tensor:
-    """Return ``compute(x, out, value, ..)`` if the call is eager, else the result of the operator, new or in place."""
+    """Return ``compute(x, out, value, ..)``, with out=x if inplace is true. Use an operator if the call is not eager.
+
+    operators: the operator that returns a new tensor, and the one that overwrites x. text: value as text.
+    """
     if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
         returning, writing = operators
         if not inplace:
@@ -138,7 +140,7 @@ def run_add_encoding(
     x_scale: float,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x_scale * x + encoding. If inplace is true, write it to x."""
+    """Return x_scale * x + encoding, written to x if inplace is true. text: the encoding as text."""
     if not inplace and tensors.is_direct(x, positions):
         return _add_encoding(x, None, encoding, start, positions, x_scale, precision)
 
@@ -253,7 +255,7 @@ def run_rotate(
     seq_axis: int,
     precision: Precision,
 ) -> torch.Tensor:
-    """Return x rotated by positions. If inplace is true, write it to x."""
+    """Return x rotated by positions, written to x if inplace is true. text: the rotary as text."""
     if not inplace and tensors.is_direct(x, positions):
         return _rotate(x, None, rotary, start, positions, seq_axis, False, precision)
 
@@ -514,7 +516,7 @@ def _rotated_by_tables(
     transposed: bool,
     workers: int | None,
 ) -> npt.NDArray[Any]:
-    # apply_tables has no layout from half to interleaved: rotate in halves, then interleave the result
+    # apply_tables has no layout that reads halves and writes adjacent pairs: write halves, then interleave them
     interleave = source_and_target(layout, transposed) == ("half", "interleaved")
     rotary = _rotary_for_tables(x.shape[-1], 2 * cos.shape[-1], "half" if interleave else layout)
     result = rotary.apply_tables(x, cos, -sin if transposed else sin, seq_axis=seq_axis, out=out, workers=workers)
@@ -574,7 +576,7 @@ def rotate_few(
 
 
 def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> tuple[int, _Memory] | None:
-    """Return the code of the dtype of all tensors, and their memory.
+    """Return the kernel's code of the dtype that all tensors have, and the memory of each tensor.
 
     Return None if the shortcuts do not support the call.
     """
@@ -595,7 +597,7 @@ def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> t
         if len(shape) != 4 or strides[3] != 1 or not 0 < count < WORTH_A_THREAD or (inplace and not x.is_contiguous()):
             return None
         kind, itemsize = value_format.kind, value_format.stored.itemsize
-        # the shortcuts do not support results on huge pages and unaligned memory
+        # the shortcuts support neither results on huge pages nor unaligned memory
         if count * itemsize >= tensors.HUGE_PAGES_FROM or address % itemsize:
             return None
         memory.append((x, shape, address, strides))
@@ -654,7 +656,10 @@ def rotate_few_by_tables(
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return contiguous cosines and sines (batch, length, 2 * pairs) side by side; None if halves of a row differ."""
+    """Return (cosine, sine) of each pair, from contiguous tables (batch, length, 2 * pairs) with equal halves of a row.
+
+    Return None if the halves of a row differ.
+    """
     angles, kind = np.empty(cos.shape, dtype), tensors.DTYPES[cos.dtype].kind
     halves_equal = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)
     return angles if halves_equal else None

@@ -21,7 +21,7 @@ DTYPES = {getattr(torch, each.name): each for each in FORMATS}
 # them, so it spends most of the time of such a call on page faults.
 HUGE_PAGES_FROM = 1 << 22
 
-# ---- compilers, modes and transforms that follow a call -------------------------------------------------------------
+# ---- compilers, modes and transforms --------------------------------------------------------------------------------
 
 try:
     modes = torch._C._len_torch_dispatch_stack
@@ -32,8 +32,8 @@ try:
         torch._C._functorch.TransformType.Functionalize,
     )
 except AttributeError:
-    # a version of torch may lack these private names. Then every call uses an operator, and torch itself raises the
-    # error for a tensor inside a transform.
+    # Another version of torch may lack these private names. The functions then return 1 ("something is active"), so
+    # that every call uses an operator. For a tensor inside a transform, torch itself raises an error.
     modes = transforms = trace = functools.partial(int, 1)
     _functionalize = None
 
@@ -55,8 +55,8 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 def is_followed(*tensors: torch.Tensor | None) -> bool:
     """Return whether a call needs the rules of `_derivatives`, for torch.func or forward-mode differentiation.
 
-    Return False under a compiler, which traces the operators instead, and under functionalization, which needs no
-    derivatives.
+    Under a compiler, return False, because it traces the operators instead. Also return False under functionalization,
+    which needs no derivatives.
     """
     if torch.compiler.is_compiling():
         return False
@@ -121,7 +121,7 @@ def is_eager(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_direct(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a call is eager, without forward-mode differentiation."""
+    """Return whether a call is eager (see `is_eager`) and forward-mode differentiation is inactive."""
     return not in_forward_mode() and is_eager(*tensors)
 
 
@@ -130,13 +130,16 @@ def is_direct(*tensors: torch.Tensor | None) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
-    """Return the NumPy dtype of a torch dtype."""
+    """Return the NumPy dtype of a torch dtype. Raise an error for unsupported dtypes. name: name of the argument."""
     check_dtype(dtype, name)
     return float_type(DTYPES[dtype].name, name)
 
 
 def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArray[Any]:
-    """Return the memory of a CPU tensor as an array."""
+    """Return an array that shares the memory of a CPU tensor, or a copy of the values if the tensor is a negated view.
+
+    overwritten: whether the caller writes to the array. Raise an error if a tensor cannot be read, or overwritten.
+    """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
     if not tensor.is_cpu:
@@ -173,7 +176,7 @@ def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArra
 
 
 def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
-    """Return the memory of an array as a tensor."""
+    """Return a tensor that shares the memory of an array."""
     # compare the item size first, because kind_of takes longer
     if array.itemsize == 2 and kind_of(array.dtype) == BFLOAT16.kind:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
@@ -189,9 +192,9 @@ def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
 
 
 def result_for(x: torch.Tensor) -> torch.Tensor | None:
-    """Return a result like `new_like`, on huge pages if it is large. Return None if x is contiguous.
+    """Return a new tensor like `new_like`, on huge pages if it is large. Return None if x is contiguous.
 
-    A contiguous x needs no such result, because new NumPy arrays are contiguous as well.
+    For a contiguous x, the caller lets NumPy create the result, because new NumPy arrays are contiguous as well.
     """
     if x.is_contiguous():
         return None
@@ -209,7 +212,7 @@ def on_cpu(x: torch.Tensor) -> bool:
 
 
 def has_strided_rows(x: torch.Tensor) -> bool:
-    """Return whether the rows of a CPU tensor are not contiguous, so that the kernel cannot write them."""
+    """Return whether x is a CPU tensor whose rows are not contiguous. The kernel cannot write to such rows."""
     return on_cpu(x) and x.stride(-1) != 1
 
 
@@ -219,9 +222,9 @@ def is_batch_of_one(table: torch.Tensor) -> bool:
 
 
 def workers(x: torch.Tensor) -> int | None:
-    """Return torch's number of threads if x is large; None for one thread.
+    """Return torch's number of threads if x is large. Return None, which means one thread, if x is small or it is 1.
 
-    For small tensors, torch.get_num_threads is not called, because it takes longer than the computation for one token.
+    For small tensors, do not call torch.get_num_threads, because it takes longer than the computation for one token.
     """
     threads = torch.get_num_threads() if x.numel() >= WORTH_A_THREAD else 1
     return None if threads == 1 else threads
@@ -233,10 +236,10 @@ def relative_spacing(tensor: torch.Tensor) -> float:
 
 
 def _overlaps_itself(x: torch.Tensor) -> bool:
-    """Return whether several values share memory, as in an expanded tensor.
+    """Return whether several values of x may share memory, as in an expanded tensor.
 
-    Axes are checked from the shortest stride on. Values overlap if a stride is shorter than the memory that all axes of
-    shorter strides span.
+    Compare each stride, from the shortest to the longest, with the memory that the axes of shorter strides span. Values
+    may overlap if the stride is shorter.
     """
     if x.is_contiguous() or x.numel() == 0:
         return False
@@ -258,7 +261,7 @@ def wants_gradients(tensor: torch.Tensor) -> bool:
 
 
 def refuse_gradients() -> NoReturn:
-    """Raise an error because derivatives of positions would be lost."""
+    """Raise the error for positions that require gradients or have tangents, whose derivatives would be lost."""
     raise ValueError(
         "positions requires gradients or has a forward-mode tangent, but only posenc_fast.torch.encode and grid are "
         "differentiable by positions; pass positions.detach()"
@@ -294,7 +297,10 @@ def _elsewhere(tensor: torch.Tensor, name: str) -> ValueError:
 
 
 def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name: str = "start") -> None:
-    """Raise an error if the type or dtype of x, or start, is unsupported, or x cannot be overwritten."""
+    """Raise an error if x or start is unsupported, or if inplace is true and x cannot be overwritten.
+
+    name, start_name: names of the arguments in the errors.
+    """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(x).__name__}")
     if x.dtype not in DTYPES:
@@ -328,9 +334,9 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
 
 
 def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
-    """Raise an error if positions is not a tensor of real numbers, or start is given as well.
+    """Raise an error for positions that are not a dense tensor of real numbers, or that require gradients.
 
-    Positions may be on the CPU or on the device of x, not on a third device.
+    Also raise an error if start is not 0, or if positions are neither on the CPU nor on the type of device of x.
     """
     if not isinstance(positions, torch.Tensor):
         raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")

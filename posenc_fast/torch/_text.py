@@ -1,4 +1,4 @@
-"""Conversion of encodings to text and back: operators and exported programs store encodings as text."""
+"""Convert encodings to text and back, because operators and exported programs store encodings as text."""
 
 from __future__ import annotations
 

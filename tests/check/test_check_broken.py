@@ -75,7 +75,7 @@ def test_the_first_frequencies_of_a_longer_list():
     finding = the_finding({NAME: FREQUENCIES[:32]})
     assert finding.verdict == "unknown"
     assert "the config's rotary encodings have 64" in finding.says
-    # for example, the frequencies of a vision tower
+    # with another part in the name, such as a vision tower, other numbers of frequencies are right
     finding = the_finding({"visual.rotary_pos_emb.inv_freq": pf.Rotary(40).frequencies.astype(np.float32)})
     assert finding.verdict == "right"
 
@@ -126,7 +126,7 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
     finding = the_finding({"pos_embed": pe})
     assert finding.verdict == "right", finding
     assert f"after {count} row" in finding.says
-    # a fault in a row after the special tokens must be found
+    # a fault in a row after the zero rows of special tokens must be found
     pe[100, :5] = 7
     is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))
 

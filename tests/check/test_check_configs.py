@@ -1,4 +1,4 @@
-"""Check configs. Each config has its own verdict, and no tensor is right if the config cannot be read."""
+"""Test `check` with configs. A config has its own verdict, and no tensor is right if the config cannot be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.command_line import posix, run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
 GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, "rope_theta": 1e6}
-# frequencies of base 10000; most configs below have another base
+# frequencies of base 10000, although most configs below have another base
 FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 COS, SIN = pf.Rotary(128).tables(100)
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
@@ -96,7 +96,7 @@ def test_rounded_frequencies_are_wrong_beside_any_config():
 
 
 def test_a_config_that_says_nothing_of_a_position_table():
-    """A table is compared with all encodings, for any config. A wrong config has its own finding."""
+    """The config does not change the verdict of a position table. A wrong config has a finding of its own."""
     pe = {"pe": pf.positional_encoding(50, 64)}
     (finding,) = pf.check(pe, config=UNREAD["bert"][0]).findings
     assert finding.verdict == "right"
@@ -170,7 +170,7 @@ def test_frequencies_that_were_cut(base, scaling):
 
 
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
-    """The right config is no reason to report success: no tensor was compared with it."""
+    """If no tensor could be compared, `check` reports no success, although the config is right."""
     folder = folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES[:-1]})
     assert [finding.verdict for finding in pf.check(folder).findings] == ["unknown"]
     assert run("check", folder) == 2
@@ -179,7 +179,7 @@ def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
 
 @pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
 def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
-    """In a text, all axes have the same position."""
+    """Tables of text positions can be compared with a config of several axes: in a text, all axes have one position."""
     scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
     config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
     cos, sin = pf.Rotary(128, base=base).tables(100)
@@ -220,12 +220,12 @@ def test_lengths_that_differ():
 
 
 def test_a_right_config_with_learned_positions(tmp_path, seed):
-    """Only the config can be compared."""
+    """Learned positions are unknown, so only the verdict of the config counts."""
     learned = np.random.default_rng(seed).normal(size=(64, 32)).astype(np.float32)
     report = pf.check(folder_of(tmp_path, LLAMA, **{"vision.pos_embed": learned}))
     assert [finding.verdict for finding in report.findings] == ["unknown", "right"]
     assert (report.ok, report.compared) == (True, 2)
-    # without anything to compare, the config still has its verdict
+    # without positional tensors, the config still has its verdict
     assert [finding.verdict for finding in pf.check({"w": learned}, config=LLAMA).findings] == ["right"]
 
 

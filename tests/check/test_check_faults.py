@@ -1,4 +1,4 @@
-"""Plant each kind of fault in twenty encodings. `check` names the fault, and where it begins."""
+"""Test that `check` names each kind of fault in twenty encodings, and the position where the fault begins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ ROTARIES = PLAIN[::2] + SCALED[::2]
 
 
 def seeded(names, some):
-    """Parametrize a test by twenty encodings, of which a quick run has two."""
+    """Parametrize a test by twenty cases, of which eighteen have the mark "slow".
+
+    some: (id, values of names) of each.
+    """
     return pytest.mark.parametrize(
         names,
         [
@@ -77,7 +80,7 @@ def test_rounded_frequencies_without_a_config(rotary, half):
 @every_half
 @seeded("dim", [(str(dim), (dim,)) for dim in range(20, 100, 4)])
 def test_rounded_exponents(dim, half):
-    """The formula is base ** (arange / dim), with the quotient in 16 bits."""
+    """`check` finds frequencies base ** -(arange / dim) whose exponents arange / dim were rounded to 16 bits."""
     exponents = np.arange(0, dim, 2) / dim
     values = 1e4 ** -rounded(exponents, half).astype(np.float64)
     rotary = pf.Rotary(dim)
@@ -98,7 +101,7 @@ def changed(rotary, **arguments):
 
 
 def rescaled(rotary, base=None, **scaling):
-    """Return the float32 frequencies with another base, or other scaling parameters."""
+    """Return the float32 frequencies of a Rotary with another base, or with other scaling parameters."""
     scaling = rotary._arguments().get("scaling", {}) | scaling
     return changed(rotary, base=base or rotary.base, scaling=scaling or None).frequencies.astype(np.float32)
 
@@ -117,7 +120,7 @@ def evens_first(rotary):
 
 
 def in_bfloat16(rotary):
-    """Return frequencies whose formula ran in 16 bits."""
+    """Return the frequencies of a Rotary as a formula in bfloat16 computes them: 1 / (1 / frequency), rounded twice."""
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     return (1 / (1 / rotary.frequencies).astype(bfloat16).astype(np.float32)).astype(bfloat16)
 
@@ -172,7 +175,7 @@ def test_frequencies_that_nothing_explains(rotary, rng):
 @pytest.mark.parametrize("base", [1e4, 5e5])
 @pytest.mark.parametrize("factor", [2.0, 4.0])
 def test_other_exponents_next_to_a_linear_scaling(factor, base):
-    """Frequencies without the scaling are ambiguous. Other exponents are wrong."""
+    """If the config has a linear scaling, unscaled frequencies are unknown, but wrong exponents are wrong."""
     rotary = pf.Rotary(64, base=base, scaling={"rope_type": "linear", "factor": factor})
     i = np.arange(32)
     assert judge_frequencies("inv_freq", (base ** (-i / 32)).astype(np.float32), [rotary]).verdict == "unknown"
@@ -197,7 +200,7 @@ def test_tables_that_went_through_bfloat16(rows, base, dim):
     for rotaries in ([], [pf.Rotary(dim, base=base)]):
         finding = judge_rotary_tables("rope", cos, sin, None, rotaries)
         is_wrong(finding, "rounded", "bfloat16 before they were stored in float16")
-    # a table that is rounded once to its dtype
+    # a table that was rounded only once, to its dtype, is right
     assert judge_table("pe", pf.positional_encoding(rows, dim, base=base, dtype=np.float16)).verdict == "right"
 
 
@@ -205,7 +208,7 @@ def test_tables_that_went_through_bfloat16(rows, base, dim):
 
 
 def rounded_angles(frequencies, rows, steps, half):
-    """Return float32 angles, with the named steps of the formula in 16 bits."""
+    """Return float32 angles. steps: text that names what to round to 16 bits: positions, frequencies or angles."""
     positions, frequencies = np.arange(rows, dtype=np.float32), frequencies.astype(np.float32)
     positions = rounded(positions, half) if "positions" in steps else positions
     frequencies = rounded(frequencies, half) if "frequencies" in steps else frequencies
@@ -232,7 +235,7 @@ def test_rounded_tables(rotary, half, steps, dtype):
     is_wrong(finding, "rounded", f"went through {half}")
     assert "positions" not in steps or half != "bfloat16" or "positions" in finding.says
     if steps == "positions":
-        # the first integers that need more than the eight or eleven bits of these types
+        # the first integers that need more bits than these types have (8 and 11)
         assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
         assert finding.says.endswith(f": positions went through {half}")
     assert finding.radians > 1e-3

@@ -1,4 +1,4 @@
-"""Check files and folders. The command prints reports, and its errors name broken files."""
+"""Test `check` for files and folders: the reports that the command prints, and errors that name broken files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stored(values):
 
 
 def model(folder, layers=4, values=FREQUENCIES, config=CONFIG, **more):
-    """Write a folder of a model, with weights that are not positional."""
+    """Write the folder of a model: a config, frequencies of each layer, and other weights. Return its path."""
     folder.mkdir(exist_ok=True)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config))
@@ -73,7 +73,7 @@ def test_json(tmp_path, capsys):
     assert [report["compared"] for report in reports] == [4, 4]
     assert [report["path"] for report in reports] == folders
     for report in reports:
-        # the JSON lists every layer, although all layers are equal
+        # JSON has a finding for each layer, although the text combines equal layers
         assert [finding["name"] for finding in report["findings"]] == [NAME.format(i) for i in range(4)]
         assert all(list(finding) == KEYS for finding in report["findings"])
     assert reports[1]["findings"][0]["fault"] == "rounded"
@@ -90,7 +90,7 @@ def test_report():
     html = report._repr_html_()
     assert "&lt;a&gt;" in html
     assert "<a>" not in html
-    # JSON has no infinity
+    # JSON cannot express infinity, so the report has null
     assert json.loads(json.dumps(report.to_json()))["findings"][1]["largest_error"] is None
     with pytest.raises(FrozenInstanceError):
         wrong.fault = None
@@ -122,7 +122,7 @@ def test_other_paths_are_checked_after_an_error(tmp_path, capsys):
 
 
 def test_a_thousand_tensors(tmp_path, seed):
-    """Each tensor is read once, and equal tensors are judged once."""
+    """A report of 1000 tensors has 1000 findings, but only three lines of text: equal findings share a line."""
     rng = np.random.default_rng(seed)
     arrays = {NAME.format(i): FREQUENCIES for i in range(800)}
     arrays |= {f"blocks.{i}.pos_embed": rng.normal(size=(49, 32)).astype(np.float32) for i in range(200)}
@@ -154,7 +154,7 @@ def test_index(tmp_path):
     index.write_text(json.dumps({"weight_map": dict.fromkeys(names, shard)}))
     for path in (tmp_path, index):
         assert len(pf.check(path).findings) == 4
-    # names of tensors that the file lacks
+    # add names of tensors that the file does not contain
     names += ["lm_head.weight", NAME.format(4)]
     index.write_text(json.dumps({"weight_map": dict.fromkeys(names, shard)}))
     for path in (tmp_path, index):
@@ -165,7 +165,10 @@ def test_index(tmp_path):
 
 
 def test_a_name_in_several_files(tmp_path):
-    """If several files have a tensor of the same name, findings name the file. Cosines and sines pair within a file."""
+    """If several files have a tensor of the same name, findings name the file.
+
+    Cosines are paired with the sines of the same file.
+    """
     (tmp_path / "config.json").write_text(json.dumps(CONFIG))
     cos, sin = pf.Rotary(128, base=5e5).tables(64)
     wrong = {"inv_freq": FREQUENCIES.astype(np.float16), "cos_cached": cos, "sin_cached": -sin}
@@ -206,7 +209,7 @@ def test_tensors_without_memory_of_their_own(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pickle", "in a file of torch", "program"])
 def test_pickles_of_more_than_weights(kind, inside, capsys):
-    """The error does not repeat torch's advice to load the file without its check."""
+    """Pickles with other objects than tensors are an error, which omits torch's advice to disable its safety check."""
     torch = optional("torch")
     path = inside / "model.pt"
     if kind == "pickle":
@@ -229,7 +232,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 @pytest.mark.slow
 def test_pickles_next_to_other_files(tmp_path, capsys):
-    """Pickles are read unless the folder has the weights in another format."""
+    """Pickled weights are read if the folder has no weights in a safer format. An .npz of filters is not weights."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))
@@ -296,7 +299,7 @@ def header(entries, size=0, encoding="utf-8", prefix=b""):
 
 
 def archive(arrays):
-    """Return an .npz with members of these names."""
+    """Return the bytes of an .npz archive. arrays: contents by name of the member."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as members:
         for name, values in arrays.items():
@@ -320,7 +323,7 @@ def bomb():
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
 
 
-# Python's JSON reader keeps only the second entry of a repeated key
+# a header with a repeated key, of which Python's JSON reader keeps only the second entry
 TWICE = f'{{"inv_freq": {json.dumps(entry(kind="I32"))}, "inv_freq": {json.dumps(entry())}}}'
 BROKEN = {
     "lying-header.safetensors": (2**62).to_bytes(8, "little") + b"{}",
@@ -351,7 +354,7 @@ BROKEN = {
     "pickle.pt": pickle.dumps(Trap()),
     "lying.npy": bomb(),
     "empty.gguf": b"",
-    # an array of 2^40 integers beyond the end
+    # the header announces an array of 2^40 integers, which the file does not contain
     "array.gguf": b"GGUF" + struct.pack("<IQQQ3sIIQ", 3, 0, 1, 3, b"a.b", 9, 0, 2**40),
     "cut.gguf": b"GGUF" + bytes(8),
 }  # fmt: skip
@@ -405,7 +408,7 @@ print(finding.verdict, most() - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process took at most")
 @pytest.mark.parametrize("names", [["pe"], ["cos_cached", "sin_cached"]], ids=" ".join)
 def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
-    """The file is small, because its large array is compressed."""
+    """`check` needs little more memory than a compressed array of zeros has after it is read."""
     size = 64 << 20
     np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
     verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
@@ -414,7 +417,7 @@ def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
-    """The file is sparse, so it takes no space on the disk."""
+    """A tensor above the limit of 1 GiB is unknown. The test file is sparse, so it takes no space on the disk."""
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 64), }" % (rows + 1)
@@ -477,7 +480,7 @@ def test_no_regular_file(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.safetensors")
     assert run("check", str(tmp_path / "pipe.safetensors")) == 2
     assert "not a regular file" in capsys.readouterr().err
-    # in a folder, such files are ignored
+    # `check` of a folder ignores files that are not regular, such as pipes
     assert len(pf.check(model(tmp_path)).findings) == 4
     (tmp_path / "loop.safetensors").symlink_to("loop.safetensors")
     (tmp_path / "folder.npz").mkdir()
@@ -493,7 +496,7 @@ def test_bad_sources(source):
 
 
 def test_bad_paths(tmp_path, capsys):
-    # an unset "$MODEL" is not the current folder
+    # an empty path must be an error: it is what a shell passes for "$MODEL" if the variable is not set
     assert run("check", "") == 2
     assert "source must be the path of a folder or a file, not ''" in capsys.readouterr().err
     (tmp_path / "notes.txt").write_text("pe")

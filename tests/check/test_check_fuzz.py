@@ -1,4 +1,4 @@
-"""`check` finds random edits of configs, frequencies and files. `fuzz/harness.py` draws them for any length of time."""
+"""Test that `check` finds random edits of configs, frequencies and files. `fuzz/harness.py` draws more of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_random_edits(name, count, seed):
 
 
 def test_headers_that_are_right_are_read(tmp_path, seed):
-    """A reader that rejects every header would pass the tests of edited headers, and fails here."""
+    """`check` reads valid headers. A reader that rejects every header would pass the tests of edited headers."""
     safetensors = optional("safetensors")
     draw = random.Random(seed)
     for _ in range(40):

@@ -1,4 +1,7 @@
-"""Check torch modules: their buffers and the values that they compute. `check` does not change a module."""
+"""Test `check` for torch modules: verdicts of their buffers and of the values that they compute.
+
+The classes below imitate modules of published projects.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ nn = torch.nn
 
 
 def table(rows, d, first=0):
-    """Return the table of the tutorials, in float32."""
+    """Return rows from position `first` on, as PyTorch's tutorial computes them in float32."""
     pe = torch.zeros(rows, d)
     positions = torch.arange(first, rows + first, dtype=torch.float).unsqueeze(1)
     div = torch.exp(torch.arange(0, d, 2).float() * (-math.log(10000.0) / d))
@@ -29,7 +32,7 @@ def table(rows, d, first=0):
 
 
 class Adds(nn.Module):
-    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip` and `scale` are faults."""
+    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip` and `scale` plant faults."""
 
     def __init__(self, d=64, rows=700, batch_first=True, skip=0, scale=1.0, x_scale=1.0, persistent=True, first=0):
         super().__init__()
@@ -51,7 +54,7 @@ class AddsAndReturns(Adds):
 
 
 class Returns(nn.Module):
-    """A module of Informer, which returns only the rows."""
+    """The module of Informer, which returns only the rows and ignores the values of x."""
 
     def __init__(self, d=64, rows=700, skip=0):
         super().__init__()
@@ -127,7 +130,10 @@ class Tables(nn.Module):
 
 
 class RowsOfFrequencies(nn.Module):
-    """A module of Transformer-XL: rows of positions, from a buffer with a name that rotary encodings use too."""
+    """A module of Transformer-XL.
+
+    It returns rows of positions, but its buffer is called inv_freq, as in RoPE modules.
+    """
 
     def __init__(self, d=64, skip=0):
         super().__init__()
@@ -140,7 +146,7 @@ class RowsOfFrequencies(nn.Module):
 
 
 class Cached(nn.Module):
-    """A module of early GPT-NeoX code, whose tables grow."""
+    """A module of early GPT-NeoX code, which computes longer tables when it needs them."""
 
     def __init__(self, d=64):
         super().__init__()
@@ -191,7 +197,7 @@ class Complex(nn.Module):
 
 
 def computed(model, *arguments, **options):
-    """Return the findings about computed values, without those about tensors."""
+    """Return the findings about values that a model computes, without findings about its buffers and parameters."""
     tensors = {name for name, _ in (*model.named_buffers(), *model.named_parameters())}
     return [finding for finding in pf.check(model, *arguments, **options).findings if finding.name not in tensors]
 
@@ -284,7 +290,7 @@ EXPECTED_OF_FAULTS = {
 }
 
 
-# faults whose verdict is unknown without an expected encoding, because they can be intended
+# faults that may be intended, so their verdict is unknown unless the expected encoding is given
 UNKNOWN_ALONE = {"positions from 1", "d/2 below", "positions in float16", "other base", "other layout"}
 
 
@@ -319,7 +325,7 @@ def test_modules_of_a_model():
     report = pf.check(Model())
     verdicts = {finding.name: finding.verdict for finding in report.findings}
     assert verdicts == {"positions.pe": "right", "rotary.inv_freq": "right", "positions": "wrong", "rotary": "right"}
-    # a module of another width is another encoding
+    # an expected Encoding is not compared with a rotary module, which keeps its verdict
     verdicts = {finding.name: finding.verdict for finding in pf.check(Model(), pf.sinusoidal(32)).findings}
     assert verdicts["rotary"] == "right"
 
@@ -397,7 +403,7 @@ def test_rotary_of_torchtune(dim, dtype):
     assert_right(theirs, expected)
     assert_right(theirs, {"model_type": "gptj", "n_embd": 4 * dim, "n_head": 4, "rotary_dim": dim})
     assert [finding.fault for finding in computed(theirs, pf.Rotary(dim))] == ["layout"]
-    # tables of 16 bits that were rounded once are right
+    # tables in 16 bits are right if they were rounded only once
     assert [finding.verdict for finding in computed(theirs.to(dtype), expected)] == ["right"]
 
 
@@ -466,7 +472,7 @@ class RandomPositions(Adds):
         (RandomPositions, ""),
         (NotFinite, "the rows are not finite"),
         (AnyShape, "the shape of the rows depends on the values of x"),
-        # positions from 1 may be intended
+        # rows that begin at position 1 may be intended
         (functools.partial(Adds, first=1), "pass expected"),
     ],
     ids=str,

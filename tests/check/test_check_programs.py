@@ -1,4 +1,4 @@
-"""Check programs of other projects: all of them are right."""
+"""Test that `check` reports the correct programs of other projects as right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check tensors that sources compute, in any type: none of them is wrong."""
+"""Test that `check` reports no tensor as wrong that a correct program computes, in any dtype."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_towers_without_a_config_are_not_compared_with_the_text_config():
 
 
 def test_powers_of_two_in_16_bits_are_right():
-    """Powers of two are the same numbers in any type."""
+    """`check` does not report powers of two as rounded in any dtype, because 16 bits represent them exactly."""
     for dtype in DTYPES.values():
         assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
 
@@ -107,7 +107,10 @@ def test_timestep_frequencies():
 
 @pytest.mark.slow
 def test_every_class_of_transformers():
-    """Check the buffers of all rotary classes, and the float32 frequencies of `Rotary`, against the default configs."""
+    """The buffers of all rotary classes of transformers are right for the default configs of their models.
+
+    The float32 frequencies of `Rotary` are right, too.
+    """
     transformers = optional("transformers")
     from rotary import test_rotary_transformers as classes
 
@@ -238,7 +241,7 @@ def test_every_preset(names, dtype, precision):
 
 @every_type
 def test_long_table_in_float32_arithmetic(dtype):
-    """Float32 angles of far positions have errors much larger than a value's last place."""
+    """A long table is right although it has the errors of float32 angles, which exceed the last place of a value."""
     table = pf.sinusoidal(64).table(6000, precision="float32", dtype=np.float32).astype(dtype)
     finding = judge_table("pe", table[None])
     assert finding.verdict == "right"

@@ -1,4 +1,4 @@
-"""Check weights with positional names, learned positions and ambiguous tensors: the verdict is unknown."""
+"""Test that the verdict of `check` is unknown for learned positions, other weights and ambiguous tensors."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_learned_positions_that_are_smooth(smooth, seed):
         table = np.cumsum(table, axis=0)
     report = pf.check({"wpe.weight": table.astype(np.float32)})
     assert [finding.verdict for finding in report.findings] == ["unknown"]
-    # a table is compared with all encodings
+    # `compared` is 1, because the table was compared with all encodings
     assert (report.ok, report.compared) == (True, 1)
 
 
@@ -61,7 +61,7 @@ def test_numbers_far_from_all_frequencies_do_not_overflow():
 
 
 def test_linear_scaling_is_ambiguous():
-    """Programs before 2024 do not change the frequencies. They divide the positions."""
+    """Unscaled frequencies are unknown if the config has a linear scaling: older programs divide positions instead."""
     config = {**CONFIG, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
     frequencies = pf.Rotary(128, base=5e5).frequencies.astype(np.float32)
     (finding,) = pf.check({"inv_freq": frequencies}, config=config).findings

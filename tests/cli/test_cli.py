@@ -54,7 +54,7 @@ def test_help(name, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "posenc" in out
     assert max(map(len, out.splitlines())) <= 80
-    # |V2, the type of bfloat16 in .npy files, concerns only these commands
+    # only these commands read or write .npy files of bfloat16, whose type is |V2 there
     assert ("|V2" in out) == (name in ("table", "encode", "identify"))
 
 
@@ -164,7 +164,7 @@ def test_link_to_a_missing_directory(inside, capsys):
     ("raised", "words"),
     [
         (MemoryError(""), "out of memory: length=4000 and d_model=8\n"),
-        # the text names the sizes that the user gave, not the shape and type of an internal array
+        # the error names the sizes that the user gave, because the shape of an internal array tells the user nothing
         (MemoryError("Unable to allocate 3 GiB for an array with shape (4000, 9) and data type uint8"),
          "out of memory: Unable to allocate 3 GiB for length=4000 and d_model=8\n"),
         # with ``python -W error``, Python raises warnings as errors
@@ -243,7 +243,7 @@ def encode_long(inside):
 
 
 def writes_to(process, folder):
-    """Return whether the process has an unnamed or a hidden file open in the folder."""
+    """Return whether a process is writing in a folder: it has an unnamed file open, or a hidden one is there."""
     opened = []
     for each in Path(f"/proc/{process}/fd").glob("*"):
         with contextlib.suppress(OSError):
@@ -293,7 +293,7 @@ def test_nothing_stays_of_a_process_that_is_killed(inside):
 @posix
 @pytest.mark.skipif(signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, reason="SIGTERM is ignored here")
 def test_signal_after_all_is_written(monkeypatch):
-    """The signal comes too late: the file is complete, so the status is 0."""
+    """A signal that arrives after the file is complete does not change the exit status 0."""
     replace = os.replace
 
     def replacing(*names):
@@ -334,10 +334,13 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
     ],
 )  # fmt: skip
 def test_signal_during_imports(code, module, inside):
-    """The command ends without a traceback. Other programs that import the package have Python's traceback."""
+    """If the command is interrupted during imports, it ends without a traceback.
+
+    Other programs that import the package then end with Python's traceback.
+    """
     Path("posenc-fast").write_text(SCRIPT)
     Path("path").mkdir()
-    # this file replaces a module that the command imports at its start
+    # this file replaces a module that the command imports, and interrupts the process
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(30)"
     Path(f"path/{module}.py").write_text(interrupt)
     Path("path/other.py").write_text(SCRIPT)
@@ -347,7 +350,7 @@ def test_signal_during_imports(code, module, inside):
     out, err = process.communicate(timeout=60)
     assert out == b""
     if module == "shtab":
-        # the command handles signals before it imports shtab
+        # the command installs its handlers of signals before it imports shtab
         assert (process.returncode, err) == (130, b"posenc-fast: error: interrupted\n")
     elif code[0] == "-c" or code[-1] == "other":
         assert process.returncode == -signal.SIGINT
@@ -360,7 +363,7 @@ def test_signal_during_imports(code, module, inside):
 def test_signal_while_reading(inside):
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    # more than the buffer of a pipe: after this write, the process is reading
+    # this is more than the buffer of a pipe holds, so the process is reading when this write returns
     process.stdin.write(b"1\n" * 500_000)
     process.stdin.flush()
     process.send_signal(signal.SIGTERM)
@@ -426,7 +429,7 @@ def test_standard_output_is_full(name, unbuffered):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("existing", [True, False])
 def test_no_room_for_the_report(existing, unbuffered):
-    """If the report cannot be printed, the file stays unchanged."""
+    """If the report cannot be printed, the command fails, and creates or changes no file."""
     if existing:
         Path("o.npy").write_bytes(b"before")
     with open("/dev/full", "wb") as full:
@@ -481,7 +484,7 @@ def test_standard_output_is_closed():
 
 
 def test_standard_error_is_closed(monkeypatch, capfdbinary):
-    """Messages are not written to standard output, among the data."""
+    """If standard error is closed, messages are omitted. They must not go to standard output, between the data."""
     Path("p.csv").write_text("0\n")
     monkeypatch.setattr(sys, "stderr", None)
     for arguments in (["encode", "p.csv", "--d-model", "2"], ["table", "1", "2"]):
@@ -539,8 +542,8 @@ def test_colours(arguments, words, monkeypatch, capsys):
     assert "\x1b" not in "".join(capsys.readouterr())
 
 
-# HOSTILE: text with control characters that change a terminal: title, backspace, screen, direction of text.
-# ESCAPED: how the command prints this text.
+# HOSTILE: text with control characters that would change the terminal, such as its title or the direction of text.
+# ESCAPED: the same text as the command must print it.
 HOSTILE = "\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 ESCAPED = r"\x1b]0;owned\x07a\x08\x9b2J\u202eb\u2066c\x7f"
 

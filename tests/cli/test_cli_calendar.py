@@ -26,14 +26,17 @@ CYCLES = ["day", "week", "month", "quarter", "year"]
 
 
 def expected(times, cycles, timezone=None):
-    """Return the sines and cosines of each cycle in turn."""
+    """Return the expected rows: for each cycle, the sine and cosine of the elapsed part of the cycle."""
     turn = pf.fourier_features(pf.periodic([1]))
     parts = pf.presets.positions.calendar(times, cycles, timezone=timezone)
     return turn.encode(parts).reshape(len(parts), -1)
 
 
 def written(times, offset="", hours=0):
-    """Write a CSV file of the local times of a clock that is some hours ahead of UTC."""
+    """Write p.csv with the times of a clock that is some hours ahead of UTC.
+
+    offset: text after each time, such as "Z".
+    """
     local = times.astype("M8[us]") + np.timedelta64(hours, "h")
     local = ["" if np.isnat(each) else f"{each}{offset}" for each in local]
     Path("p.csv").write_text("n,time\n" + "".join(f"{i},{each}\n" for i, each in enumerate(local)))
@@ -73,7 +76,7 @@ def test_offsets_are_local_times():
     same("o.npy", expected(TIMES + np.timedelta64(5, "h"), ["day", "month"]))
     assert run("encode", "p.csv", "--column", "time", "--periods", "day", "--timezone", "UTC", "-o", "o.npy") == 0
     same("o.npy", expected(TIMES - np.timedelta64(30, "m"), ["day"]))
-    # periods given as lengths are counted in UTC
+    # the phase of a period that is a length, such as 12h, is counted in UTC
     assert run("encode", "p.csv", "--column", "time", "--periods", "12h", "-o", "o.npy") == 0
     same("o.npy", pf.fourier_features(pf.periodic(["12h"])).encode(TIMES - np.timedelta64(30, "m")))
 
@@ -109,7 +112,7 @@ def test_npy_and_parquet():
 
 
 def test_blocks(monkeypatch, rng):
-    """Each block has missing cells, and dates of microseconds and of nanoseconds."""
+    """Encode several blocks of rows, each with missing cells, and with dates of microseconds and of nanoseconds."""
     times = rng.integers(-(2**60), 2**60, 1000).view("M8[ns]")
     times[::3] = times[::3].astype("M8[us]")
     times[rng.integers(0, 1000, 30)] = "NaT"

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("inside")
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_identify(dtype, capsys):
-    """The command identify reads what the command table writes, bfloat16 as raw bytes."""
+    """`identify` reads each dtype that `table` writes. bfloat16 is stored as raw bytes of type |V2."""
     if dtype == "bfloat16":
         optional("ml_dtypes")
     arguments = ["40", "64", "-o", "o.npy", "--layout", "concatenated", "--start", "2", "--dtype", dtype]
@@ -39,7 +39,7 @@ def test_identify(dtype, capsys):
 
 @pytest.mark.filterwarnings("error")
 def test_signalling_nan(capsys):
-    """NumPy warns if it converts a signalling NaN. The command prints only its error."""
+    """For a table with a signalling NaN, the command prints only its error, not the warning that NumPy emits."""
     table = pf.sinusoidal(8).table(40)
     table.view(np.uint32)[3, 3] = 0x7F800001
     np.save("o.npy", table)
@@ -109,7 +109,7 @@ def test_identify_rotary_bad_files(arrays, more, words, capsys):
 
 
 def saved(suffix, arrays):
-    """Write the arrays to a file, and return its name."""
+    """Write arrays to an .npz or .safetensors file, and return the name of the file."""
     if suffix == "npz":
         np.savez("o.npz", **arrays)
     else:
@@ -121,7 +121,7 @@ def saved(suffix, arrays):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("shape", [(200, 64), (1, 200, 64), (200, 1, 64)])
 def test_table_by_key(suffix, dtype, shape, capsys):
-    """Buffers of torch modules have one more axis."""
+    """Option --key selects the table by its name in a file. The table may have an axis of 1, like buffers of torch."""
     wanted = np.dtype(dtype) if dtype == "float32" else pytest.importorskip("ml_dtypes").bfloat16
     table = pf.presets.whisper(64).table(200, dtype=wanted).reshape(shape)
     file = saved(suffix, {"encoder.pos": table, "weight": np.eye(20, dtype=np.float32)})
@@ -187,7 +187,7 @@ def test_bad_arrays_of_safetensors(kind, shape, size, words, capsys):
 
 @pytest.mark.parametrize("kind", ["F64", "F32", "F16"])
 def test_types_of_safetensors(kind, capsys):
-    """The command reads safetensors without the package of that name."""
+    """The command reads safetensors files without the package safetensors."""
     dtype = np.dtype(f"<f{int(kind[1:]) // 8}")
     table = pf.presets.whisper(64).table(200, dtype=dtype)
     safetensors("o.safetensors", {"first": ("I64", (3,), bytes(24)), "pe": (kind, table.shape, table.tobytes())})
@@ -201,7 +201,7 @@ def test_bfloat16_is_exact(installed, monkeypatch):
         optional("ml_dtypes")
     else:
         monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    # all 16-bit patterns, including NaN, infinities and subnormal numbers
+    # all 65536 bit patterns of bfloat16, including NaN, infinities and subnormal numbers
     halves = np.arange(2**16, dtype="<u2")
     safetensors("o.safetensors", {"a": ("BF16", (256, 256), halves.tobytes())})
     np.savez("o.npz", a=halves.view("V2").reshape(256, 256))
@@ -215,7 +215,7 @@ def test_bfloat16_is_exact(installed, monkeypatch):
 
 
 def npy(shape, data=b"", descr="<f8", version=1):
-    """Return the bytes of a .npy file with any header."""
+    """Return the bytes of a .npy file. The header may be wrong: the arguments are written unchecked."""
     header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}\n".encode()
     return b"\x93NUMPY" + bytes([version, 0]) + len(header).to_bytes(2 if version == 1 else 4, "little") + header + data
 

@@ -39,12 +39,12 @@ POSITIONS = {
 }
 
 
-# times need periods with a unit; three periods make six columns
+# periods of times need a unit; three periods give six columns
 CLOCK = "12h,7s,1000D"
 
 
 def options_of(positions):
-    """Return the options for positions of a type, and their encoding of six columns."""
+    """Return the options of the command for these positions, and the Encoding of six columns that it then uses."""
     if positions.dtype.kind == "M":
         return ["--periods", CLOCK], pf.fourier_features(pf.periodic(CLOCK.split(",")), layout="interleaved")
     return ["--d-model", "6"], pf.sinusoidal(6)
@@ -131,7 +131,7 @@ def test_bad_npy(content, words, capsys):
 
 @pytest.mark.parametrize("existing", [True, False])
 def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
-    """A truncated file raises an error. A memory map would end the process."""
+    """A file that is truncated while it is read gives an error. Reading through a memory map would end the process."""
     np.save("p.npy", np.arange(500_000.0))
     if existing:
         Path("o.npy").write_bytes(b"before")
@@ -154,7 +154,7 @@ def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
 
 
 def encoded(text, *options, d=6):
-    """Return the rows that are written for a CSV file with this text."""
+    """Return the rows that `encode` writes for a CSV file with this text. d: width without --periods."""
     Path("p.csv").write_bytes(text.encode() if isinstance(text, str) else text)
     width = () if "--periods" in options else ("--d-model", str(d))
     assert run("encode", "p.csv", *width, "-o", "o.npy", *options) == 0
@@ -191,7 +191,7 @@ def test_header_alone():
 
 @pytest.mark.parametrize("text", ["hello", "hello\n\n", "a,hello\n"])
 def test_one_line_is_no_header(text, capsys):
-    """A single line without a number may be a mistake. It is a header if --column names it."""
+    """A single line without a number or date is an error, unless --column names a cell of it as a header."""
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
     words = "p.csv has a single line with 'hello', which is neither a number nor an ISO date"
@@ -237,7 +237,7 @@ def test_infinite_cells_are_rows_of_nan():
 )
 def test_timestamps(text, utc, backend):
     unit = "ns" if len(utc.partition(".")[2]) > 6 else "us"
-    # a microsecond is several radians here, so only the exact time gives these numbers
+    # at the first frequencies, a microsecond is several radians, so only exact times give the expected rows
     frequencies = np.array([3e9, 7e6, 1.0, 1e-7])
     np.save("f.npy", frequencies)
     options = ("--frequencies", "f.npy", "--dtype", "float64")
@@ -250,7 +250,7 @@ def test_timestamps(text, utc, backend):
 
 @pytest.mark.parametrize("cells", [3, 4, 100])
 def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
-    """Integers beyond float64 mix with floats and unsigned integers, across borders of chunks and blocks."""
+    """A column may mix floats and integers that float64 cannot represent, in any chunk of cells and block of rows."""
     monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
     numbers = [2**53 + 1, 0.1, -(2**63), 2**64 - 1, 1e300, 7, 2**63 - 1, -0.0, 2**63, 1, 2, 3, 4.5, 5, 2**62 + 1]
@@ -261,7 +261,7 @@ def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
     for value in numbers:
         array = np.array([value], np.float64 if isinstance(value, float) else np.uint64 if value >= 2**63 else np.int64)
         expected.append(encode(array, dtype=np.float64)[0])
-    # a single value and a mixed column may differ by the last place of a float64
+    # a value alone and in a mixed column may be rounded differently in the last place of a float64
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-50)
     assert abs(rows[0] - encode([2.0**53], dtype=np.float64)[0]).max() > 0.1
 
@@ -291,7 +291,7 @@ def test_many_chunks(column, rng, monkeypatch):
     options, encoding = options_of(positions)
     rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", *options)
     expected = encoding.encode(positions)
-    # about one in 30 million values lies near enough to a rounding midpoint to differ
+    # a difference is possible, but only for about one in 30 million values, near a rounding midpoint
     assert np.count_nonzero(rows != expected) <= 1
     np.testing.assert_allclose(rows, expected, rtol=2**-22, atol=0)
 
@@ -354,7 +354,7 @@ def test_bad_csv(text, options, words, capsys):
     ids=["line", "cells", "lines", "zeros"],
 )
 def test_rows_without_end(text, monkeypatch, capsys):
-    """The command reads an endless row only up to a limit."""
+    """For a row of CSV that is too long, the command raises an error when it has read as much as a row may have."""
     monkeypatch.setattr(_csv, "MOST_CHARACTERS", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
@@ -406,12 +406,12 @@ def test_bad_delimiter(given, capsys):
         ("a\tb\n1\t2\n", ["--column", "b"], "tab"),
         ("a|b|c\n1|2|3\n", ["--column", "b"], "'|'"),
         ("a,b\n1,2\n", ["--column", "b", "--delimiter", ";"], "','"),
-        # None: the error has no hint at a delimiter
+        # None: the error must not suggest a delimiter
         ("a,b\n1,x\n", ["--column", "b"], None),
         ("a,b;c,d\n1,x,y\n", ["--column", "0"], None),
         ("a,b;c,d\nx,x,y\n", ["--column", "d"], None),
         ("a\nx;y\n", [], None),
-        # this file is valid
+        # this file is valid, so there is no error
         ("a;b\n1\n2\n", [], None),
     ],
 )
@@ -431,7 +431,7 @@ def test_hint_at_another_delimiter(text, options, hint, capsys):
 
 @pytest.mark.parametrize("name", ["p.csv.gz", "p.gz", "p.csv"])
 def test_gzip(name, backend, capsys):
-    """gzip is recognized by its first bytes, not by its name. Consecutive members are one text."""
+    """A gzip file is recognized by its first bytes, whatever its name. Its members are joined to one text."""
     text = "t,x\n" + "".join(f"{i / 8},{i}\n" for i in range(40_000))
     data = text.encode()
     Path(name).write_bytes(gzip.compress(data[:1001]) + gzip.compress(data[1001:]))
@@ -479,7 +479,10 @@ def parquet(columns, name="p.parquet", **settings):
 @pytest.mark.parametrize("column_type", COLUMNS)
 @pytest.mark.parametrize("name", ["p.parquet", "p"])
 def test_parquet(column_type, name, backend, capsys):
-    """Each type is read exactly, missing values as NaN. Parquet is recognized by its first bytes, not by its name."""
+    """Positions of each Parquet type are exact, and missing values give rows of NaN.
+
+    A Parquet file is recognized by its first bytes, whatever its name.
+    """
     pa = optional("pyarrow")
     column = pa.array(COLUMNS[column_type], mask=np.array([False, True, False]))
     if "tz" in column_type:
@@ -497,7 +500,7 @@ def test_parquet(column_type, name, backend, capsys):
 
 
 def test_parquet_in_blocks(monkeypatch, rng):
-    """Row groups and blocks can end at different rows."""
+    """Read a Parquet file whose row groups end at other rows than the blocks that the command encodes."""
     positions = rng.integers(-(2**60), 2**60, 1003)
     parquet({"n": positions}, row_group_size=37)
     monkeypatch.setattr(_encode, "BLOCK", 4 * 100)
@@ -596,7 +599,7 @@ def text_of(rows, delimiter):
 @pytest.mark.parametrize("delimiter", [",", ";"])
 @pytest.mark.parametrize("block", [2, 100])
 def test_kept_columns_of_csv(block, delimiter, monkeypatch):
-    """The unchanged text of all cells comes before the columns that are written without --keep."""
+    """With --keep, each row of the output begins with the unchanged cells of the input."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     Path("p.csv").write_text(text_of(ROWS, delimiter), newline="")
     options = ["--column", "t", "--d-model", "2", "--delimiter", delimiter]
@@ -635,7 +638,7 @@ def test_kept_columns_of_standard_input(text, options, written, monkeypatch, cap
 
 @pytest.mark.parametrize("block", [6, 1000])
 def test_kept_columns_of_parquet(block, monkeypatch):
-    """Kept columns have their types in Parquet, and are text in CSV."""
+    """With --keep, columns of Parquet keep their types in a Parquet output, and become text in a CSV output."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     pa = optional("pyarrow")
     columns = {

@@ -1,4 +1,4 @@
-"""Test what commands write: the values of the library, and no new files after an error."""
+"""Test what commands write: files with the library's values, and no new file after an error."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def needs(suffix):
 
 
 def content(file, suffix, dtype):
-    """Return the rows of a file, read by the library of its format."""
+    """Return the rows of an open file, read by NumPy, as text (csv) or by pyarrow."""
     if suffix in ("npy", "npz"):
         rows = np.load(file)
         return (rows["encoding"] if suffix == "npz" else rows).view(dtype)
@@ -115,7 +115,7 @@ def content(file, suffix, dtype):
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("command_name", ["table", "encode"])
 def test_formats(command_name, suffix, dtype, monkeypatch, capfdbinary):
-    """Write the same bits in each format: by suffix, by --format, to standard output, in blocks, with missing rows."""
+    """Commands write the same rows in each format: by suffix or --format, to standard output, and in blocks."""
     needs(suffix)
     wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     positions = np.arange(-3.0, 98.0)
@@ -150,7 +150,10 @@ def test_formats(command_name, suffix, dtype, monkeypatch, capfdbinary):
 @pytest.mark.parametrize("rows", [0, 1, 22, 23])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
-    """The number of rows is known at the end of a CSV file, and at the start of a .npy file."""
+    """Positions from a CSV file give the same output bytes as positions from a .npy file.
+
+    The number of rows is known only at the end of a CSV file, but at the start of a .npy file.
+    """
     needs(suffix)
     monkeypatch.setattr(_encode, "BLOCK", 6 * 11)
     monkeypatch.setattr(_csv, "CELLS", 4)
@@ -165,7 +168,7 @@ def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
     assert Path("o").read_bytes() == Path("expected").read_bytes()
     assert run("encode", "p.csv", "--column", "t", *options, "-o", "-") == 0
     out, err = capfdbinary.readouterr()
-    # an npz archive has other bytes in a pipe, where the sizes are written after the array
+    # in a pipe, an npz archive has other bytes: its sizes are written after the array
     assert out == Path("expected").read_bytes() or suffix == "npz"
     assert content(io.BytesIO(out), suffix, np.dtype(np.float32)).shape == (rows, 6)
     assert err.decode().startswith(f"wrote standard output: shape ({rows}, 6), float32")
@@ -174,7 +177,7 @@ def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
 @pytest.mark.parametrize("existing", [True, False])
 @pytest.mark.parametrize("options", ["-o o.npy", "-o o.npz", "-o o.csv", "-o o.csv --keep", "-o o.parquet --keep"])
 def test_bad_cell_after_some_rows(options, existing, monkeypatch, capsys):
-    """After an error, the new file is removed, and an existing file stays."""
+    """If a cell is invalid after some rows were written, no new file remains, and an existing file is unchanged."""
     name = options.split()[1]
     needs(Path(name).suffix[1:])
     monkeypatch.setattr(_encode, "BLOCK", 8)
@@ -218,7 +221,7 @@ def test_standard_output_is_csv(options, capfdbinary):
 @posix
 @pytest.mark.parametrize(("suffix", "unbuffered"), [*((suffix, "") for suffix in FORMATS), ("npy", "1"), ("npz", "1")])
 def test_standard_output_to_a_pipe(suffix, unbuffered):
-    """Standard output cannot seek, and writes only a part of its input at a time."""
+    """All rows reach a pipe, which cannot seek and may accept only a part of the data at a time."""
     needs(suffix)
     arguments = ("table", "5000", "16", "-o", "-", "--format", suffix)
     process = command(*arguments, env={"PYTHONUNBUFFERED": unbuffered})
@@ -282,7 +285,7 @@ def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
     monkeypatch.setattr(_encode, "BLOCK", 40)
     status = 130 if isinstance(raised, KeyboardInterrupt) else 2
     assert run("encode", "p.npy", "--d-model", "4", "-o", "o.npy") == status
-    # while the command wrote, the folder had one more file, unless this file was unnamed
+    # while the command wrote, the folder contained one more file, unless the system supports unnamed files
     assert len(calls[-1]) == len(before) + (not nameless)
     assert sorted(os.listdir()) == before
     assert not existing or Path("o.npy").read_bytes() == b"before"
@@ -311,7 +314,7 @@ def test_without_nameless_files(there, monkeypatch):
 
 @posix
 def test_line_feeds_in_names(capsys):
-    """The report shows each name on one line, also names with line breaks."""
+    """The report prints each file name on one line, with escapes for line breaks and control characters."""
     Path("p\nq.csv").write_text("1\n2\n")
     assert run("encode", "p\nq.csv", "--d-model", "4", "-o", "a\nwrote b\x1b[1m.npy") == 0
     out, err = capsys.readouterr()
@@ -348,7 +351,10 @@ def test_disk_full(arguments, existing, suffix):
 
 @posix
 def test_disk_full_of_positions():
-    """Positions of an archive wait in an unnamed file on disk, because their number comes first."""
+    """A full disk gives an error of one line, also if it fills up with positions of CSV.
+
+    These wait in an unnamed file, because the number of rows comes first in an .npz file.
+    """
     Path("p.csv").write_text("1\n" * 20000)
     process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npz", code=["-c", LIMITED])
     err = process.communicate(timeout=60)[1].decode()
@@ -415,7 +421,7 @@ sys.exit(main())
     ],
 )
 def test_no_permission(arguments, name, modes, words):
-    # a folder that user nobody can enter, unlike the folders of pytest
+    # use a folder that user nobody can enter; the folders of pytest belong to the user of the test
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "o.npy")
         target.write_bytes(b"before")
@@ -457,7 +463,7 @@ sys.exit(status)
 
 
 def peak(*arguments):
-    """Return the largest memory of a command, in kilobytes."""
+    """Run a command and return the largest amount of memory that it used, in kilobytes."""
     process = command(*arguments, code=["-c", PEAK])
     err = process.communicate(timeout=60)[1]
     assert process.returncode == 0, err
@@ -467,7 +473,7 @@ def peak(*arguments):
 @posix
 @pytest.mark.parametrize("column", ["number", "date", "calendar", "kept"])
 def test_memory_is_bounded(column):
-    """A million rows need no more memory than a few thousand, except for the pages of the output."""
+    """A command needs about the same memory for many rows as for few, apart from the pages of the output file."""
     few, many = (150_000, 600_000) if column == "kept" else (50_000, 1_000_000)
     out = ["o.csv", "--keep"] if column == "kept" else ["o.npy"]
     calendar = ["--periods", "month", "--timezone", "Asia/Tokyo"]
@@ -490,11 +496,11 @@ def test_memory_is_bounded(column):
 
 @posix
 def test_table_memory_is_bounded():
-    """A table needs memory for blocks and for the pages of the file, not for the whole."""
+    """`table` needs memory for blocks of rows and for the pages of the output file, not for the whole table."""
     peaks = {}
     for length in (200_000, 1_000_000):
         used = peak("table", str(length), "64", "--dtype", "float16", "-o", "o.npy")
         peaks[length] = used - Path("o.npy").stat().st_size // 1024
     os.unlink("o.npy")
-    # the formula's matrix alone would be 512 MB in float64
+    # all angles at once would take 512 MB in float64
     assert peaks[1_000_000] - peaks[200_000] < 50_000

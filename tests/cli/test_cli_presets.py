@@ -1,4 +1,4 @@
-"""Test presets on the command line: the command presets, and the option --preset."""
+"""Test the command `presets`, and the option --preset of other commands."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_one_is_shown(name, width, monkeypatch, capsys):
     text = re.sub(r"\s", "", out)
     for fact in (facts.frequency, facts.layout, facts.positions, facts.differs, facts.source, facts.also):
         assert re.sub(r"[\s`]", "", fact) in text
-    # only single words, such as addresses, are longer than a line
+    # only lines with a long word, such as an address, exceed the width
     long = [line for line in lines if len(line) > width and "posenc-fast table" not in line]
     assert all(" " not in line.strip() or len(line.split()) <= 2 for line in long)
 
@@ -100,7 +100,7 @@ def test_what_is_shown_for_the_command_line(capsys):
     ],
 )
 def test_search(words, names, monkeypatch, capsys):
-    # programs get whole lines, also if the terminal is narrow
+    # in a pipe, lines are not wrapped, whatever the width of the terminal, so that programs can read them
     monkeypatch.setenv("COLUMNS", "40")
     assert run("presets", "--search", *words.split()) == 0
     out, err = capsys.readouterr()
@@ -152,7 +152,7 @@ PRESETS = {
     "128 --preset diffwave": "diffwave()",
     "--preset lingvo_harmonics --set embedding_dim=8 --set length=40": "lingvo_harmonics(8, 40)",
     "--preset esmfold2 --set weights=w.npy --set biases=b.npy": "esmfold2(*LEARNED)",
-    # its encoding has two more columns than requested
+    # the encoding of this preset has two columns more than requested
     "8 --preset positional_embeddings_pytorch_precedence": "positional_embeddings_pytorch_precedence(8)",
 }
 # fmt: on

@@ -1,4 +1,4 @@
-"""Test the commands verify and bench: their numbers are true, and verify finds planted faults."""
+"""Test the commands verify and bench: the numbers that they print, and that verify finds faults in an engine."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def test_verify(capsys):
     for row in table[1:]:
         assert row[-1] == "held"
         assert int(row[2]) > 1000
-        # Shares are errors divided by the bound. For 32 and 16 bits the bound is about half a unit in the last place,
-        # and correct rounding alone reaches it.
+        # Shares are largest errors divided by the bound. For 32 and 16 bits, the bound is about half a unit in the last
+        # place. Correct rounding causes errors of this size, so shares near 1 are right.
         shares = [float(share) for share in row[3 : 3 + len(engines)]]
         assert all(0.4 < share <= (0.6 if row[0] == "float64" else 1.0) for share in shares), row
     levels = [[level, f"{level} at all widths"] for level in pf.isa_levels()]
@@ -173,7 +173,7 @@ def test_verify_sees_a_wrong_schedule():
 
 @pytest.fixture
 def fresh_encodings():
-    """Clear cached encodings before and after a test, because they keep rows."""
+    """Clear the cache of encodings before and after a test, because a cached encoding keeps rows of a broken engine."""
     _builders._geometric.cache_clear()
     yield
     _builders._geometric.cache_clear()
@@ -210,7 +210,7 @@ def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
 
 
 def cut(kind, value):
-    """Round float32 towards zero."""
+    """Round values like the engine, but round float32 towards zero: a fault that verify must find."""
     if kind != FLOAT32.kind:
         return right_rounding(kind, value)
     rounded = value.astype(np.float32)
@@ -218,7 +218,7 @@ def cut(kind, value):
 
 
 def twice(kind, value):
-    """Round float16 results twice: first to float32, then to float16."""
+    """Round values like the engine, but round float16 twice, first to float32: a fault that verify must find."""
     if kind != FLOAT16.kind:
         return right_rounding(kind, value)
     return value.astype(np.float32).astype(np.float16).view(np.uint16)
@@ -274,11 +274,11 @@ def test_bench(capsys, monkeypatch):
     monkeypatch.setattr(_timing, "BUDGET", 0.01)
     assert main(["bench"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    # on a busy machine, ratios such as 0.0123 take two columns more
+    # lines with a star may be longer: on a busy machine, ratios such as 0.0123 take two columns more
     assert max(len(line) for line in lines if "*" not in line) <= 80
     first = 1 + [line.split() for line in lines].index(["posenc_fast", "NumPy", "ratio", "middle", "half"])
     names = [side.name for side in _speed.sides()]
-    # each name has two sides
+    # a name consists of the names of both sides
     assert all(" / " in name for name in names)
     lines, more = lines[first : first + len(names)], lines[first + len(names) :]
     assert [line[:43].rstrip() for line in lines] == names

@@ -236,7 +236,7 @@ def test_missing_kernel_cannot_be_chosen_in_a_block():
 
 
 def parameters(function):
-    """Return names and defaults of parameters. Compiled functions have no annotations."""
+    """Return (name, default) of each parameter. Annotations are left out, because compiled functions have none."""
     return [(p.name, p.default) for p in inspect.signature(function).parameters.values()]
 
 
@@ -397,14 +397,14 @@ FILES = ("loops", "rotations", "grids")
 
 @pytest.fixture(scope="module")
 def code():
-    """Return the disassembled instructions of the built module, by file and level."""
+    """Return the disassembled instructions of the compiled kernel, by (source file, instruction-set level)."""
     if not {"avx2", "avx512"} <= set(pf.isa_levels()):
         pytest.skip("this build or machine does not have all x86-64 levels")
     if shutil.which("objdump") is None:
         pytest.skip("objdump is not installed")
     command = ["objdump", "-d", "--no-show-raw-insn", str(_backend.kernel.__file__)]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    # the exported function of a file and level follows its loops
+    # in the listing, the loops of a file and level come before the exported function of that file and level
     parts = re.split(rf"<posenc_({'|'.join(FILES)})_(\w+)>:", listing)
     return {(file, isa): part for part, file, isa in zip(parts[0::3], parts[1::3], parts[2::3], strict=False)}
 
@@ -415,14 +415,14 @@ def count(code, instruction, register):
 
 @pytest.mark.parametrize(("isa", "register"), [("avx2", "ymm"), ("avx512", "zmm")])
 def test_loops_are_vector_code(code, isa, register):
-    # the limits are about a third of the numbers with gcc 12; without vectorization there are almost none
+    # the limits are about a third of the counts with gcc 12. Without vectorization, the counts are almost 0.
     assert count(code["loops", isa], r"vfn?m\w+pd", register) > 50
     assert count(code["loops", isa], r"v\w+p[ds]", register) > 300
     assert count(code["rotations", isa], r"v(mul|add|sub)pd", register) > 150
-    # 16-bit types are rotated in floats
+    # the loops rotate 16-bit types in float32
     assert count(code["rotations", isa], r"v(mul|add|sub)ps", register) > 100
     assert count(code["rotations", isa], "vpminuw", register) > 0
-    # separate products and sums are not contracted to FMA
+    # compilers must not contract products and sums to FMA, which would change the bits
     assert not re.search(r"\tvfn?m", code["rotations", isa])
     assert count(code["rotations", isa], r"vcvt\w+", register) > 12
     # one loop writes through the cache, another writes past it

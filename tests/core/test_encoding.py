@@ -29,7 +29,7 @@ builds = pytest.mark.parametrize("build", list(BUILD.values()), ids=list(BUILD))
 
 
 def rows(encoding, n=6, **options):
-    """Return the rows of a few positions, on any number of axes."""
+    """Return the rows of n positions between -5 and 9, the same on each axis."""
     positions = np.linspace(-5, 9, n)
     return encoding.encode(
         positions if encoding.ndim == 1 else np.stack([positions] * encoding.ndim, axis=-1), **options
@@ -180,7 +180,7 @@ def test_geometric(count):
 def test_fixed_point_has_the_bits_of_the_general_loop(schedule, multiple, monkeypatch):
     unit = Fraction(1, 1000)
     pairs = _schedule.split_turns(schedule, unit, multiple)
-    # with this limit, every progression spans too many powers of two for fixed-point arithmetic
+    # this limit disables fixed-point arithmetic: every progression exceeds it
     monkeypatch.setattr(_schedule, "_FIXED", -1)
     for function in (_schedule.turns, _schedule.split_turns):
         function.cache_clear()
@@ -360,7 +360,7 @@ def test_rows_of_missing_and_infinite_positions(dtype):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("rows", [3, 100, 5000])
 def test_positions_in_the_memory_of_out(rows):
-    # the first row overwrites the positions of later rows
+    # out contains the positions, so writing the first row overwrites positions of later rows
     encoding, out = pf.sinusoidal(8), np.empty((rows, 8))
     positions = out.reshape(-1)[:rows]
     positions[:] = np.arange(rows) + 0.5
@@ -432,7 +432,7 @@ def test_moving(paired, rng):
     "moved", [(slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1))], ids=["after", "before"]
 )
 def test_shift_into_memory_that_overlaps(moved):
-    # compute several blocks of rows
+    # the rows are more than one block, so a wrong order of blocks would overwrite input
     encoding = pf.sinusoidal(4)
     memory = encoding.table(150_000)
     before, after = memory[moved[0]], memory[moved[1]]
@@ -476,7 +476,7 @@ def test_shift_dtype_shape_and_memory(dtype, tolerance):
     np.testing.assert_array_equal(inside, moved)
     assert not wide[:, :7].any()
     assert not wide[:, 23:].any()
-    # out begins one row after x in the same memory
+    # x and out overlap: out begins one row after x in the same memory
     memory = np.concatenate([table, table[:1]])
     encoding.shift(memory[:-1], 5, out=memory[1:])
     np.testing.assert_array_equal(memory[1:], moved)
@@ -553,7 +553,7 @@ def test_locate_with_noise(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("d_model", [4, 6])
 def test_locate_with_frequencies_far_apart(d_model, rng):
-    """On the grid that `locate` searches first, positions that differ by a wavelength of the fast wave look alike."""
+    """`locate` finds positions although its first grid cannot separate those that differ by the shortest wavelength."""
     encoding = pf.sinusoidal(d_model)
     positions = rng.uniform(0, 600, 200)
     places, residual = encoding.locate(encoding.encode(positions, dtype=np.float64), low=0, high=600)
@@ -605,7 +605,7 @@ def x_dtype(request):
 
 
 def same(got, expected, scale=1.0):
-    """Assert that got is expected, rounded once to its dtype."""
+    """Assert that got equals expected up to one rounding to the dtype of got."""
     np.testing.assert_allclose(
         got.astype(np.float64), expected, rtol=0, atol=DTYPES[got.dtype.name] * np.abs(expected).max() * scale
     )
@@ -740,7 +740,7 @@ def test_one_position_has_the_bits_of_many(encoding, shape, rng):
         apart = np.zeros((*row.shape[:-1], 3, row.shape[-1]), np.float32)[..., 1, :]
         assert encoding.encode(positions, out=apart) is apart
         np.testing.assert_array_equal(apart, row)
-    # out overwrites the positions
+    # the positions lie in the memory of out, which overwrites them
     memory = np.zeros(encoding.d_model)
     for given in (memory[:1], memory[1:2], memory[:1].reshape(()), memory[1::-1]):
         given[...] = 0.5 + np.arange(given.size).reshape(given.shape)

@@ -1,4 +1,4 @@
-"""Test errors for invalid arguments: their type, the argument's name and its value. Nothing is written before."""
+"""Test errors for invalid arguments: type, name of the argument, its value, and that nothing was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test accuracy against exact values, and equal bits, for every backend and level."""
+"""Test the promised accuracy, and that every backend and level computes the same bits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dtype(request):
 def test_add_to(how, scale, dtype, rng):
     encoding, start = pf.sinusoidal(34, base=500.0), int(rng.integers(-(10**6), 10**6))
     x = rng.normal(size=(2, 40, 34)).astype(pf.sinusoidal(2).table(1, dtype=dtype).dtype)
-    # in every third row of x[0], x times the scale nearly cancels the encoding
+    # in every third row of x[0], scale * x nearly cancels the encoding, which makes errors large relative to the sum
     x[0, ::3] = (-encoding.table(40, start=start, dtype=np.float64)[::3] / scale).astype(x.dtype)
     before = x.copy()
     if how == "positions":
@@ -59,7 +59,10 @@ def test_shift(dtype, rng):
 
 
 def test_values_near_the_middle_of_two_float32(rng):
-    """These values lie within 2^-44 of the middle of two float32: a less exact kernel would round them wrongly."""
+    """Values within 2^-44 of the middle of two float32 numbers are rounded correctly.
+
+    A less exact kernel would round some of them to the wrong side.
+    """
     encoding = pf.sinusoidal(64)
     positions = rng.integers(0, 2**24, 40000).astype(np.float64)
     wide = encoding.encode(positions, dtype=np.float64)
@@ -80,7 +83,7 @@ def test_values_near_the_middle_of_two_float32(rng):
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
 def test_one_rounding_to_16_bits(name, rng):
-    """These values differ if they are first rounded to float32."""
+    """Values are rounded once to 16 bits. The tested values would differ if they were first rounded to float32."""
     pytest.importorskip("ml_dtypes")
     encoding = pf.sinusoidal(64)
     positions = rng.integers(0, 2**24, 60000).astype(np.float64)
@@ -194,7 +197,7 @@ SINGLE = np.exp(np.arange(0, WIDTH, 2, dtype=np.float32) * np.float32(-np.log(10
 
 
 def rows_of_a_framework(first):
-    """Return a framework's table: frequencies, positions and products are rounded to float32."""
+    """Return a table with float32 arithmetic, like frameworks: frequencies and angles are rounded to float32."""
     rows = 4096 if first == 0 else WIDTH
     return pf.sinusoidal(WIDTH, frequencies=SINGLE).table(rows, start=first, precision="float32")
 
@@ -236,7 +239,10 @@ def test_given_frequencies_are_exact(rng, dtype):
 
 @pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
 def test_past_the_cache(dtype, width, monkeypatch):
-    """Rows begin and end at any place of a cache line. The memory around them stays the same."""
+    """Tables larger than the cache have the same bits, for rows at any offset in a cache line.
+
+    The memory around the rows is unchanged.
+    """
     encoding, rows, start = pf.sinusoidal(width), 150, -37
     expected = encoding.table(rows, start=start, dtype=dtype)
     number_type, size = expected.dtype, expected.itemsize
@@ -245,7 +251,7 @@ def test_past_the_cache(dtype, width, monkeypatch):
         room = np.full(rows * (width + padding) * size + 192, 0xA5, np.uint8)
         begin = -room.ctypes.data % 64 + 64 + offset
         out = np.ndarray((rows, width), number_type, room, begin, ((width + padding) * size, size))
-        # a negative number of workers excludes the compiled call for small tables
+        # with a negative number of workers, the compiled shortcut for small tables is not used
         encoding.table(rows, start=start, dtype=number_type, out=out, workers=-1)
         where = f"padding={padding}, offset={offset}"
         np.testing.assert_array_equal(out.view(f"u{size}"), expected.view(f"u{size}"), err_msg=where)
@@ -256,7 +262,7 @@ def test_past_the_cache(dtype, width, monkeypatch):
 @pytest.mark.parametrize("batches", [1, 2, 5])
 @pytest.mark.parametrize("width", [8, 64, 300, 700])
 def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
-    """Prefetches change no value, in narrow and wide rows, in place and in other memory."""
+    """Sums larger than the cache, for which the kernel prefetches, have the same bits as smaller ones."""
     encoding, rows = pf.sinusoidal(width), 150
     number_type = encoding.table(0, dtype=dtype).dtype
     x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(number_type)[..., :width]
@@ -265,7 +271,7 @@ def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
         for size in (1 << 40, 3):
             monkeypatch.setattr(_target, "cache_size", lambda size=size: size)
             there = x.copy()
-            # a negative number of workers excludes the compiled call for small arrays
+            # with a negative number of workers, the compiled shortcut for small arrays is not used
             sums += [encoding.add_to(there, start=start, out=there, workers=-1)]
             sums += [encoding.add_to(x, start=start, workers=-1)]
             room = np.full((batches, rows, width + 5), 7, number_type)

@@ -63,7 +63,7 @@ def outcome(call, *arguments, **options):
 
 @pytest.fixture
 def general(monkeypatch):
-    """Return a function that computes a call in the general way: without the compiled calls for small arrays."""
+    """Return a function that computes the outcome of a call without the compiled shortcuts for small arrays."""
 
     def general(call, *arguments, **options):
         if pf.backend() == "python":
@@ -78,7 +78,7 @@ def general(monkeypatch):
 
 
 def outs(shape, dtype):
-    """Return arrays for a result by name. The last ones are invalid."""
+    """Return arrays that can be passed as out, by name. The last ones are invalid, and calls must raise an error."""
     rows = np.ones((2 * shape[0], *shape[1:-1], shape[-1] + 3), dtype)
     unaligned = np.ones(np.prod(shape, dtype=int) * rows.itemsize + 1, np.uint8)[1:].view(dtype).reshape(shape)
     read_only = np.ones(shape, dtype)
@@ -100,7 +100,7 @@ def outs(shape, dtype):
 
 
 def same_with_outs(general, shape, dtype, call, *arguments, **options):
-    """Assert that a call and the general way write the same to each array of `outs`, or raise the same error."""
+    """Assert that a call with and without shortcuts writes the same to each of `outs`, or raises the same error."""
     for name in outs(shape, dtype):
         one, other = outs(shape, dtype)[name], outs(shape, dtype)[name]
         assert outcome(call, *arguments, out=one, **options) == general(call, *arguments, out=other, **options), name
@@ -127,7 +127,7 @@ def test_table(make, general):
         for start, length in itertools.product(STARTS, (1, 13)):
             options = {"start": start, "dtype": dtype}
             for _ in range(2):
-                # the first call may create plans that the second one uses
+                # call twice: the first call may create a plan, which the shortcut in the second call uses
                 assert outcome(table, length, **options) == general(table, length, **options), (length, options)
         for start in (3, 0.5):
             same_with_outs(general, (5, width), np.dtype(dtype), table, 5, start=start)
@@ -212,7 +212,7 @@ def test_shared_memory(general):
 
 
 def test_plain_calls_are_compiled(monkeypatch):
-    """These calls never use the general way, which raises an error here."""
+    """Plain small calls use the compiled shortcuts. The general code is replaced by a function that raises an error."""
     encoding, rotary = pf.sinusoidal(6), pf.Rotary(24)
     rows, x, tokens = np.ones((4, 6)), np.ones((2, 4, 6)), np.ones((2, 3, 8, 24))
     for dtype in TYPES:
@@ -248,7 +248,7 @@ def test_plain_calls_are_compiled(monkeypatch):
 
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
-    """All calls align results of a mebibyte. Among them are compiled calls, near the largest size that they support."""
+    """Results of at least a mebibyte begin at a cache line, also if a compiled shortcut allocates them."""
     encoding, rotary = pf.sinusoidal(64), pf.Rotary(64)
     x, tables = np.ones((1, 32, 275, 64), dtype), rotary.tables(275)
     calls = {
@@ -264,7 +264,7 @@ def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
     }
     assert x.nbytes >= 1 << 20
     for name, call in calls.items():
-        # several arrays, because one could begin there by chance
+        # check several arrays, because one could begin at a cache line by chance
         for array in [call() for _ in range(8)]:
             assert array.ctypes.data % 64 == 0, name
 

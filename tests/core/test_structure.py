@@ -13,7 +13,8 @@ import pytest
 import posenc_fast as pf
 
 ROOT = Path(pf.__file__).parent
-# Three rings, the innermost first. A folder or module imports only from folders and modules above it in this table.
+# Three groups of modules (rings), the innermost first. A folder or module imports only from those above it in this
+# table.
 # fmt: off
 RINGS = {
     # ring 1: encodings and rotations
@@ -42,7 +43,7 @@ RINGS = {
 }
 # fmt: on
 LEVELS = [folders for levels in RINGS.values() for folders in levels]
-# methods of Rotary for the formats of other programs import these modules of an outer ring
+# exceptions: methods of Rotary that read or write formats of other programs import modules of an outer ring
 OUTWARDS = {
     ("_core", "rotary", "value"): {"from_config": "config", "from_gguf": "gguf"}
     | dict.fromkeys(["onnx_cache", "config", "gguf"], "exports")
@@ -69,7 +70,10 @@ def folder_of(parts):
 
 
 def imported(file, tree=None):
-    """Yield the modules of the package that a module or a part of its tree imports, also only for type checkers."""
+    """Yield the modules of the package that a file imports, including imports only for type checkers.
+
+    tree: part of the file to search (default: the whole file).
+    """
     package = parts_of(file) if file.stem == "__init__" else parts_of(file)[:-1]
     for node in ast.walk(tree or tree_of(file)):
         if isinstance(node, ast.ImportFrom) and node.level:
@@ -89,13 +93,13 @@ def test_imports_are_from_inner_rings():
     for file in MODULES:
         here = folder_of(parts_of(file))
         outwards = {f"_models.{name}" for name in OUTWARDS.get(parts_of(file), {}).values()}
-        # the package itself imports all modules on first use
+        # posenc_fast/__init__.py may import everything, because it imports other modules on first use
         for there in map(folder_of, imported(file) if file != ROOT / "__init__.py" else ()):
             assert there == here or there in outwards or level[there] < level[here], f"{file} imports from {there}"
 
 
 def test_imports_that_cross_rings():
-    """These imports are inside the methods that need them."""
+    """The imports in OUTWARDS are inside the methods that need them, not at the top of the module."""
     for parts, methods in OUTWARDS.items():
         file = ROOT.joinpath(*parts).with_suffix(".py")
         crossing = {

@@ -17,7 +17,7 @@ PAIR = ("sin", "cos")
 
 
 def plain(positions, d, *, base=10000.0, shift=0.0, first=1.0, layout="interleaved", functions=PAIR, odd="crop"):
-    """Compute `sinusoidal` in NumPy, column by column."""
+    """Return the rows of `sinusoidal`, computed in NumPy, column by column."""
     even = d // 2 * 2 if odd == "zero" else d
     counts = (even + 1) // 2, even // 2
     columns = [[], []]
@@ -83,7 +83,7 @@ def test_sequence_of_width_512(length):
     table = pf.positional_encoding(length, 512, dtype=np.float64)
     np.testing.assert_allclose(table, reference.vaswani_loops(length, 512), rtol=0, atol=1e-13)
     assert table[0].tolist() == [0.0, 1.0] * 256
-    # each row is 256 points on the unit circle
+    # each row has 256 pairs of sine and cosine, whose squares add up to 1
     np.testing.assert_allclose((table**2).sum(axis=1), 256, rtol=1e-14)
 
 
@@ -260,7 +260,7 @@ def test_dtype(name, call):
     for given in (name, expected, expected.type):
         got = compute(300, dtype=given)
         assert got.dtype == expected
-        # one rounding: the error is at most half a unit in the last place
+        # the result is rounded once, so the error is at most half a unit in the last place (+ 2^-50)
         assert (np.abs(got.astype(np.float64) - exact) <= half_ulp(exact, name) + 2.0**-50).all()
 
 

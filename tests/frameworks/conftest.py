@@ -1,4 +1,4 @@
-"""Fixtures for several tests of torch."""
+"""Fixtures that several tests of torch share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.optional import optional
 
 @pytest.fixture(params=["float64", "float32", "float16", "bfloat16"])
 def dtype(request):
-    """Return a dtype of tensors."""
+    """Return the dtype of torch that the parameter names. Skip bfloat16 if ml_dtypes is missing."""
     if request.param == "bfloat16":
         optional("ml_dtypes")
     return getattr(optional("torch"), request.param)
@@ -17,7 +17,7 @@ def dtype(request):
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """Treat CPU tensors like tensors on other devices."""
+    """Treat CPU tensors like tensors on other devices, so that tests need no GPU."""
     devices, tensors = optional("posenc_fast.torch._devices"), optional("posenc_fast.torch._tensors")
     monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
     devices._cached_rows.cache_clear()
@@ -26,7 +26,7 @@ def elsewhere(monkeypatch):
 
 
 def pytest_collection_modifyitems(items):
-    # torch's compiler and functorch cause this warning when they are imported
+    # the imports of torch's compiler and of functorch emit this warning, which would be an error
     for item in items:
         if item.path.name.startswith("test_torch"):
             item.add_marker(pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"))

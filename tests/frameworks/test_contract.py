@@ -1,4 +1,4 @@
-"""Test the functions of all frameworks: the bits of the core, positions of any type, empty input, missing packages."""
+"""Test what all frameworks have in common: the core's bits, types of positions, empty input, and missing packages."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def encode_by_polars(positions, dtype):
 
 
 class Framework(NamedTuple):
-    """A function of a framework.
+    """The function `encode` of a framework, called with positions and a dtype.
 
-    encode takes positions and a dtype. rejected lists the kinds of positions, and "to-" dtypes, for which it raises.
+    rejected: kinds of positions for which `encode` raises an error, and "to-" with a dtype that it rejects.
     """
 
     encode: Callable[[np.ndarray, str], Any]

@@ -1,4 +1,4 @@
-"""Test Dask arrays: rows equal those of direct calls, in threads and processes, and also if a worker dies."""
+"""Test Dask arrays: rows equal those of direct calls, with threads, with processes, and if a worker dies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pfd = optional("posenc_fast.dask")
 DTYPES = [np.float64, np.float32, np.float16]
 LINE = pf.sinusoidal(10)
 IMAGE = pf.join([pf.sinusoidal(6), pf.sinusoidal(5, base=100.0, layout="concatenated")])
-# an encoding with columns of both axes next to columns of one axis
+# an encoding with columns that depend on both axes, and columns that depend on one axis
 DENSE = pf.join([pf.fourier_features([[1.0, 2.0], [-0.5, 0.125]]), LINE], axes=[(0, 1), 1])
 
 
@@ -89,7 +89,7 @@ def pickled(collection):
 
 
 def materialized(collection):
-    """Return the size of each task, pickled separately as a scheduler sends it."""
+    """Return the number of bytes of each task of a collection, pickled alone, as a scheduler sends the task."""
     return [len(cloudpickle.dumps(task)) for task in dict(collection.__dask_graph__()).values()]
 
 
@@ -99,7 +99,7 @@ def test_graph_contains_no_rows():
 
     small = build(64, 16 * 10**4)
     assert pickled(small) < 8000
-    # larger first positions of chunks take a few more bytes
+    # a longer table has more digits in the first positions of its chunks, which take a few bytes more
     assert pickled(build(64, 16 * 10**9)) < pickled(small) + 200
     one, wide = (len(pickle.dumps(pf.sinusoidal(d))) for d in (64, 4096))
     assert pickled(build(4096, 16 * 10**4)) < pickled(small) + wide - one + 200
@@ -165,7 +165,7 @@ def test_encode_any_shape():
 def test_encode_several_axes():
     points = np.arange(60.0).reshape(5, 6, 2)
     expected = DENSE.encode(points)
-    # the coordinates of a point may be in different chunks
+    # the coordinates of a point may be in different chunks, which encode must join
     for chunks in ((2, 4, 1), (2, 4, 2)):
         rows = pfd.encode(DENSE, da.from_array(points, chunks=chunks))
         assert rows.chunks == ((2, 2, 1), (4, 2), (14,))
@@ -236,7 +236,8 @@ def test_grid_has_the_bits_of_one_call(encoding, indexing, dtype):
             lazy = pfd.grid(axes, encoding, indexing=indexing, dtype=dtype, chunks=chunks)
             assert lazy.numblocks[-1] == 1
             computed(lazy, whole)
-    # table and encode round a few of so many float64 values differently
+    # of so many float64 values, `table` and `encode` round a few differently, so chunks must call the same one as
+    # `pf.grid`
     wide = pf.join([pf.sinusoidal(64), pf.sinusoidal(64)])
     computed(pfd.grid([2, 1000], wide, dtype=dtype, chunks=(1, 300)), pf.grid([2, 1000], wide, dtype=dtype))
 
@@ -290,7 +291,7 @@ def test_wrong_arguments(call, error, words):
 
 
 def columns():
-    """Return a lazy frame with columns "text", "flag" and "real"."""
+    """Return a lazy frame of Dask with columns "text", "flag" and "real"."""
     pd, dd = optional("pandas"), optional("dask.dataframe")
     return dd.from_pandas(pd.DataFrame({"text": list("abc"), "flag": [True] * 3, "real": [0.5] * 3}), npartitions=1)
 
@@ -312,7 +313,7 @@ def test_wrong_columns(call, error, words):
 def test_threads_share_an_encoding():
     with ThreadPoolExecutor(8) as pool:
         for d in range(30, 60):
-            # a new encoding has an empty cache, and all threads begin at once
+            # use a new encoding each time: its cache is empty, and all threads fill the cache at once
             rows = pfd.table(pf.sinusoidal(d, base=float(d)), 640, start=2**40, chunks=10)
             got = rows.compute(scheduler="threads", pool=pool)
             np.testing.assert_array_equal(got, pf.sinusoidal(d, base=float(d)).table(640, start=2**40))
@@ -321,11 +322,11 @@ def test_threads_share_an_encoding():
 @pytest.mark.parametrize("kind", ["npy", "zarr"])
 def test_files_larger_than_memory(kind, tmp_path):
     encoding, file = pf.sinusoidal(64), tmp_path / f"table.{kind}"
-    # rows of 32 MiB in chunks of 1 MiB
+    # a table of 32 MiB in chunks of 1 MiB
     rows, expected = pfd.table(encoding, 2**17, start=10**12, chunks=2**12), encoding.table(2**17, start=10**12)
     with dask.config.set(scheduler="threads", num_workers=2):
         if kind == "npy":
-            # the first call imports modules of Dask, whose memory does not count
+            # call once before the measurement: the first call imports modules of Dask, which take memory too
             da.store(rows[:2], np.empty((2, 64), rows.dtype), lock=False)
             stored = np.lib.format.open_memmap(file, "w+", rows.dtype, rows.shape)
             assert peak_of(lambda: da.store(rows, stored, lock=False)) < 2**23
@@ -345,7 +346,7 @@ SECONDS = 120
 
 @pytest.fixture(scope="module")
 def client():
-    """Return a client of two processes with one thread each."""
+    """Yield a client of a local cluster: two processes with one thread each."""
     distributed = optional("distributed")
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
@@ -372,7 +373,7 @@ def test_processes_give_the_same_bits(client):
 
 
 def test_workers_exchange_nothing(client):
-    # dask pickles local functions by value, so workers need not import this file
+    # define the function here: Dask pickles local functions by value, so workers need not import this file
     def slowly(rows):
         time.sleep(0.1)
         return rows
@@ -394,7 +395,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     begun.mkdir()
 
     def delayed(rows, block_info=None):
-        # after a few chunks, both workers wait until one is killed
+        # after 8 chunks have begun, both workers wait until one of them is killed
         end = time.monotonic() + SECONDS
         while len(os.listdir(begun)) >= 8 and not killed.exists() and time.monotonic() < end:
             time.sleep(0.01)
@@ -411,7 +412,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
     while len(os.listdir(begun)) < 8 or not any(client.has_what().values()):
         assert time.monotonic() < end, "nothing was computed"
         time.sleep(0.01)
-    # kill the worker that stores the most chunks
+    # kill the worker that stores the most chunks, so that Dask must compute many of them again
     pids, holds = client.run(os.getpid), client.has_what()
     victim = max(pids, key=lambda address: len(holds[address]))
     assert not whole.done()
@@ -430,7 +431,7 @@ def test_a_killed_worker_loses_nothing(client, tmp_path, to):
 
 
 def test_lazy_positions_are_not_computed_as_a_whole():
-    """Functions with positions reject lazy arrays and lazy columns."""
+    """Functions of the core reject lazy positions of Dask, instead of computing all of them."""
     encoding, x, frame = pf.sinusoidal(8), np.zeros((3, 8)), columns()
     fix = r"pass positions\.compute\(\), or use posenc_fast\.dask\.encode instead of Encoding\.encode"
     for lazy in (da.arange(3, chunks=2), frame["real"], frame[["real"]], frame.index):

@@ -81,7 +81,7 @@ ROTARIES = {
 
 @contextlib.contextmanager
 def bits(enabled):
-    """Run with or without 64-bit numbers in jax."""
+    """Run the test with 64-bit numbers enabled in jax, and with them disabled."""
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", enabled)
     yield enabled
@@ -101,14 +101,14 @@ def wide():
 
 
 def same_bits(got, expected):
-    """Raise an error unless both arrays have the same dtype, shape and bits."""
+    """Assert that got is a jax array with the dtype, shape and bits of expected."""
     assert isinstance(got, jax.Array)
     assert got.dtype == expected.dtype
     np.testing.assert_array_equal(np.asarray(got).view(np.uint8), np.ascontiguousarray(expected).view(np.uint8))
 
 
 def both(name, value, **options):
-    """Return a function of a jax array, and the same function of a NumPy array."""
+    """Return the function `name` of posenc_fast.jax, and the method of value that it must equal, as functions of x."""
     applied = "apply" if name == "rotate" else name
     return lambda x: getattr(pfj, name)(value, x, **options), lambda x: getattr(value, applied)(x, **options)
 
@@ -168,7 +168,7 @@ def test_static_positions_are_exact_without_64_bits():
             jax_call, numpy_call = both(name, value, positions=positions)
             same_bits(jax.jit(jax_call)(x), numpy_call(x))
     same_bits(pfj.table(ENCODING, 3, start=2**62 + 1), ENCODING.table(3, start=2**62 + 1))
-    # a jax array rounds the same position to float32
+    # as a jax array, the same position is rounded to float32
     moved = np.array([2.0**24 + 1])
     assert not (pfj.encode(ENCODING, jnp.asarray(moved)) == pfj.encode(ENCODING, moved)).all()
 
@@ -206,7 +206,7 @@ def test_static_rows_are_computed_during_tracing():
 
 
 def test_traced_start(rng):
-    """start may be traced: the counter of a loop that generates tokens, or one start for each sequence of a batch."""
+    """start may be a traced number, such as the counter of a loop, or an array with one start for each sequence."""
     x = rng.normal(size=(5, 2, 1, 8)).astype(np.float32)
 
     def step(start, token):
@@ -254,14 +254,14 @@ def test_batches_of_positions(value, dims, lead, rng):
 
 
 def rows(encoding, positions):
-    """Return rows computed by jax from the frequencies, phases and amplitudes of the encoding."""
+    """Return rows computed by jax functions from the frequencies, phases and amplitudes of an encoding."""
     positions = jnp.asarray(positions, jnp.float64)[..., None] if encoding.ndim == 1 else positions
     frequencies = encoding.frequencies.reshape(encoding.d_model, encoding.ndim)
     return encoding.amplitudes * jnp.sin(positions @ frequencies.T + 2 * np.pi * encoding.phases)
 
 
 def matrix_of(call):
-    """Return a jax function equal to an affine NumPy function, from its results for all unit vectors."""
+    """Return a jax function that equals an affine NumPy function of x (2, 3, 8): a matrix product plus a constant."""
     units = np.eye(48).reshape(48, 2, 3, 8)
     zero = call(np.zeros((2, 3, 8)))
     matrix = np.stack([(call(unit) - zero).ravel() for unit in units], 1)
@@ -297,7 +297,7 @@ def test_derivatives_of_x(name, derivative, rng):
 
 
 def rotated_ones(p):
-    """Return ones (2, 3, 8) rotated by positions (3)."""
+    """Return an array of ones, of shape (2, 3, 8), rotated by positions of shape (3,)."""
     angles = p[:, None] * ROTARY.frequencies
     cos, sin = jnp.cos(angles), jnp.sin(angles)
     return jnp.concatenate([cos - sin, cos + sin], -1) * jnp.ones((2, 1, 1))

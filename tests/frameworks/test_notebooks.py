@@ -1,4 +1,4 @@
-"""Test values in notebooks: the HTML is well-formed and contains every text of the value."""
+"""Test the HTML that notebooks show for values: it is well-formed, and contains the text of the value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import posenc_fast as pf
 
 
 def cells(text: str) -> list[list[str]]:
-    """Return the texts of the rows of a table, which must be well-formed."""
+    """Return the texts of the cells of an HTML table, row by row. Raise an error if the HTML is not well-formed."""
     return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(text).iter("tr")]
 
 
@@ -31,7 +31,7 @@ IDENTIFICATIONS = {
 
 @pytest.mark.parametrize("identified", IDENTIFICATIONS.values(), ids=IDENTIFICATIONS)
 def test_identifications_are_tables(identified):
-    """The rows of the table are the lines of the printed text."""
+    """The table of an identification has a row for each line of the printed text."""
     value = identified()
     lines = str(value).splitlines()
     expected = [[line[:11].rstrip(), line[12:]] for line in lines] if value else [lines]
@@ -78,7 +78,7 @@ def test_presets_by_family():
     rows = [row for part in families for row in cells(ET.tostring(part[1], encoding="unicode"))]
     assert sorted(name for name, _ in rows) == sorted(pf.presets.names())
     assert ["whisper", "Sinusoids of Whisper's audio encoder."] in rows
-    # notebooks read this attribute first, to detect objects that have every attribute
+    # notebooks ask for this name first, and ignore _repr_html_ of objects that have it
     with pytest.raises(AttributeError):
         pf.presets._ipython_canary_method_should_not_exist_  # noqa: B018
 

@@ -1,4 +1,4 @@
-"""Test compiled functions of posenc_fast.numba: they have the bits of Python's calls, and reject invalid arguments."""
+"""Test posenc_fast.numba: compiled functions compute the bits of Python's calls, and reject invalid arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_calls_from_compiled_functions(dtype, rng):
     encoding, rotary, start = pf.sinusoidal(12), pf.Rotary(16), 10**6
     reals, integers = rng.uniform(-1e6, 1e6, 20), rng.integers(-(2**62), 2**62, 20)
     x, queries = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 20, 12), (2, 3, 5, 16)))
-    # out and rotated consist of some columns of a wider array
+    # out consists of some columns of a wider array
     out, rotated = np.empty((5, 20, 15), dtype)[..., 2:-1], np.empty_like(queries)
     addresses = pfn.address_of(encoding), pfn.address_of(rotary)
     compiled(*addresses, start, reals, integers, x, queries, out, rotated)
@@ -59,7 +59,7 @@ ROWS = np.full((3, 12), 7.0)
 
 
 def at(value):
-    """Return the address of a value, which is valid as long as the value exists."""
+    """Return the address of an Encoding or Rotary, which is valid as long as the value exists."""
     return pfn.address_of(value)
 
 
@@ -86,7 +86,7 @@ ROTARY = pf.Rotary(12)
 
 
 def calls(rows):
-    """Return calls that write to rows, or to views of rows with more axes."""
+    """Return calls of all functions that write to rows, or to a view of rows with more axes."""
     return (
         lambda: pfn.table(at(LINE), 5, rows),
         lambda: pfn.encode(at(LINE), np.ones(3), rows),
@@ -110,7 +110,7 @@ def test_read_only_arrays():
         with pytest.raises(numba.TypingError, match="read-only"):
             call()
     assert not rows.any()
-    # an array that is only read may be read-only
+    # x may be read-only, because it is only read
     out = np.empty((1, 3, 12))
     pfn.add_to(at(LINE), rows[np.newaxis], 5, 1.0, out)
     same_bits(out[0], LINE.table(3, start=5, dtype="f8"))

@@ -1,4 +1,4 @@
-"""Test that pictures show the values of the encoding, and that their labels are right."""
+"""Test that pictures show the values of an encoding, with correct labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ plt = optional("matplotlib.pyplot")
 plot = optional("posenc_fast.plot")
 
 DRAWINGS = sorted(plot.__all__)
-# functions that draw one-axis encodings, and also rotary encodings
+# functions that draw an encoding of one axis, or a Rotary
 OF_ONE_AXIS = [drawing for drawing in DRAWINGS if drawing not in ("frequencies", "grid", "rotary")]
 LINE = pf.sinusoidal(12, base=100.0)
 ROTARY = pf.Rotary(12, base=100.0)
@@ -32,7 +32,7 @@ PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 
 
 def draw(drawing, *arguments, **options):
-    """Return the Axes of a drawing, or the first of several. By default, a function draws its SUBJECT."""
+    """Call a function of plot, and return its Axes, or the first of several. The default subject is in SUBJECTS."""
     drawn = getattr(plot, drawing)(*(arguments or [SUBJECTS.get(drawing, LINE)]), **options)
     return drawn[0] if drawing == "shift" else drawn
 
@@ -60,7 +60,7 @@ def legend(ax):
 
 
 def shown(ax):
-    """Return the drawn matrix."""
+    """Return the matrix that the first image of the Axes shows."""
     return np.asarray(ax.get_images()[0].get_array())
 
 
@@ -73,7 +73,7 @@ def test_heatmap(encoding, start):
     ax = plot.heatmap(encoding, 30, start=start)
     (image,) = ax.get_images()
     np.testing.assert_array_equal(image.get_array(), encoding.table(30, start=start))
-    # zero is white, and a pixel is centred at its position
+    # the colours are symmetric, so zero is white; each pixel is centred at its position and column
     assert image.get_clim() == (-abs(encoding.amplitudes).max(), abs(encoding.amplitudes).max())
     assert image.get_extent() == [-0.5, encoding.d_model - 0.5, start + 29.5, start - 0.5]
     assert labels(ax) == ("column", "position")
@@ -82,7 +82,7 @@ def test_heatmap(encoding, start):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_wide_tables_show_whole_pairs(layout):
-    """Every n-th row and column is drawn, so each drawn value is a value of the table."""
+    """A wide table is thinned to every third frequency. Both columns of a frequency are drawn, without averaging."""
     encoding = pf.sinusoidal(768, layout=layout)
     ax = plot.heatmap(encoding, 20, ax=new_axes(figsize=(7, 4.2)))
     pairs = np.arange(0, 384, 3)
@@ -90,14 +90,14 @@ def test_wide_tables_show_whole_pairs(layout):
     np.testing.assert_array_equal(shown(ax), encoding.table(20)[:, np.concatenate(columns, axis=None)])
     assert ax.get_images()[0].get_interpolation() == "nearest"
     assert ax.get_xlabel() == "column\n(every 3rd frequency)"
-    # the axis shows the column numbers of the encoding
+    # the axis still counts the columns of the encoding, not the drawn ones
     assert ax.get_images()[0].get_extent() == [-0.5, 767.5, 19.5, -0.5]
 
 
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # at most one column for each pixel of the Axes, of whose width a colour bar takes a fifth later
+    # at most one column for each pixel of the Axes; a colour bar takes a part of the width afterwards
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
@@ -136,7 +136,7 @@ MILLION = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
 
 @pytest.mark.parametrize("drawing", OF_ONE_AXIS)
 def test_a_million_columns(drawing):
-    """A picture takes seconds, or raises an error."""
+    """For an encoding of a million columns, a picture takes only seconds, or the function raises an error."""
     if drawing == "shift":
         with pytest.raises(ValueError, match="partner"):
             draw(drawing, MILLION)
@@ -164,7 +164,7 @@ def test_steps():
     assert ax.get_images()[0].get_extent()[2:] == [5.75, 0.75]
     ax = plot.sinusoids(LINE, 4, step=2, columns=[0], ax=new_axes())
     np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), [0, 2, 4, 6])
-    # by default, pictures of exact periods span the longest
+    # by default, a picture of exact periods spans the longest period
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     ax = plot.heatmap(encoding, 84, ax=new_axes())
     np.testing.assert_array_equal(shown(ax), encoding.table(84, step=7200))
@@ -228,7 +228,7 @@ def test_angles():
     ax = plot.angles(encoding, 40, start=3)
     (image,) = ax.get_images()
     angles = image.get_array()
-    # the angles are those of the hands in `plot.clocks`; the fastest frequency is at the left
+    # the picture shows the angle of each frequency, with the fastest frequency at the left
     whole = np.arange(3, 43)[:, np.newaxis] * encoding.frequencies[:3]
     np.testing.assert_allclose(np.cos(angles), np.cos(whole), rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.sin(angles), np.sin(whole), rtol=0, atol=1e-13)
@@ -252,7 +252,7 @@ def test_wavelengths():
     ax = plot.wavelengths(LINE, ax=new_axes())
     assert (ax.get_title(), ax.get_legend()) == ("sinusoidal(12, base=100.0)", None)
     plot.wavelengths("whisper", d_model=8, ax=ax)
-    # the title is removed, because it cannot name both curves
+    # the second call removes the title, which named only the first curve
     assert ax.get_title() == ""
     assert legend(ax) == ["sinusoidal(12, base=100.0)", "whisper, 8 columns"]
 
@@ -270,14 +270,14 @@ def test_sinusoids():
 
 
 def test_default_columns_and_bands():
-    # by default, four columns are drawn, whose wavelengths are at most twice the length
+    # by default, up to four columns are drawn: those whose wavelengths are at most twice the length
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=new_axes()))) == 1
-    # half a period of 16 spans the eight positions
+    # the column of period 16 is drawn, because half a period fits into the eight positions
     periods = pf.fourier_features(pf.periodic([8, 16, 32]))
     assert legend(plot.sinusoids(periods, 8, step=1, ax=new_axes())) == ["column 0: 8", "column 1: 16"]
-    # a column with many periods is a band
+    # a column with many periods is drawn as a band, because its curve would fill the area
     ax = plot.sinusoids(pf.sinusoidal(128), 100_000, columns=[0, 110], ax=new_axes())
     (curve,) = ax.get_lines()
     assert curve.get_label() == "column 110: 17,206"
@@ -292,7 +292,7 @@ def test_similarity(position, step):
     (dots,) = ax.get_lines()
     offsets = step * np.arange(-30, 31)
     np.testing.assert_array_equal(dots.get_xdata(), offsets)
-    # the similarity is divided by its largest value: a row of six sines and six cosines has the squared length 6
+    # the similarity is divided by its largest value, 6, the squared length of a row of six sines and six cosines
     np.testing.assert_allclose(dots.get_ydata(), LINE.similarity(offsets) / 6, rtol=0, atol=1e-13)
     assert labels(ax) == (f"offset from position {position:.15g}", "similarity")
     assert ax.get_title() == "Similarity of rows of sinusoidal(12, base=100.0)"
@@ -341,7 +341,7 @@ def test_decay_of_an_encoding_is_its_mean_similarity():
         angles = line.get_xdata()[:, np.newaxis] * encoding.frequencies
         weights = encoding.amplitudes**2
         np.testing.assert_allclose(line.get_ydata(), np.cos(angles) @ weights / weights.sum(), rtol=0, atol=1e-12)
-    # the attention factor is ignored
+    # the curve ignores the attention factor (1.35), which would make the first value larger than 1
     (line,) = plot.decay("gpt_oss", 100, ax=new_axes()).get_lines()
     assert 0.9 < line.get_ydata()[0] < 1
 
@@ -362,7 +362,7 @@ def test_frequencies():
     assert high > 8
     assert labels(ax) == ("pair", "times slower")
     assert plot.frequencies("llama3", ax=new_axes()).get_legend() is None
-    # a pair of frequency 0 is not drawn, because it is not slower by any factor
+    # a pair of frequency 0 is not drawn, because no factor describes how much slower it is
     ax = plot.frequencies(pf.Rotary(4, frequencies=[0.5, 0.0]), pf.Rotary(4, base=100.0), ax=new_axes())
     assert ax.get_lines()[0].get_xydata().tolist() == [[0, 2]]
 
@@ -404,7 +404,7 @@ def test_errors_of_float32_programs():
     positions = single.get_xdata()
     assert (positions[0], positions[-1]) == (1, 2e13)
     assert own.get_ydata().max() < 2**-24
-    # float32 rounds the position and the product, each by up to half an ulp
+    # at position 10^6, float32 angles cause an error of some hundredths
     assert 0.01 < single.get_ydata()[np.searchsorted(positions, 1e6)] < 0.1
     np.testing.assert_allclose(
         single.get_ydata()[0],
@@ -449,7 +449,7 @@ def test_clocks_fill_their_axes(size):
     plot.clocks(pf.sinusoidal(128), ax=ax)
     ax.figure.canvas.draw()
     after = ax.get_window_extent()
-    # an equal aspect ratio would shrink Axes that the clocks do not fill
+    # the Axes keep their size; an equal aspect ratio would shrink Axes that the clocks do not fill
     assert abs(after.width / before.width - 1) < 0.01
     assert abs(after.height / before.height - 1) < 0.01
     # clocks do not overlap
@@ -475,7 +475,7 @@ def test_wide_matrices_are_shown_in_part(layout):
     (image,) = ax.get_images()
     shown = image.get_array()
     assert shown.shape == (32, 32)
-    # pairs stay together: each block is a rotation
+    # the drawn pairs are complete, so the drawn part of the matrix is a rotation
     np.testing.assert_allclose(shown @ shown.T, np.eye(32), rtol=0, atol=1e-14)
     ax.figure.canvas.draw()
     columns = [int(text.get_text()) for text in ax.get_xticklabels()]
@@ -494,7 +494,7 @@ def test_titles_colours_and_axes(drawing):
         plt.close("all")
         assert draw(drawing, cmap="cividis").get_images()[0].get_cmap().name == "cividis"
     if drawing != "shift":
-        # each function also draws into Axes that contain a drawing, such as clocks, which set their own ticks
+        # each function can draw into Axes that already contain a drawing, even clocks, which replace the ticks
         ax = plot.clocks(LINE, ax=new_axes())
         assert draw(drawing, ax=ax) is ax
         ax.figure.canvas.draw()
@@ -508,7 +508,7 @@ def test_titles_say_which_encoding(drawing):
 
     assert "sinusoidal(12, base=100.0)" in title(LINE)
     assert "whisper, 128 columns" in title("whisper")
-    # a call too long for a title is not shown
+    # if the call is too long for a title, the title shows only the number of columns
     frequencies = [1.000000000001, 0.000000000123456789]
     long = pf.sinusoidal(4, frequencies=frequencies, layout="concatenated", scale=0.123456789)
     assert "4 columns" in title(long)
@@ -522,7 +522,7 @@ def test_nothing_is_cut_off(drawing, size):
         plt.figure(figsize=size)
     figure = draw(drawing, PRESETS.get(drawing, "tensor2tensor")).figure
     figure.canvas.draw()
-    # all drawn parts are inside of the figure, up to half a pixel
+    # everything is drawn inside the figure, up to half a pixel
     whole, seen = figure.bbox.padded(0.5), figure.get_tightbbox().transformed(figure.dpi_scale_trans)
     assert min(seen.x0 - whole.x0, seen.y0 - whole.y0, whole.x1 - seen.x1, whole.y1 - seen.y1) >= 0
 
@@ -643,7 +643,7 @@ TIMES = "2026-01-01 2026-01-01T12:30 2026-01-02T00:00+01:00"
 ], ids=str)  # fmt: skip
 def test_command_passes_its_options(arguments, expected, tmp_path, monkeypatch):
     seen = {}
-    # keys: names of functions. Values: functions with the options that the table lists.
+    # keys: names of functions. Values: replacements that have the same options, and return what they receive.
     functions = {
         "heatmap": lambda what, length=1, *, start=0, positions=None, title=None, cmap=None, d_model=1, ax=None: (
             locals()

@@ -1,4 +1,4 @@
-"""Test expressions of polars: rows equal those of direct calls, in eager and lazy frames, streaming and groups."""
+"""Test expressions of polars: rows equal those of direct calls, in eager and lazy frames, batches and groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pl = optional("polars")
 optional("posenc_fast.polars")
 
 ENGINES = ["in-memory", "streaming"]
-# errors of columns when an expression is computed: which of the two polars raises depends on its version
+# types of errors when an expression is computed: the version of polars determines which one it raises
 COMPUTED = TypeError, pl.exceptions.ComputeError
 PAIRS = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
 START = datetime.datetime(2026, 3, 28, 22, 30, 0, 123456)
@@ -44,7 +44,7 @@ COLUMNS = {
 
 
 def selected(column, *arguments, **options):
-    """Return the rows of a column, as a column."""
+    """Return the Array column that the expression `encode` computes for a column."""
     return pl.DataFrame({"t": column}).select(pl.col("t").posenc.encode(*arguments, **options))["t"]
 
 
@@ -66,7 +66,7 @@ def array_of(column):
 def test_rows_are_those_of_the_direct_call(name):
     frame = pl.DataFrame({"t": COLUMNS[name]})
     lazy = frame.lazy().select(pl.col("t").posenc.encode(6, base=100.0))
-    # the schema is known before the frame is computed
+    # polars knows the schema before it computes the frame
     assert lazy.collect_schema() == {"t": pl.Array(pl.Float32, 6)}
     eager = frame.select(pl.col("t").posenc.encode(6, base=100.0))
     for got in (eager, *(lazy.collect(engine=engine) for engine in ENGINES)):
@@ -81,12 +81,12 @@ def test_settings_are_those_of_sinusoidal():
 
 # ---- cycles -----------------------------------------------------------------------------------------------------
 
-# zones that change by an hour, that change by half an hour, and that skipped a date
+# zones whose clocks change by an hour, change by half an hour, and skipped a whole date
 ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]
 
 
 def columns_of_zones(zone, engine, **arguments):
-    """Return a frame with times of a zone, and their cycles: day, half day (a length) and week."""
+    """Return a frame with times of a zone ("t"), and their cycles of a day, 12 hours and a week ("got")."""
     start = datetime.datetime(2010, 12, 1, tzinfo=zoneinfo.ZoneInfo("UTC"))
     column = pl.datetime_range(start, start.replace(year=2012), "7h13m", time_zone="UTC", eager=True)
     lazy = pl.LazyFrame({"t": column.dt.convert_time_zone(zone) if zone else column.dt.replace_time_zone(None)})
@@ -95,7 +95,10 @@ def columns_of_zones(zone, engine, **arguments):
 
 
 def expected_cycles(times, zone):
-    """Yield the parts of the day and the week by the wall clock of a zone, and of the half day by UTC."""
+    """Yield the elapsed parts of the day, of 12 hours and of the week.
+
+    Day and week follow the wall clock of the zone, and 12 hours follow UTC.
+    """
     for utc in times:
         local = utc.astimezone(zone)
         passed = [
@@ -118,7 +121,7 @@ def test_cycles_follow_the_wall_clock_and_lengths_utc(zone, engine):
 
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
 def test_another_zone(zone):
-    # with timezone, times without a zone are read as UTC
+    # with the argument timezone, times without a zone are read as UTC
     got = columns_of_zones(zone, "in-memory", timezone="Europe/Berlin")["got"]
     np.testing.assert_array_equal(array_of(got), array_of(columns_of_zones("Europe/Berlin", "in-memory")["got"]))
 
@@ -137,7 +140,7 @@ def test_cycles_are_those_of_the_transformer(periods, layout):
 def test_lengths_of_numbers():
     hours = cycles_of([0, 6, 12, 18, 24], [24])
     assert hours.to_list() == [[0, 1], [1, 0], [0, -1], [-1, 0], [0, 1]]
-    # numbers are seconds if the column contains times
+    # if the column contains times, periods that are numbers are counted in seconds
     numbers, lengths = (cycles_of(COLUMNS["milliseconds"], each) for each in ([43200, 7 * 86400], ["12h", "7D"]))
     assert numbers.to_list() == lengths.to_list()
 
@@ -176,7 +179,7 @@ def test_nan_is_a_row_of_nan():
 
 
 def test_streaming_encodes_batches():
-    """Rows that a filter removes are not encoded, and the results of batches keep their order."""
+    """In the streaming engine, batches of a filtered frame are encoded, and the rows keep their order."""
     frame = pl.DataFrame({"t": times(200_000), "n": np.arange(200_000)})
     lazy = frame.lazy().filter(pl.col("n") % 3 == 0).with_columns(row=pl.col("t").posenc.encode(4))
     got = lazy.collect(engine="streaming")
@@ -233,7 +236,7 @@ def cycles(*arguments, **options):
     selected(PAIRS, 4) | COMPUTED | column 't'; Array(Float64
 """)
 def test_wrong_arguments(call, error, words):
-    """Invalid arguments raise errors when the expression is built, and invalid columns when it is computed."""
+    """Invalid arguments raise an error when the expression is built. Invalid columns raise one when it is computed."""
     raises(call, error, words)
 
 

@@ -1,4 +1,4 @@
-"""Test the scikit-learn transformer: it passes scikit-learn's checks, and is exact for every type of column."""
+"""Test the scikit-learn transformer: scikit-learn's own checks, and exact rows for every type of column."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_missing_values_of_pandas():
     got = PositionalEncoder(periods=LENGTHS).fit_transform(frame(zone=zone))
     assert np.isnan(got[1]).all()
     np.testing.assert_array_equal(got[[0, 2]], CLOCK.encode(times(count=2).to_numpy()))
-    # lengths are counted in UTC: between these times, the zone skips an hour
+    # periods that are lengths follow UTC, although the clocks of the zone skip an hour between these times
     berlin = times("Europe/Berlin")
     got = PositionalEncoder(periods=LENGTHS).fit_transform(frame(a=berlin, b=berlin.tz_convert("Asia/Tokyo")))
     np.testing.assert_array_equal(got, np.tile(CLOCK.encode(berlin.tz_convert(None).to_numpy()), 2))
@@ -148,7 +148,7 @@ def test_periods(layout):
     ids=["text", "objects", "index"],
 )
 def test_the_sine_of_midnight_is_zero(periods, unit):
-    # whole weeks from 1970-01-01 on, and before it; that day was a Thursday
+    # midnights that are whole weeks from 1970-01-01, which was a Thursday, before and after it
     thursdays = pd.date_range("1677-09-26", "2262-04-07", freq="7D").as_unit(unit) - pd.Timedelta("3D")
     got = PositionalEncoder(periods=periods).fit_transform(frame(t=thursdays))
     assert len(got) > 30000
@@ -162,7 +162,7 @@ calendar = pf.presets.positions.calendar
 
 
 def sines_and_cosines(parts):
-    """Return exact sines and cosines of parts of a turn (float64 numbers), of shape (..., 2 k)."""
+    """Return correctly rounded sines and cosines of parts of a turn (n, k), as an array (n, 2 * k)."""
     with mpmath.workprec(200):
         angles = (2 * mpmath.pi * mpmath.mpf(part) for part in np.ravel(parts).tolist())
         pairs = [(float(mpmath.sin(angle)), float(mpmath.cos(angle))) for angle in angles]
@@ -173,7 +173,7 @@ KINDS = ["pandas", "polars", "pyarrow"]
 
 
 def in_frame(kind, **columns):
-    """Return columns of times in microseconds in a frame of a package."""
+    """Return a frame of pandas, polars or pyarrow with columns of times, in microseconds."""
     package = optional(kind)
     columns = {name: pd.Series(column).dt.as_unit("us") for name, column in columns.items()}
     if kind == "polars":
@@ -191,7 +191,7 @@ def test_cycles_of_the_calendar(zone, rng):
     parts = calendar(X.t, CYCLES, timezone=zone)
     wide, narrow = (PositionalEncoder(periods=CYCLES, timezone=zone, dtype=dtype) for dtype in ("f8", "f4"))
     expected = sines_and_cosines(parts)
-    # `calendar` rounds the parts to float64, and the encoder does not round them
+    # allow for an error in float64: the expected parts are rounded to float64, but the encoder does not round them
     np.testing.assert_allclose(wide.fit_transform(X), expected, rtol=0, atol=1e-15)
     np.testing.assert_array_equal(narrow.fit_transform(X), expected.astype(np.float32))
 
@@ -209,7 +209,7 @@ def test_quarters_of_cycles_are_exact(dtype):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_cycles_with_lengths(layout):
-    """Each column equals the column of its period alone. Cycles follow the clock of the zone, lengths follow UTC."""
+    """With several periods, each column equals the column of an encoder with only its period."""
     periods = ["12h", "month", "7D", "day"]
     X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
     encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)
@@ -232,7 +232,7 @@ def test_frames_keep_the_zones_of_their_columns(kind):
     for i, column in enumerate(columns.values()):
         parts = calendar(column, CYCLES)
         np.testing.assert_array_equal(got[:, 10 * i : 10 * i + 10], sines_and_cosines(parts).astype(np.float32))
-    # with timezone, all columns use one wall clock
+    # with the argument timezone, all columns use the wall clock of that zone
     got = PositionalEncoder(periods=["day"], timezone="Asia/Kolkata").fit_transform(X).reshape(5, 3, 2)
     np.testing.assert_array_equal(got[:, 1:], got[:, [0, 0]])
 
@@ -261,7 +261,7 @@ def test_cycles_in_frames(kind):
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York", "+02:00"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_of_another_zone_are_converted(kind, zone):
-    """Equal instants have equal features in all zones, before and after a change of the clock."""
+    """`transform` converts columns to the zone of `fit`, so equal instants have equal features in all zones."""
     berlin = times("Europe/Berlin", count=300)
     if kind == "polars" and zone == "+02:00":
         zone = "Etc/GMT-2"
@@ -274,7 +274,7 @@ def test_columns_of_another_zone_are_converted(kind, zone):
         np.testing.assert_array_equal(got, expected)
         np.testing.assert_array_equal(each.inverse_transform(got), encoder.inverse_transform(expected))
         np.testing.assert_array_equal(each.get_feature_names_out(), names)
-    # frames of other packages are converted as well
+    # `transform` also accepts frames of other packages than `fit`
     for each in KINDS:
         got = encoder.transform(in_frame(each, time=berlin.tz_convert("UTC")))
         np.testing.assert_array_equal(got, expected)
@@ -286,7 +286,7 @@ def test_columns_of_another_zone_are_converted(kind, zone):
 
 def test_datetimes_of_python_are_converted():
     berlin = times("Europe/Berlin")
-    # the same times with fixed offsets from UTC, which differ between winter and summer
+    # the same times with fixed offsets from UTC: one hour in winter, two hours in summer
     offsets = [each.replace(tzinfo=datetime.timezone(each.utcoffset())) for each in berlin.to_pydatetime()]
     objects, utc, offsets, mixed = (
         frame(time=pd.Series(list(each), dtype=object))
@@ -326,7 +326,7 @@ def test_only_one_column_has_a_zone(kind, periods):
 
 
 def test_a_timezone_is_the_clock_of_all_columns():
-    """With timezone, columns without a zone are read as UTC, in fit and in transform."""
+    """With timezone, all columns follow its clock. Columns without a zone are read as UTC, in fit and in transform."""
     berlin = times("Europe/Berlin")
     columns = [berlin, berlin.tz_convert("UTC"), berlin.tz_convert("Asia/Tokyo"), berlin.tz_convert(None)]
     expected = PositionalEncoder(periods=["day", "year"]).fit_transform(frame(time=berlin))
@@ -337,7 +337,7 @@ def test_a_timezone_is_the_clock_of_all_columns():
 
 
 def test_columns_with_only_missing_times():
-    """If all times were missing in fit, transform accepts a column with or without a zone."""
+    """After a fit in which all times were missing, `transform` accepts a column with or without a zone."""
     encoder = PositionalEncoder(periods=["day"]).fit(frame(time=pd.Series([None, None], dtype=object)))
     for zone in (None, "Asia/Tokyo"):
         expected = PositionalEncoder(periods=["day"]).fit_transform(frame(time=times(zone)))
@@ -358,7 +358,7 @@ def test_inverse_transform_returns_positions(layout, d_model, rng):
     back = encoder.inverse_transform(encoder.set_output(transform="pandas").transform(X))
     assert list(back.columns) == ["age", "visits"]
     np.testing.assert_allclose(back, X, rtol=0, atol=1e-8)
-    # durations become seconds
+    # `inverse_transform` returns durations as seconds
     durations = frame(t=times(unit="s") - pd.Timestamp("2026-01-01"))
     encoder = PositionalEncoder(dtype=np.float64).fit(durations)
     back = encoder.inverse_transform(encoder.transform(durations))[:, 0]
@@ -372,7 +372,7 @@ def test_inverse_transform_returns_parts_of_cycles(layout):
     back = encoder.inverse_transform(encoder.transform(X)).reshape(200, 2, 6)
     for i, column in enumerate((X.t, X.u)):
         np.testing.assert_allclose(back[:, i, :5], calendar(column, CYCLES), rtol=0, atol=1e-15)
-    # "12h" has two cycles a day, in UTC
+    # the period "12h" has two cycles a day, by UTC
     np.testing.assert_allclose(back[:, 1, 5], 2 * calendar(X.u, ["day"])[:, 0] % 1, rtol=0, atol=1e-15)
     alone = PositionalEncoder(periods=["12h"], dtype=np.float64).fit(X)
     np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)
@@ -385,7 +385,7 @@ def test_inverse_transform_of_whole_turns_and_missing_values():
     assert back[0, 0] == 0
     assert np.isnan(back[1, 0])
     assert 1 - 2e-11 < back[2, 0] < 1
-    # the part depends on the angle of the pair (sine, cosine), and not on its length
+    # only the angle of (sine, cosine) determines the result; the length may differ from 1
     np.testing.assert_allclose(
         encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
     )
@@ -431,7 +431,7 @@ def test_names_without_input_names():
 
 
 def demand():
-    """Return four weeks of hours, and a target that depends on the time of day."""
+    """Return a frame with four weeks of hours, and a target that depends on the hour and the temperature."""
     hours = pd.date_range("2026-01-01", periods=24 * 28, freq="h", tz="Europe/Berlin")
     X = frame(time=hours, station=np.arange(len(hours)) % 3, temperature=np.linspace(-5, 5, len(hours)))
     return X, np.sin(2 * np.pi * (hours.hour - 3) / 24) + 0.01 * X.temperature
@@ -469,7 +469,7 @@ def test_copies_are_the_same():
         np.testing.assert_array_equal(pickle.loads(pickled).transform(X), expected)
         assert not hasattr(copy, "encoding_")
         np.testing.assert_array_equal(copy.fit_transform(X), expected)
-    # pickles name no private module; _encoding_of is a function at the top of the package
+    # pickles must not name private modules, which may be renamed; _encoding_of is in posenc_fast itself
     assert "posenc_fast._" not in pickled.decode("latin-1").replace("posenc_fast._encoding_of", "")
 
 
@@ -489,7 +489,7 @@ def columns(X, **settings):
 
 
 def back(rows, **settings):
-    """Recover positions from rows, after fit with "t", a column of times."""
+    """Call inverse_transform with rows, after a fit to one column of times, "t"."""
     PositionalEncoder(**settings).fit(frame(t=times())).inverse_transform(rows)
 
 

@@ -1,4 +1,4 @@
-"""Test the scikit-learn transformer within skrub's transformers, which select the time columns of a table."""
+"""Test the scikit-learn transformer inside transformers of skrub, which select the time columns of a table."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NAMES = [str(name) for name in ENCODER.fit(pd.DataFrame({"time": HOURS})).get_fe
 
 
 def tables():
-    """Return tables with a column of times, a column of numbers and a column of text."""
+    """Return equal tables of several packages and types of times, by name. Columns: times, numbers and text."""
     plain = pd.DataFrame({"time": HOURS, "price": np.linspace(1, 2, len(HOURS)), "kind": np.array(["a", "b"] * 336)})
     frame = pl.DataFrame({name: plain[name].to_numpy() for name in plain.columns})
     return {
         "pandas": plain,
-        # a zone 12 hours from UTC, which does not change the phase of "12h"
+        # this zone is 12 hours from UTC, so the phase of the period "12h" stays the same
         "zone": plain.assign(time=HOURS.tz_localize("Pacific/Wake")),
         "text": plain.assign(time=HOURS.strftime("%Y-%m-%d %H:%M")),
         "polars": frame,

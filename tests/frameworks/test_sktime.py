@@ -1,4 +1,4 @@
-"""Test the scikit-learn transformer within sktime's pipelines, which store times in an index."""
+"""Test the scikit-learn transformer inside pipelines of sktime, where times are in the index."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FunctionTransformer = optional("sktime.transformations.func_transform").Function
 TimeSince = optional("sktime.transformations.time_since").TimeSince
 PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
 
-# sktime warns about a default that will change
+# ignore a warning of sktime about one of its own defaults, which would be an error
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config ``remember_data`` will change:FutureWarning")
 
 HOURS = pd.date_range("2026-01-01", periods=24 * 21, freq="h")
@@ -26,7 +26,7 @@ ENCODER = PositionalEncoder(periods=["day", "week"]).set_output(transform="panda
 
 
 def clock(frame):
-    """Return the encoded times of an index."""
+    """Return the encoded times of a frame's index."""
     return ENCODER.fit_transform(frame.index.to_frame(name="time"))
 
 
@@ -64,7 +64,7 @@ def test_an_index_becomes_columns(index):
     got = FunctionTransformer(clock).fit_transform(PRICES.set_index(index))
     assert list(got.columns) == list(ENCODER.get_feature_names_out())
     assert got.index.equals(index)
-    # a period is encoded at its start
+    # a period of the index, such as an hour, is encoded by the time of its start
     np.testing.assert_array_equal(got, ENCODER.fit_transform(pd.DataFrame({"time": HOURS})))
 
 
@@ -74,7 +74,7 @@ def test_steps_of_an_index_in_an_adaptor():
     got = (TimeSince(["1969-12-29"], freq="h") * adaptor).fit_transform(PRICES)
     assert got.index.equals(HOURS)
     np.testing.assert_array_equal(got, clock(PRICES))
-    # set_params reaches the settings of the encoder
+    # set_params of the adaptor changes the parameters of the encoder inside
     halved = adaptor.clone().set_params(transformer__periods=[12, 24 * 7])
     assert halved.get_params()["transformer__periods"] == [12, 24 * 7]
     assert adaptor.get_params()["transformer__periods"] == [24, 24 * 7]

@@ -1,4 +1,4 @@
-"""Test functions on tensors, and the module that replaces the tutorials' module: values, gradients, checkpoints."""
+"""Test functions on tensors and SinusoidalEncoding: values, gradients, checkpoints and exported programs."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ ENCODINGS = {
 
 
 class Tutorial(torch.nn.Module):
-    """The module of the tutorials, with a float32 table or a given table.
+    """The tutorials' module, with a float32 table or a given one.
 
-    With a float64 table, the sum is rounded once, like the sum of the kernel.
+    With a float64 table, the sum is rounded only once.
     """
 
     def __init__(self, d_model, dropout=0.1, max_len=512, table=None):
@@ -179,7 +179,7 @@ def test_x_that_is_not_contiguous(view, inplace, rng):
 
 @BATCH_FIRST
 def test_large_results(batch_first, dtype, rng):
-    """Large results have memory from NumPy, and several threads compute them."""
+    """Results that need huge pages and several threads have the values, strides and dtype of smaller ones."""
     x = random(rng, 4, 1100, 1024, dtype=dtype)
     assert x.nbytes >= tensors.HUGE_PAGES_FROM
     assert x.numel() >= tensors.WORTH_A_THREAD
@@ -208,7 +208,7 @@ def test_dropout_is_that_of_the_tutorial(rng):
 
 
 def test_dropout_is_a_separate_module(rng):
-    """Hooks on `dropout` run in evaluation mode, too. Dropout can be switched on separately, and replaced."""
+    """`dropout` is a submodule: its hooks run, also in evaluation mode, and it can be set to training or replaced."""
     module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
     x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
     handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))
@@ -366,7 +366,7 @@ def test_copies(way, rng):
     assert (other[0].encoding, other[1].rotary) == (model[0].encoding, model[1].rotary)
     module = pt.SinusoidalEncoding(4, batch_first=True, x_scale="sqrt", inplace=True)
     assert module.extra_repr() == "sinusoidal(4), batch_first=True, x_scale=2, inplace=True"
-    # casts and moves of a module change nothing: results have the dtype of x
+    # casting or moving the module has no effect, because results have the dtype of x
     for move in (torch.nn.Module.half, torch.nn.Module.double, lambda module: module.to("meta")):
         move(adding)
         for dtype in (torch.float64, torch.float32, torch.float16):
@@ -379,7 +379,7 @@ def test_copies(way, rng):
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("x_scale", [1.0, 3.7])
 def test_tables_of_other_devices(x_scale, dtype, rng):
-    """Tables are float32, or float64 for a float64 x. The sum is rounded once."""
+    """On other devices, the module adds a float32 table (float64 for a float64 x), and rounds the sum once."""
     module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
     in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
     for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):
@@ -388,13 +388,13 @@ def test_tables_of_other_devices(x_scale, dtype, rng):
         exact = x.double() * x_scale + torch.from_numpy(rows)
         got, same = module(x, start=start), x.clone()
         assert got.dtype == dtype
-        # half an ulp, plus the rounding errors of rows, products and sums: in float64 for a float64 x, else in float32
+        # allow for half an ulp, and for rounding errors of rows, products and sums in the dtype of the table
         half = torch.ldexp(torch.full_like(exact, torch.finfo(dtype).eps / 2), torch.frexp(exact)[1] - 1)
         work = torch.finfo(dtype if dtype == torch.float64 else torch.float32).eps
         assert ((got.double() - exact).abs() <= half + work * (1 + (x.double() * x_scale).abs())).all()
         assert in_place(same, start=start) is same
         assert torch.equal(same, got)
-        # in float64, rows for start= and rows for positions= may differ in the last place
+        # in float64, rows may differ in the last place between start= and positions=
         between = (module(x, positions=start + torch.arange(length)).double() - got.double()).abs()
         assert (between <= (2 * half + 2.0**-53 if dtype == torch.float64 else 0.0)).all()
 
@@ -408,7 +408,7 @@ def test_cached_tables_and_gradients_on_other_devices(rng):
     for start in range(1000, 1100):
         module(random(rng, 1, 8), start=start)
     assert misses().misses == 2
-    # tables that were cached in inference mode serve gradients
+    # a table that was cached in inference mode can also be used for gradients
     with torch.inference_mode():
         module(random(rng, 3, 8, dtype=torch.float64))
     assert misses().misses == 3
@@ -462,8 +462,8 @@ def test_operators_are_registered_as_they_behave(rng):
         check(operators.pair_columns, (table.repeat_interleave(2, -1), "interleaved", "cos"))
 
 
-# Each of these functions lets torch observe a call. Then the call must be one of posenc_fast's operators of torch.
-# Plain evaluation calls no operator.
+# Each of these functions lets torch observe a call: by a trace, a mode or a subclass, for example. Such a call must run
+# one of posenc_fast's operators, because torch cannot observe anything else. Plain evaluation calls no operator.
 def traced(call, x):
     from torch.fx.experimental.proxy_tensor import make_fx
 
@@ -510,14 +510,14 @@ def test_observers_see_an_operator(look, operation, rng):
         "add_to": lambda x: pt.add_to(pf.sinusoidal(8), x, start=0.5, step=0.25),
         "rotate": lambda x: pt.rotate(pf.Rotary(8), x, start=0.5),
         "rotate back": lambda x: pt.rotate(pf.Rotary(8), x, inverse=True),
-        # the result has the shape of x
+        # encode a part of x, so that the result has the shape of x
         "encode": lambda x: pt.encode(pf.sinusoidal(8), x[..., 0]),
     }[operation]
     assert torch.equal(LOOKS[look](call, x), call(x + 1))
 
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
-    """Plain evaluation has the bits of the operators, in place or not."""
+    """Plain evaluation calls no operator, and computes the same bits as the operators, in place or not."""
     x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = []
     for inplace in (False, True):
@@ -534,7 +534,7 @@ def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
         ]
 
     with monkeypatch.context() as patch:
-        # pretend that a mode is active, so that every call needs an operator
+        # let the package believe that a mode of torch is active, so that every call uses an operator
         patch.setattr(tensors, "modes", lambda: 1)
         expected = results()
     for name in ("add_encoding", "add_encoding_", "rotate", "rotate_", "rotate_by"):
@@ -572,7 +572,7 @@ class Model(torch.nn.Module):
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_export(strict, tmp_path, rng):
-    """An exported program gives the same results for other lengths, in a process that has not built the encodings."""
+    """An exported program computes the same results for other lengths, also in a new process without the encodings."""
     model, tokens = Model().eval(), torch.from_numpy(rng.integers(0, 50, (2, 7)))
     dynamic = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2, max=4096)}
     exported = torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,), strict=strict)
@@ -595,7 +595,7 @@ assert torch.equal(torch.export.load(sys.argv[1] + "/model.pt2").module()(tokens
 
 
 class Classifier(torch.nn.Module):
-    """Predict the position of the marker in a text."""
+    """A model that predicts the position of a marker token, which it can learn only from position encodings."""
 
     def __init__(self, position, width=32):
         super().__init__()
@@ -609,7 +609,10 @@ class Classifier(torch.nn.Module):
 
 
 def losses(position, steps=300):
-    """Return the losses of training from a fixed seed, in one thread."""
+    """Train a Classifier from a fixed seed, in one thread, and return the loss of each step.
+
+    position: module to test.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     torch.manual_seed(3)
@@ -629,7 +632,7 @@ def losses(position, steps=300):
 
 
 def test_training_is_that_of_the_tutorial(monkeypatch):
-    """Losses are equal to those with the tutorial's module, if it has exact sines and rounds the sum once."""
+    """Training has the same losses as with the tutorial's module, given an exact table and a sum rounded once."""
     found = losses(pt.SinusoidalEncoding(32))
     np.testing.assert_array_equal(found, losses(Tutorial(32, table=exact_table(512, 32))))
     # the model learns: guessing has a loss of log 32 = 3.5
@@ -720,7 +723,7 @@ def test_errors(call, error, words):
 
 def test_bfloat16_without_ml_dtypes(monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    # forget the dtypes that earlier calls looked up in ml_dtypes
+    # clear the cache of dtypes, because earlier calls may have stored the bfloat16 of ml_dtypes
     tensors.numpy_type.cache_clear()
     x = torch.zeros(2, 8, dtype=torch.bfloat16)
     for call in (

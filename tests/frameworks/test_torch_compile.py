@@ -1,4 +1,7 @@
-"""Test the functions of posenc_fast.torch, with each keyword, under torch.compile, torch.export and fake tensors."""
+"""Test functions and modules of posenc_fast.torch under torch.compile, torch.export and fake tensors.
+
+The calls use each keyword argument.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# warnings of torch's compiler: about its imports, and about calls that it does not trace
+# ignore warnings of torch's compiler about its imports and about calls that it does not trace; they would be errors
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning"),
@@ -142,7 +145,7 @@ def test_any_start(start, rng):
 
 
 def test_another_encoding_compiles_again(rng):
-    """The compiled code of one encoding is not used for another one."""
+    """If a compiled function is called with another encoding, it computes the rows of that encoding."""
     x = random(rng, 2, 3, 8)
 
     def call(encoding, rotary, x):
@@ -206,7 +209,7 @@ def test_gradients(name, compiler, rng):
 @pytest.mark.parametrize("name", ["encode-torch.float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
 @pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
 def test_batches_of_gradients(name, compiler, rng):
-    """A batch of gradients of compiled code has the bits of eager gradients."""
+    """A Jacobian of compiled code, computed as a batch of gradients, has the same bits as in eager mode."""
     x = random(rng, 2, 3, 8, dtype=torch.float64)
     compiled = torch.compile(CALLS[name], fullgraph=True, backend=compiler)
     got, expected = (torch.autograd.functional.jacobian(each, x, vectorize=True) for each in (compiled, CALLS[name]))
@@ -244,7 +247,7 @@ def test_fake_tensors(name, rng):
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         results = [CALLS[name](mode.from_tensor(x))]
     if name in ("encode", "add_to", "rotate"):
-        # call again outside of the mode
+        # fake tensors must also work after their mode has ended
         results.append(CALLS[name](FakeTensorMode().from_tensor(x)))
     for fake in results:
         pairs = zip(fake, expected, strict=True) if isinstance(expected, tuple) else [(fake, expected)]

@@ -1,4 +1,4 @@
-"""Test tensors that are not dense in memory: errors name the argument, its layout or dtype, and the fix."""
+"""Test errors for tensors that NumPy cannot read: they name the argument, its layout or dtype, and the fix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parts():
     return [torch.ones(4, 4), torch.ones(3, 4)]
 
 
-# error messages of `KINDS`
+# patterns of the error messages for `KINDS`; {} is the name of the argument
 DENSE = r"must be dense: give {}\.to_dense\(\)"
 NESTED = r"is a nested tensor, but must be dense: give {}\.to_padded_tensor\(0\)"
 # keys: kinds of tensors that NumPy cannot read as dense arrays. Values: (function that returns a tensor (4, 4), error
@@ -97,7 +97,7 @@ CALLS = CORE | FUNCTIONS | MODULES | OF_MODULES
 
 
 def escaped(name):
-    """Return the argument in the name of a call, as a pattern: "positions" for "positions-encode"."""
+    """Return a pattern for the argument that the name of a call begins with: "positions" for "positions-encode"."""
     return re.escape(name.partition("-")[0])
 
 
@@ -138,7 +138,7 @@ def test_fake_tensors_have_no_values():
 
 
 def test_tables_of_bfloat16_and_the_fix_of_each_kind():
-    """The fix in each error message works."""
+    """The fixes that the error messages name work. Tables of bfloat16 are accepted."""
     cos, sin = (torch.from_numpy(each).bfloat16() for each in ROTARY.tables(4))
     expected = ROTARY.apply_tables(ARRAY, cos.float().numpy(), sin.float().numpy())
     assert np.array_equal(ROTARY.apply_tables(ARRAY, cos, sin), expected)

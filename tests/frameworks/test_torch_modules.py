@@ -1,4 +1,4 @@
-"""Test features of the torch modules: images, cached keys, and tables in every layout."""
+"""Test the torch modules with images, cached keys and float32 precision, and tables in every layout."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_images(shape, inplace, rng):
     module = pt.SinusoidalEncoding(10, dropout=0, encoding=IMAGE, x_scale=2.0, inplace=inplace)
     x = random(rng, *shape)
     expected = (2 * x.double() + torch.from_numpy(pf.grid([3, 5], IMAGE, dtype=np.float64))).float()
-    # store images of this shape with channels first in memory
+    # test images that have channels first in memory
     if inplace and len(shape) == 4:
         channels = x.permute(0, 3, 1, 2).contiguous()
         module(channels.permute(0, 2, 3, 1))
         assert torch.equal(channels.permute(0, 2, 3, 1), expected)
-    # the default device does not matter: the module computes its positions on the CPU
+    # the default device has no effect, because the module computes positions on the CPU
     with torch.device("meta"):
         got = module(x)
     assert (got is x) == inplace
@@ -110,7 +110,7 @@ def test_precision(rng):
             assert torch.equal(got, expected)
         assert not torch.equal(expected, exact(x, start=12345))
         assert "precision='float32'" in repr(module)
-    # the gradient is rotated back by the same angles
+    # the gradient is rotated back by the same angles, so this one is x itself
     x.requires_grad_()
     (turning(x, start=12345) * expected).sum().backward()
     assert torch.allclose(x.grad, x.detach(), atol=1e-6)
@@ -140,7 +140,7 @@ def test_layouts_and_tables(layout, columns, width, rng):
 
 @pytest.mark.parametrize("given", ["half", "interleaved"])
 def test_tables_are_checked(given, rng):
-    """Tables must have the same values for both values of a pair, in compiled code and after a change."""
+    """Tables whose two columns of a pair differ raise an error, also in compiled code, and if a table changes later."""
     q, error = random(rng, 1, 2, 5, 16), pytest.raises(ValueError, match="cos must have equal values in")
     cos, sin = (widened(table, given)[None] for table in tables(pf.Rotary(16), 5, torch.float32))
     compiled = torch.compile(pt.apply_rotary_pos_emb, fullgraph=True)
@@ -177,7 +177,7 @@ def test_traces_support_other_sizes_and_can_be_saved(name, rng, tmp_path):
     for each in (traced, torch.jit.load(tmp_path / "module.pt")):
         for x in (random(rng, *shape), random(rng, *other), random(rng, *other, dtype=torch.float16)):
             assert torch.equal(each(x), module(x))
-    # torch.jit.script raises an error, as the documentation says
+    # torch.jit.script is unsupported: it raises an error, as the documentation says
     with pytest.raises(torch.jit.frontend.NotSupportedError, match="use keyword-only arguments with defaults"):
         torch.jit.script(module)
 
@@ -198,7 +198,7 @@ def test_checkpoints_while_another_device_is_the_default():
 
 
 def test_tensors_without_memory():
-    """Autograd creates tensors without memory for gradients that are zero everywhere."""
+    """Modules and functions accept tensors without memory, which autograd creates for gradients that are zero."""
     zeros = torch._efficientzerotensor((1, 1, 1, 8))
     assert not pt.RotaryEncoding(8)(zeros).any()
     assert not pt.rotate(pf.Rotary(8), zeros).any()

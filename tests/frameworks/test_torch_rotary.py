@@ -1,4 +1,4 @@
-"""Test rotation of torch's queries and keys: values, gradients, and comparison with Hugging Face's function."""
+"""Test rotations of queries and keys in torch: values, gradients, and comparison with transformers' function."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROTARIES = {
 
 
 def applied(rotary, x, **options):
-    """Return a copy of x rotated by the core."""
+    """Return a copy of x rotated by `Rotary.apply`, in the dtype of x."""
     return torch.from_numpy(rotary.apply(array(x), **options).astype(np.float64)).to(x.dtype)
 
 
@@ -84,7 +84,7 @@ def test_queries_and_keys_may_differ_in_length_and_dtype(lengths, rng):
     module = pt.RotaryEncoding(rotary)
     for types in itertools.product((torch.float64, torch.float32, torch.float16), repeat=2):
         q, k = (random(rng, 2, 4, length, 16, dtype=each) for length, each in zip(lengths, types, strict=True))
-        # the second call uses the compiled shortcut
+        # call twice, because only the second call uses the compiled shortcut
         for _ in range(2):
             for rotated, x in zip(module(q, k, start=7), (q, k), strict=True):
                 assert torch.equal(rotated, applied(rotary, x, start=7)), types
@@ -150,7 +150,7 @@ def test_gradients(name, layout, rng):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_gradients_are_rotated_back(layout, dtype, rng):
-    """The inverse of a rotation is its transposed matrix."""
+    """Gradients are rotated back: the transposed matrix of a rotation is its inverse."""
     rotary = pf.Rotary(16, layout=layout)
     x, gradient = random(rng, 2, 3, 5, 16, dtype=dtype).requires_grad_(), random(rng, 2, 3, 5, 16, dtype=dtype)
     pt.RotaryEncoding(rotary)(x, start=7).backward(gradient)
@@ -168,7 +168,7 @@ def test_tables_of_other_devices(name, dtype, rng):
         rotary = with_layout(ROTARIES[name], layout)
         x, module = random(rng, 2, 3, 5, 12, dtype=dtype), pt.RotaryEncoding(rotary)
         tokens_first, in_place = pt.RotaryEncoding(rotary, seq_axis=1), pt.RotaryEncoding(rotary, inplace=True)
-        # products and sums are computed in float32, or in float64 for float64 values
+        # allow for rounding errors of products and sums, in float64 for float64 values, else in float32
         unit = 2.0**-51 if dtype == torch.float64 else 2.0**-22
         positions = [{"positions": positions_for(rotary, *shape)} for shape in ((5,), (2, 5))]
         for options in ({"start": 1020}, *positions):
@@ -208,7 +208,7 @@ def test_checkpoints():
 
 
 def wide_tables(rotary, length, dtype=None, start=0):
-    """Return cosines and sines (1, length, head_dim) like Llama's rotary_emb."""
+    """Return cosines and sines (1, length, 2 * pairs) like Llama's rotary_emb, with two equal columns for a pair."""
     return [widened(table, "half")[None] for table in tables(rotary, length, dtype, start=start)]
 
 
@@ -233,11 +233,11 @@ def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
     got = pt.apply_rotary_pos_emb(q, k, *given, unsqueeze_dim=dim)
     llama_result = llama.apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=unsqueeze_dim)
     wide = llama.apply_rotary_pos_emb(*(each.double() for each in (q, k, cos, sin)), unsqueeze_dim=unsqueeze_dim)
-    # posenc_fast rounds once: for 16 bits, from a sum of exact products in float32; else, from float64 arithmetic
+    # posenc_fast rounds once, from float32 arithmetic for 16 bits, else from float64 arithmetic
     unit = 2.0**-24 if dtype.itemsize == 2 else 2.0**-52
     for one, other, exact in zip(got, llama_result, wide, strict=True):
         assert one.dtype == dtype
-        # transformers rounds two products and a sum
+        # transformers rounds two products and their sum, so it may differ by several ulps
         torch.testing.assert_close(one, other, rtol=0, atol=8 * torch.finfo(dtype).eps)
         assert ((one.double() - exact).abs() <= half_ulp(exact, dtype) + unit * exact.abs()).all()
 
@@ -249,7 +249,7 @@ def test_partial_rotation_by_tables(rng):
 
 
 def test_llama(llama, monkeypatch):
-    """A model with this function instead of its own has the same logits and gradients, up to rounding errors."""
+    """A Llama model with our `apply_rotary_pos_emb` has the same logits and gradients, up to rounding errors."""
     sizes = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
     torch.manual_seed(0)
     config = llama.LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)

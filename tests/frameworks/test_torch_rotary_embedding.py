@@ -16,7 +16,7 @@ pt = optional("posenc_fast.torch")
 
 
 def plain(x, cos, sin, position_ids=None, *, interleaved=False):
-    """Return x rotated by the formula in float64."""
+    """Return x rotated by plain torch operations in float64."""
     x, cos, sin = (each.double() for each in (x, cos, sin))
     if position_ids is not None:
         cos, sin = cos[position_ids], sin[position_ids]
@@ -63,7 +63,7 @@ def test_is_the_rotation_of_rotary(rng):
 
 
 def test_heads_before_tokens(rng):
-    """Transposed views rotate an x with heads before tokens, as in the proposal."""
+    """An x with heads before tokens, as in the proposal, can be rotated by transposing it before and after."""
     x, (cos, sin) = random(rng, 2, 3, 5, 16), tables_of(5, 8)
     got = pt.rotary_embedding(x.transpose(1, 2), cos, sin).transpose(1, 2)
     assert torch.equal(got, pt.apply_rotary_pos_emb(x, x, cos, sin, 0, tables="pairs")[0])
@@ -85,7 +85,7 @@ def test_any_axes_before_the_tokens(shape, rng):
 @ORDERS
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
 def test_gradients(ids, interleaved, rng):
-    """First and second derivatives of x, cos and sin are right. A row that several tokens share gets the sum."""
+    """First and second derivatives by x, cos and sin are right, also if several tokens use one row of the tables."""
     x = random(rng, 2, 3, 2, 4, dtype=torch.float64)
     ids = None if ids is None else torch.tensor(ids) % 5
     leaves = [each.requires_grad_() for each in (x, *tables_of(3 if ids is None else 5, 2, torch.float64))]
@@ -118,7 +118,7 @@ def test_gradients_of_one_argument_have_its_type(leaf, dtype, rng):
 
 
 def test_signature():
-    """Positional and keyword arguments are those of the proposal."""
+    """The parameters have the names, order and defaults of the proposed function."""
     parameters = inspect.signature(pt.rotary_embedding).parameters
     assert list(parameters) == ["x", "cos", "sin", "position_ids", "interleaved"]
     assert parameters["position_ids"].default is None

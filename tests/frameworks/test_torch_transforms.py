@@ -1,6 +1,6 @@
-"""Test derivatives and batches of the torch modules and functions: backward, forward, and by torch.func.
+"""Test derivatives and batches of the torch modules and functions, in both modes of autograd and by torch.func.
 
-Each test compares a call with the same formula in float64, in torch operations that support all of these.
+Most tests compare a call with the same formula in plain torch operations, which support all transforms.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def by_rotary(x, rotary, positions=range(3), inverse=False):
 
 
 def cubed(call):
-    """Return a function to a number whose first and second derivatives depend on x."""
+    """Return a function from x to the sum of the cubes of call(x), whose first and second derivatives depend on x."""
     return lambda x: (call(x) ** 3).sum()
 
 
@@ -49,7 +49,10 @@ def close(got, expected, tolerance=1e-11):
 
 
 def adding(call=None, **options):
-    """Return a function that builds a module, and binds keyword arguments of its call."""
+    """Return a function that builds a SinusoidalEncoding.
+
+    options: its arguments. call: keyword arguments of each call.
+    """
     return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
 
 
@@ -58,7 +61,7 @@ def turning(name, call=None, **options):
 
 
 def crossed(x):
-    """Return the points of a grid of three rows, from x, and two columns."""
+    """Return the points of a grid. The coordinates of its three rows come from x, and there are two columns."""
     columns = torch.arange(2.0, dtype=torch.float64)
     return torch.stack(torch.meshgrid(x.flatten()[:3], columns, indexing="ij"), -1)
 
@@ -129,7 +132,7 @@ def test_transforms(name, transform, rng):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_forward_mode(name, rng):
-    """Forward-mode derivatives work without torch.func, also those of gradients."""
+    """Forward-mode derivatives of results and of gradients are right without torch.func, too."""
     make, formula = CALLS[name]
     x, forward_ad = random(rng, 2, 3, 8, dtype=torch.float64), torch.autograd.forward_ad
 
@@ -163,7 +166,7 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_rounded_once(rng):
-    """Gradients have the dtype of x and the bits of the inverse rotation."""
+    """Gradients by x and by positions of 16 bits have 16 bits. Those by x have the bits of the inverse rotation."""
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
     assert torch.equal(back(gradient)[0], pt.rotate(ROTARIES["half"], gradient, inverse=True))
@@ -221,7 +224,7 @@ def test_batches_of_gradients_of_tables(columns, dim, rng):
 
 @pytest.mark.parametrize("name", ["rotate-half", "add_to", "encode", "apply_rotary_pos_emb", "RotaryEncoding-half"])
 def test_bits_of_a_batch_of_gradients(name, dtype, rng):
-    """A batch of gradients has the bits of a loop over single gradients."""
+    """Gradients that are computed as a batch have the same bits as gradients computed one by one."""
     call, x = CALLS[name][0](), random(rng, 2, 3, 8, dtype=dtype).requires_grad_()
     y = call(x)
     gradients = random(rng, 5, *y.shape, dtype=y.dtype)
@@ -281,7 +284,7 @@ def test_batches_of_hugging_faces_tables(layout, rng):
 @pytest.mark.parametrize("columns", ["half", "interleaved", "pairs"])
 @pytest.mark.parametrize("transform", ["backward", "grad", "jvp", "hessian"])
 def test_derivatives_of_angles_go_through_tables(columns, transform, rng):
-    """Gradients reach the learned frequencies from which tables are computed."""
+    """Gradients pass through the tables to the frequencies from which the tables were computed."""
     q, run = random(rng, 1, 2, 3, 8, dtype=torch.float64), TRANSFORMS[transform]
     positions, frequencies = torch.arange(3.0, dtype=torch.float64)[:, None], random(rng, 4, dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Check loaded models: every causal class is right, and `check` finds and names each planted fault."""
+"""Test `check` for loaded models: models of all causal classes are right, and each planted fault is named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWENTY = [
     *("llama", "cohere", "glm4", "helium", "deepseek_v2", "deepseek_v3", "arcee", "qwen2", "qwen3_moe", "mistral"),
     *("mixtral", "olmo2", "phi3", "starcoder2", "gemma", "smollm3", "granite", "minimax_m2", "ernie4_5", "seed_oss"),
 ]
-# models whose tiny config is invalid
+# models whose config cannot be read after it was made tiny
 NOT_READ = {"mimo_v2_flash", "minimax_m3_vl_text"}
 # models that compute their frequencies in each call and ignore their buffers
 WITHOUT_BUFFERS = {"phimoe"}
@@ -44,12 +44,12 @@ def verdicts(report):
 
 
 def computed(report):
-    """Return the findings for computed tables."""
+    """Return the findings about tables that modules compute, without those about stored tensors."""
     return [finding for finding in report.findings if finding.is_.startswith("computed")]
 
 
 def faults(report):
-    """Return the faults of stored frequencies and tables, and the faults of computed tables."""
+    """Return two sets: faults of stored frequencies and tables, and faults of computed tables."""
     wrong = [finding for finding in report.findings if finding.verdict == "wrong"]
     of_tables = [finding for finding in computed(report) if finding.verdict == "wrong"]
     return {finding.fault for finding in wrong if finding not in of_tables}, {finding.fault for finding in of_tables}
@@ -75,7 +75,7 @@ def test_models_are_right(name):
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", models.ROTARY[::5])
 def test_weights_in_16_bits_are_no_fault(name, dtype):
-    """Like ``from_pretrained(.., dtype=..)``: float32 frequencies give tables in 16 bits."""
+    """Models with 16-bit weights are right if their frequencies stay float32, as in ``from_pretrained(dtype=..)``."""
     model = models.built(name)
     float32 = [buffer.clone() for buffer in inverse_frequencies(model)]
     model.to(dtype)
@@ -87,7 +87,7 @@ def test_weights_in_16_bits_are_no_fault(name, dtype):
 
 
 def rotary_classes():
-    """Yield the rotary classes of transformers with their config classes, found by annotations."""
+    """Yield (class, config class) of each rotary class of transformers. The annotation of `config` names the latter."""
     for path in sorted(pathlib.Path(transformers.__file__).parent.glob("models/*/modeling_*.py")):
         name = f"transformers.models.{path.parent.name}"
         if "RotaryEmbedding" not in path.read_text("utf-8"):
@@ -105,7 +105,7 @@ def rotary_classes():
 
 @pytest.mark.slow
 def test_no_rotary_class_of_a_default_config_is_wrong():
-    """With -s, the test prints the number of each verdict."""
+    """Rotary modules of default configs are never wrong. With -s, the test prints how often each verdict occurs."""
     counts, wrong = {"right": 0, "unknown": 0, "wrong": 0}, []
     for cls, config_class in rotary_classes():
         try:
@@ -128,7 +128,7 @@ def test_no_rotary_class_of_a_default_config_is_wrong():
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", models.ROTARY[::5])
 def test_converted_models(name, dtype):
-    """``.to(dtype)`` converts the frequencies with the weights."""
+    """``model.to(dtype)`` also rounds the frequencies to 16 bits, which `check` must find."""
     model = models.built(name).to(dtype)
     report = ours.check(model)
     if not inverse_frequencies(model) or name in NOT_READ | WITHOUT_BUFFERS:
@@ -139,7 +139,7 @@ def test_converted_models(name, dtype):
 
 
 CHANGES = {
-    # changes the base 1e4 to 1e5
+    # with this power, the base 1e4 becomes 1e5
     "base": lambda frequencies: frequencies**1.25,
     "scaling": lambda frequencies: frequencies / 4,
     "layout": lambda frequencies: frequencies.flip(0),
@@ -157,7 +157,7 @@ def test_frequencies_that_are_not_the_configs(name, fault):
     report = ours.check(model)
     stored, of_tables = faults(report)
     assert stored == {fault}, str(report)
-    # the computed tables are wrong as well
+    # the tables that the module computes from these frequencies are wrong as well
     assert not report.ok
     assert of_tables, str(report)
 
@@ -177,7 +177,7 @@ LENGTHS = {
 
 
 def llama(rope=None, length=2048):
-    """Return a model and its rotary module."""
+    """Return a tiny Llama and its rotary module. rope: rotary parameters of the config. length: longest position."""
     config = transformers.LlamaConfig(
         hidden_size=256,
         intermediate_size=64,
@@ -201,7 +201,7 @@ OTHER_BASE = torch.from_numpy(pf.Rotary(64, base=500000.0).frequencies)
 @pytest.mark.parametrize(("rope", "length", "change", "stored", "of_tables", "word"), [
     (LINEAR, 2048, lambda module: module.inv_freq.div_(4), {"scaling"}, {"scaling"}, "twice"),
     (YARN, 4096, attention_factor_twice, set(), {"scaling"}, ""),
-    # a rotary module is compared with its own config, not with frequencies of other models
+    # the frequencies of another model are wrong, because a rotary module is compared with its own config
     (None, 2048, lambda module: module.inv_freq.copy_(OTHER_BASE), {"base"}, {"base"}, "500000"),
     (None, 2048, lambda module: module.inv_freq.neg_(), {"layout"}, {"layout"}, ""),
     # NaN stands for frequencies that were never written
@@ -261,7 +261,7 @@ def test_positions_in_bfloat16_are_wrong_from_257_on():
 
 
 def test_sinusoids_in_16_bits():
-    """Pegasus-X computes frequencies, positions and angles in the type of the model."""
+    """`check` finds that Pegasus-X computes frequencies, positions and angles in the model's dtype, bfloat16."""
     pegasus = importlib.import_module("transformers.models.pegasus_x.modeling_pegasus_x")
     model = torch.nn.ModuleDict({"embed_positions": pegasus.PegasusXSinusoidalPositionalEmbedding(64)})
     assert [finding.verdict for finding in ours.check(model).findings] == ["right"]
@@ -293,11 +293,11 @@ def test_the_longest_position_includes_the_scaling():
     assert faults(report) == (set(), {"scaling"}), str(report)
 
 
-# ---- nothing changes ------------------------------------------------------------------------------------------------
+# ---- check does not change models -----------------------------------------------------------------------------------
 
 
 def state_of(model):
-    """Return everything that a check could change: modes, attributes, buffers and parameters, and their values."""
+    """Return all that `check` might change: for each module its mode, attributes, buffers and parameters."""
     return {
         name: (
             module.training,
@@ -353,7 +353,7 @@ def test_nothing_changes_where_a_module_fails():
 
 
 def test_faults_that_16_bits_hide():
-    """The buffer is wrong by so little that its tables, rounded to bfloat16, have the right values."""
+    """A slightly wrong buffer is found, although its tables are right after their rounding to bfloat16."""
     model, module = llama()
     model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)
@@ -386,14 +386,14 @@ def test_unknown_values():
         report = ours.check(llama()[0])
     assert verdicts(report) == {"unknown"}
     assert all("meta" in finding.says for finding in report.findings)
-    # check a module without a config
+    # a rotary module without a config has unknown tables
     _, module = llama()
     del module.config
     module.rope_type = "default"
     report = module_report(module)
     assert report.ok
     assert [finding.verdict for finding in computed(report)] == ["unknown"]
-    # check a module with learned positions
+    # learned positions are unknown
     report = module_report(torch.nn.Embedding(512, 64), "position_embeddings")
     assert [finding.verdict for finding in report.findings] == ["unknown"]
     assert report.ok
@@ -413,7 +413,7 @@ class SolarOpen(torch.nn.Module):
 def test_arguments():
     with pytest.raises(TypeError, match=r"model must be a torch\.nn\.Module, not str"):
         ours.check("model")
-    # the name SolarOpen contains "rOpe", but the class is no rotary class
+    # the name SolarOpen contains "rope" if case is ignored, but the class is not a rotary class
     assert not running.is_rotary(SolarOpen())
 
 
@@ -422,7 +422,7 @@ def test_arguments():
 
 @pytest.mark.parametrize("name", ["gptj", "marian", "xglm", "roformer"])
 def test_ready_tables(name):
-    """Tables of a model are right in 16 bits if they come from float32 angles."""
+    """Tables that a model stores are right in 16 bits if they were computed from float32 angles."""
     model = models.built(name)
     assert {"right"} == verdicts(ours.check(model))
     values = dict([*model.named_buffers(), *model.named_parameters()])
@@ -441,7 +441,7 @@ def test_a_table_of_rounded_positions():
 
 
 def test_patches_of_images():
-    """Check a module whose buffer has complex numbers for the rows and columns of an image."""
+    """`check` reads a module of an image encoder, whose buffer has complex numbers for rows and columns of patches."""
     llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
     module = llama4.Llama4VisionRotaryEmbedding(transformers.Llama4VisionConfig())
     report = module_report(module)
@@ -468,9 +468,9 @@ def test_code_runs_without_autocast():
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
 def test_modules_that_count_tokens(wrong):
-    """Check modules that receive a number of tokens instead of position ids.
+    """`check` can run modules that receive a number of tokens instead of position ids.
 
-    The planted fault begins at position 4096.
+    wrong: error of the angles from position 4096 on.
     """
 
     def tables(count):

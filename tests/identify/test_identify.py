@@ -1,4 +1,4 @@
-"""Identify the encoding of tables of every type, and reject other tables."""
+"""Test that `identify` finds the encoding of tables of every dtype, and rejects other tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES)
 
 
 def agrees(found, table, atol=None):
-    """Check that the identified encoding has the rows of the table."""
+    """Assert that the identified encoding has the rows of the table, up to the error that it reports (at most atol)."""
     assert found
     rows = found.encoding.table(len(table), start=found.start, step=found.step, dtype=np.float64)
     rows[list(found.zero_rows)] = 0
@@ -65,7 +65,7 @@ def test_parameters(d, settings):
         assert found.encoding == pf.sinusoidal(d, **settings), case
         assert found.base == settings.get("base", 10000.0), case
         assert (found.freq_shift, found.first) == (settings.get("freq_shift", 0.0), settings.get("first", 1.0)), case
-        # the layout of two columns is ambiguous
+        # with two columns, both layouts are equal, and "interleaved" is reported
         assert found.layout == ("interleaved" if d == 2 else settings.get("layout", "interleaved")), case
         assert found.functions == settings.get("functions", ("sin", "cos")), case
         agrees(found, table, bounds[name])
@@ -84,7 +84,7 @@ def test_scaled_tables(dtype, scale):
         assert "nemo_fixed" in found.presets
         assert "annotated_transformer" not in found.presets
     if scale == 3.7:
-        # no preset has this factor, so the presets are those of the table without it
+        # no preset has this factor, so the result lists the presets of the table without the factor
         assert "annotated_transformer" in found.presets
 
 
@@ -149,7 +149,7 @@ def test_frequencies_of_no_schedule():
 def test_an_unusual_base():
     found = pf.identify(pf.sinusoidal(64, base=1234.5).table(200))
     assert (found.base, found.freq_shift) == (1234.5, 0.0)
-    # presets that have the base as an option are listed
+    # `presets` lists presets with an option for the base, but no others
     assert "annotated_transformer" in found.presets
     assert "xlm" not in found.presets
 
@@ -172,7 +172,7 @@ def test_grids_of_an_unusual_width():
     assert (found.presets[0], found.axes) == ("mae", (14, 14))
 
 
-# between commas: key of a recorded output, preset, first position
+# each entry between commas: key of a recorded output, name of its preset, first position
 OUTPUTS = """
 g011 xlm 0, g014 annotated_transformer 0, g021 evans_unpaired 0, g022 evans_unpaired 0, g040 marian 0, g041 marian 0,
 g052 fairseq 0, g053 fairseq 0, g070 musicgen 0, g071 musicgen 0, g093 whisper 0, g099 x_transformers 0, g102 fairseq 2,
@@ -270,7 +270,7 @@ def test_grids(name, axes, build, dtype):
         assert (found.axes, found.zero_rows) == (tuple(axes), tuple(range(zeros)))
         again = pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(-1, rows.shape[-1])
         assert np.abs(again - rows.astype(np.float64)).max() == pytest.approx(found.error, rel=1e-6, abs=1e-14)
-        # the printed call has the same grid
+        # the call that the text of the result shows gives the same grid
         text = next(line for line in str(found).splitlines() if line.startswith("positions"))
         called = eval(text.partition("grid")[2].join(["pf.grid", ""]), {"pf": pf, "encoding": found.encoding})
         assert called.shape == rows.shape
@@ -337,7 +337,7 @@ def test_random_matrices(dtype, d, rng):
 
 @every_type
 def test_learned_tables(dtype, rng):
-    """A table that training changed is not identified. The closest preset is the original one."""
+    """A table that was changed by training is not identified. The result names a preset of the original table."""
     table = pf.sinusoidal(64, layout="concatenated").table(100, dtype=np.float64)
     found = pf.identify((table + 0.05 * rng.normal(size=table.shape)).astype(dtype))
     assert not found
@@ -412,7 +412,7 @@ def test_results_are_values():
 
 
 def test_bfloat16_that_went_to_float32():
-    """Readers that lack bfloat16 return float32 numbers whose lower 16 bits are zero."""
+    """Identify a bfloat16 table that a reader converted to float32, which leaves the lower 16 bits zero."""
     rows = pf.presets.whisper(384).table(400)
     bits = rows.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -427,7 +427,10 @@ WHISPER = presets.whisper(64).table(100)
 
 
 def test_paths(tmp_path, monkeypatch):
-    """Read the only tensor of a file, or the only one with the name of a position table."""
+    """`identify` accepts a path.
+
+    It reads the only tensor of a file, or the only one with the name of a position table.
+    """
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", WHISPER)
     np.savez("one.npz", x=WHISPER)

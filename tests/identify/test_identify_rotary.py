@@ -1,4 +1,4 @@
-"""Identify Rotary encodings by frequencies, tables or rotated vectors, and reject other data."""
+"""Test that `identify_rotary` finds a Rotary from frequencies, tables or rotated vectors, and rejects other data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.optional import optional
 from support.own_code import LLAMA3, YARN
 
 DTYPES = ["float32", "float16", "bfloat16"]
-# presets with the frequencies of a checkpoint
+# presets whose frequencies come from a checkpoint
 LEARNED = {"lightglue", "mochi"}
 PRESETS = {f"{name} {i}": (name, rotary) for i, (name, rotary) in enumerate(_identify_rotary._defaults())}
 
@@ -25,7 +25,7 @@ def number_type(dtype):
 
 
 def sixteen(name, rotary, rng):
-    """Return positions of 16 tokens, as the source of the preset counts them."""
+    """Return typical positions of 16 tokens for a preset, with one coordinate for each axis of the rotary."""
     if name in ("dinov3", "ltx", "ltx2", "ltx2_split"):
         return rng.uniform(-1, 1, (16, rotary.ndim))
     if rotary.ndim == 4:
@@ -136,7 +136,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("rotary", OTHERS, ids=repr)
 def test_measured(rotary, rng):
-    """Identify bases, directions, scalings, sections and factors that no preset has."""
+    """Identify a Rotary that no preset returns: its base, direction, scaling, sections or attention factor."""
     where = sixteen("", rotary, rng)
     cos, sin = rotary.tables(where)
     x = rng.normal(size=(2, 16, rotary.head_dim)).astype(np.float32)
@@ -197,7 +197,7 @@ def test_random_data_is_nothing(pairs, dtype, rng):
 
 
 def test_vectors_that_are_not_rotated_are_nothing():
-    """Vectors rotated by whole turns are unchanged, so their frequencies are ambiguous."""
+    """Data without a rotation are not identified, because rotations by whole turns would give the same data."""
     assert not pf.identify_rotary(cos=np.ones((16, 4)), sin=np.zeros((16, 4)))
     assert not pf.identify_rotary(frequencies=np.zeros(4))
     x = np.ones((16, 8))

@@ -30,7 +30,7 @@ def available():
 
 @pytest.fixture
 def large():
-    """Return 4.3 GB of memory, of which only the touched part is allocated."""
+    """Yield an array of 4.3 GB. The system allocates memory only for the pages that are written."""
     if available() < 7 * 2**30:
         pytest.skip("less than 7 GiB of memory are free")
     with pf.use_backend("cython"):
@@ -39,7 +39,7 @@ def large():
 
 @needs_kernel
 def test_more_than_32_bits_count(large):
-    """Write more than 2^31 values, or as many rows of one value: as a table, by positions, and as a sum in place."""
+    """Write more than 2^31 values, and more than 2^31 rows: with `table`, `encode`, and `add_to` in place."""
     encoding, narrow = pf.sinusoidal(WIDTH), pf.Encoding([1e-9])
     assert large.size > 2**31
     rows = large.reshape(-1, 1)

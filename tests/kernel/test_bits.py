@@ -48,14 +48,17 @@ def test_stored_hashes_at_all_widths_without_the_kernel():
 
 
 def test_rows_in_the_middle_of_two_anchors(backend):
-    """All engines rotate a row from the same anchor. From another anchor, about 20 of these million values differ."""
+    """All engines compute a row by rotating the same anchor row.
+
+    If an engine took the other of two equally near anchors, about 20 of this million of values would differ.
+    """
     rows = pf.sinusoidal(512).table(2048, start=2**33 + 32, step=64, dtype=np.float64)
     digest = hashlib.sha256(rows.astype("<f8", copy=False)).hexdigest()
     assert digest == "c4134c343efa177362151757399c4469d19cd64671aa35d794e6d93cfb3eea44"
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """The hashed widths leave every remainder after whole vectors, below and above the widths with special loops."""
+    """The widths of the stored hashes leave every remainder after whole vectors of 4 to 32 values."""
     for lanes in (4, 8, 16, 32):
         assert {width % lanes for width in bits.WIDTHS} == set(range(lanes))
         assert {width % lanes for width in bits.WIDTHS if width > 100} >= {0, 1, lanes - 1}
@@ -64,7 +67,7 @@ def test_the_loops_meet_the_ends_of_vectors():
 
 @pytest.mark.parametrize("frequency", [1.0, 0.37])
 def test_every_magnitude(frequency, rng):
-    # all engines change the method of argument reduction at the same numbers of turns
+    # all engines must change the method of argument reduction at the same angles; else the bits would differ there
     positions = np.ldexp(rng.uniform(1, 2, (200, 91)), np.arange(-30, 61)).ravel()
     encoding, rows = pf.fourier_features([frequency]), []
     for which in ENGINES:
@@ -105,10 +108,10 @@ def test_the_calls_have_as_many_values_as_promised():
 
 
 def test_fma_is_rounded_once(rng):
-    # every third c cancels the product a * b except for its last places
+    # every third c cancels the product a * b except for the last bits of the product, where a wrong rounding shows
     a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
     c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
-    # a and b whose product has 54 bits, and so lies in the middle of two doubles: a far smaller c decides the rounding
+    # products of 54 bits lie in the middle of two doubles, so a far smaller c decides the rounding
     middle = rng.integers(2**26 + 2**25, 2**27, (2, 300)) | 1
     a, b = np.concatenate([[a, b], middle], axis=1)
     c = np.concatenate([c, rng.choice([-1, 1], 300) * 2.0 ** rng.integers(-120, -60, 300)])
@@ -128,7 +131,7 @@ def test_reach_bounds_changes_by_fma(rng):
 
 
 def middles(name, subnormal, values, rng):
-    """Return amplitudes that move values to rounding midpoints of a type, as near as doubles allow."""
+    """Return amplitudes that, times the values, are as near to rounding midpoints of a type as doubles allow."""
     places, least = {"float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
     if subnormal:
         return (rng.integers(0, 2 ** (places - 1), values.shape) + 0.5) * 2.0**least / values
@@ -164,9 +167,9 @@ def test_one_polynomial_in_two_files():
 
 
 def test_one_set_of_limits_in_two_files():
-    """The kernel and the Python engine have the same limits.
+    """The kernel and the Python engine define the same limits.
 
-    Tests of values would not notice a limit that is too high.
+    Tests of values do not find a limit that is too high in one of them.
     """
     defined = dict(
         re.findall(r"^ *#define (\w+) (\S+)$", (checkout() / "src" / "constants.h").read_text(), re.MULTILINE)
@@ -190,7 +193,7 @@ def test_no_position_is_one_nan(dtype, backend):
 
 @pytest.mark.parametrize("dtype", [np.float64, *NARROW.values()], ids=["float64", *NARROW])
 def test_infinite_angle_is_one_nan(dtype, backend):
-    # products beyond the range of float32, and between them a column of products in the range
+    # the second column has angles within the range of float32, the others have infinite angles
     encoding = pf.Encoding([1e30, 1e-30, 1e30, 1e30], [0.0, 0.0, 0.25, 0.1])
     rows, nan = (
         of(encoding.encode([1e30, -1e30, 1e20], dtype=dtype, precision="float32")),
@@ -201,7 +204,10 @@ def test_infinite_angle_is_one_nan(dtype, backend):
 
 
 def test_enormous_sums(rng):
-    """For these products, FMA computes the error, but Dekker's algorithm, which splits numbers, overflows."""
+    """For these products, FMA gives the rounding error, but Dekker's algorithm overflows when it splits the factors.
+
+    All engines must have the same bits nevertheless.
+    """
     encoding, found = pf.sinusoidal(64), []
     x = rng.uniform(-1, 1, (2, 200, 64)) * 2.0 ** rng.integers(-20, 1023, (2, 200, 64))
     for which in ENGINES:

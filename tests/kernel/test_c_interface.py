@@ -26,7 +26,7 @@ ENCODINGS = {
     "phases": pf.Encoding([1.0, 0.25, 3.0], [0.1, 0.7, 0.25], [2.0, -1.0, 0.0]),
     "wide": pf.sinusoidal(770),
     "float32 products": pf.fourier_features(pf.float32_frequencies(pf.geometric(8))),
-    # one frequency is so much smaller than the other that products may underflow
+    # the second frequency is so small that its products with positions may underflow
     "far apart": pf.fourier_features([1.0, 1e-200]),
 }
 by_encoding = pytest.mark.parametrize("encoding", list(ENCODINGS.values()), ids=list(ENCODINGS))
@@ -104,7 +104,7 @@ def test_encode_of_several_axes(axes, kind, dtype, rng):
 
 
 def views(shape, dtype):
-    """Return arrays of a shape in several memory layouts. They, and the values around them, are filled with 7."""
+    """Return arrays of a shape in several memory layouts, filled with 7, also in the gaps between their values."""
     wide = np.full((*shape[:-1], shape[-1] + 5), 7, dtype)
     backwards = np.full(shape, 7, dtype)[:, ::-1]
     transposed = np.full((shape[1], shape[0], shape[2]), 7, dtype).swapaxes(0, 1)
@@ -210,9 +210,9 @@ def test_eight_threads_have_the_bits_of_one():
 
 
 class Calls:
-    """Calls each function with valid arguments, except those that a test replaces.
+    """Call a function of the interface with valid arguments, except for those that a test replaces.
 
-    After an error, out must be unchanged.
+    Return the name of the error. Assert that out is unchanged after an error.
     """
 
     def __init__(self):
@@ -225,7 +225,7 @@ class Calls:
         self.set_lengths("shape", 0, 2)
 
     def set_lengths(self, name, axis, value):
-        """Reset the shape and strides of rotations, then change one number."""
+        """Make the shape and the strides of a rotation valid, then set one number of them to a value."""
         valid = {"shape": (2, 3, 10), "x_strides": (720, 240, 24), "out_strides": (720, 240, 24)}
         self.lengths = {key: np.array(numbers, np.intp) for key, numbers in valid.items()}
         self.lengths[name][axis] = value
@@ -304,7 +304,7 @@ def test_too_little_scratch(calls, function):
         needed = functions.rotary_scratch(calls.rotary.pointer, 10)
     assert calls(function, scratch_size=0) == "scratch"
     assert calls(function, scratch_size=100) == "scratch"
-    # for ten tokens, `rotate` needs all that rotary_scratch returns, and `angles` less
+    # for ten tokens, `rotate` needs all bytes that rotary_scratch returns, but `angles` needs fewer
     if not function.startswith("angles"):
         assert calls(function, scratch_size=needed - 1) == "scratch"
         assert calls(function, scratch_size=needed) == "ok"
@@ -354,7 +354,7 @@ def test_rows_of_the_result_that_overlap(calls):
     assert calls("rotate") == "overlap"
     calls.lengths["out_strides"][:] = 720, 24, 24
     assert calls("rotate") == "overlap"
-    # rows of x may overlap
+    # rows of x may overlap, because x is only read
     assert calls("add", x_batch=0, x_row=0) == "ok"
 
 
@@ -401,7 +401,7 @@ def test_several_axes_have_no_table(calls):
 
 
 def test_positions_that_need_exact_arithmetic(calls):
-    """All rows are checked before the first one is written, so `out` is unchanged after an error."""
+    """The functions check all rows before they write the first one, so `out` is unchanged after the error "beyond"."""
     calls.positions[7] = 1e200
     assert calls("encode") == "beyond"
     calls.positions[7] = 1e-290
@@ -474,7 +474,7 @@ def test_capsules_keep_their_memory_alive(rng):
 
 
 def test_capsules_free_their_memory():
-    """A capsule keeps the memory of an Encoding that is gone. The memory is freed with the last capsule."""
+    """A capsule keeps the memory of an Encoding after the Encoding is deleted. The last capsule frees the memory."""
     encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
     expected, gone = encoding.table(3), weakref.ref(encoding)
     capsule = encoding.__posenc_encoding__()
@@ -489,7 +489,7 @@ def test_capsules_free_their_memory():
 
 
 def owners():
-    """Return the number of structs that capsules keep alive."""
+    """Return the number of objects that own the memory of capsules."""
     gc.collect()
     return sum(type(each).__name__ == "_Encoding" for each in gc.get_objects())
 

@@ -1,6 +1,6 @@
-"""Compile programs with posenc_fast.h: no warnings in C and C++, the bits of Python's calls, and errors with a reason.
+"""Compile programs with posenc_fast.h in C and C++, without warnings, and compare their results with Python's calls.
 
-The errors occur if the package is too old, too new, or has no kernel.
+The programs must also name the reason if the package is too old, too new, or has no kernel.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def compiled(folder, command):
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory):
-    """Return a folder with the module c_client."""
+    """Return a folder with the compiled module c_client."""
     return compiled(tmp_path_factory.mktemp("client"), CLIENTS["C99"])
 
 
@@ -114,7 +114,8 @@ def test_client(command, tmp_path):
     assert "periods" in periods
 
 
-# a program that replaces the struct in the capsule; the first members are the same in all versions
+# a program that replaces the struct in the kernel's capsule by a struct of another version. The first members of the
+# struct are the same in all versions.
 OTHER = """
 import ctypes
 import posenc_fast

@@ -1,6 +1,6 @@
-"""Debug builds check the arguments of the loops, and name the wrong one. Usual builds contain no such checks.
+"""Test that debug builds check the arguments of the kernel's functions, and that usual builds contain no such checks.
 
-These tests build the debug kernel from the sources in a separate folder.
+These tests build the debug kernel in a separate folder, unless this build is one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not pf.isa_levels(), reason="
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
-    """Return a kernel with guards: the kernel of this build, or a new one."""
+    """Return a kernel with guards, which are checks of arguments: the kernel of this build, or a new one."""
     if _backend.kernel.DEBUG:
         return _backend.kernel
     checkout()
@@ -57,7 +57,7 @@ def engine(kernel, monkeypatch):
 
 
 def fresh(width=6):
-    """Return a new Encoding. In a cached one, later tests would find plans of the debug kernel."""
+    """Return an Encoding that is not cached. In a cached one, later tests would find plans of the debug kernel."""
     return pf.Encoding._of(pf.sinusoidal(width)._sinusoids)
 
 
@@ -70,7 +70,7 @@ def test_right_arguments_pass(engine):
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(100, start=-5, step=3, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
-            # call again: plans and lattices exist now, so these calls are compiled ones
+            # repeat the calls: the plan and the lattice exist now, so the calls take the compiled shortcut
             encoding.table(100, start=-5, dtype=dtype)
             encoding.table(3, start=0.5, dtype=dtype)
             encoding.encode(np.linspace(0, 9, 50), dtype=dtype)
@@ -90,12 +90,12 @@ def test_right_arguments_pass(engine):
 
 
 def nothing(tokens, head_dim):
-    """Return an item for `rotate_memory` whose addresses are 0."""
+    """Return an array for `rotate_memory` whose addresses are 0, as (shape, address, strides, address, strides)."""
     return (1, 1, tokens, head_dim), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1)
 
 
 def calls(engine):
-    """Return calls with one wrong argument each, and the name that the error must contain."""
+    """Return pairs of a call with one wrong argument, and the name of the argument, which the error must contain."""
     plan = fresh()._plans.plan(engine, "real")[0]
     lattice, _ = fresh()._plans.lattice(engine, False)
     ints = np.zeros(3, np.int64), np.zeros(3, np.int32)
@@ -176,6 +176,6 @@ def test_debug_builds_have_guards(kernel):
 @needs_nm
 @pytest.mark.skipif(getattr(_backend.kernel, "DEBUG", False), reason="this is a debug build")
 def test_usual_builds_have_none():
-    """Code behind a false constant is not compiled, so it takes no time."""
+    """A usual build contains no guards: the compiler removes code behind a constant that is false."""
     assert "__pyx_f" in symbols(_backend.kernel)
     assert "guards" not in symbols(_backend.kernel)

@@ -1,4 +1,4 @@
-"""Test rotations by the kernel: they have the bits of the NumPy engine, for any number, memory and width of heads."""
+"""Test that rotations by the kernel have the bits of the Python engine, for any shape and any memory layout."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,10 @@ layouts = pytest.mark.parametrize("layout", [HALF, INTERLEAVED], ids=["half", "i
 
 
 def stored(values, kind):
-    """Return values as the engines read them: 16-bit types as bits, bfloat16 rounded towards zero."""
+    """Return values in the dtype that the engines read. 16-bit types are uint16 with their bits.
+
+    bfloat16 is rounded towards zero.
+    """
     number, dtype = KINDS[kind]
     if number == 3:
         return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -43,7 +46,10 @@ def past(stores):
 
 
 def check(level, angles, x, kind, layout, distance=0, tokens_first=False, **options):
-    """Rotate x in place and into other memory. Both arrays end or begin at a page without access."""
+    """Assert that the kernel rotates x like the Python engine, in place and into other memory.
+
+    Both arrays end or begin at a page without access, or some bytes from it (distance).
+    """
     true = expected(angles, x, kind, layout)
     order = (0, 1, 3, 2, 4) if tokens_first else (0, 1, 2, 3, 4)
     shape = tuple(x.shape[axis] for axis in order)
@@ -75,7 +81,7 @@ def test_any_number_of_heads(level, kind, layout, tokens_first, rng):
 @kinds
 @layouts
 def test_any_number_of_pairs(level, kind, layout, rng):
-    """Rotate fewer pairs than a vector has, whole vectors, and a remainder. Some rows have values behind the pairs."""
+    """Rotate fewer pairs than a vector register holds, and more. Some rows have values after the pairs."""
     size = KINDS[kind][1]().itemsize
     for pairs in (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65):
         for behind in (0, 3):
@@ -89,7 +95,7 @@ def test_any_number_of_pairs(level, kind, layout, rng):
 @layouts
 @pytest.mark.parametrize("tokens_first", [False, True], ids=["heads first", "tokens first"])
 def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
-    """Rows begin at any offset in a cache line, and may end inside of a line."""
+    """Bypass the cache for rows that begin at any offset in a cache line, and may end inside of a line."""
     size = KINDS[kind][1]().itemsize
     for width, rows in ((64, 5), (96, 5), (128, 5), (128, 1), (136, 5)):
         for first in range(0, 64 // size, 5):
@@ -119,7 +125,7 @@ def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, r
 @kinds
 @layouts
 def test_more_rows_than_one_pass(level, kind, layout, rng):
-    """The angles exceed one block. The kernel rotates all heads by the first block before it reads the next one."""
+    """The angles exceed one block: the kernel rotates all heads by one block of angles before it reads the next."""
     x = stored(rng.standard_normal((1, 1, 6, 1100, 128)), kind)
     angles = angles_of(rng, 1, 1100, 64, kind)
     true = expected(angles, x, kind, layout)
@@ -144,7 +150,7 @@ def test_rows_at_any_distance(level, kind, layout, rng):
 
 
 class Rotating:
-    """The kernel, which records the stores of each call of `rotate`."""
+    """The kernel module, but `rotate` records the kind of stores of each call."""
 
     def __init__(self):
         self.stores = []

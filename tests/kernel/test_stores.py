@@ -48,7 +48,7 @@ def test_no_stores_past_an_unknown_cache():
 def test_new_memory_goes_through_the_cache():
     out = written(1 << 15, 256)
     assert "cleared" in answer(out, given=False)
-    # for memory of the caller, the kernel must ask the system whether it is untouched
+    # the caller's memory may be used or new; the kernel asks the system whether its pages were ever written
     with mmap.mmap(-1, 32 * MIB) as area:
         never = np.frombuffer(area, np.float32).reshape(-1, 256)
         assert "cleared" in answer(never)
@@ -86,7 +86,7 @@ def test_rows_of_any_positions_go_past_the_cache_in_sums_and_float64():
 
 
 class Seen:
-    """A plan or a lattice that records the stores of each call."""
+    """Wrapper of a plan or a lattice that records the kind of stores of each call."""
 
     def __init__(self, seen, stores):
         self.seen, self.stores = seen, stores
@@ -165,7 +165,7 @@ def test_stores_of_rows_of_any_positions(seen):
 
 
 class Merging:
-    """The kernel, which records the stores of each call of `merge`."""
+    """The kernel module, but `merge` records the kind of stores of each call."""
 
     def __init__(self):
         self.stores = []
@@ -191,7 +191,7 @@ def test_stores_of_grids(monkeypatch):
         assert merging.stores.pop() == "past the cache"
         pf.grid([5, 7], encoding)
         assert "cleared" in merging.stores.pop()
-        # columns that read both axes are written after the merge, so the merged array should stay in the cache
+        # columns that depend on both axes are added after the merge, so the merged array should stay in the cache
         pf.grid([5, 7], mixed, out=out)
         assert "may still be there" in merging.stores.pop()
     assert not merging.stores
@@ -205,7 +205,10 @@ def test_stores_of_grids(monkeypatch):
     [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
 )
 def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rng):
-    """A merge changes no values around its rows, which may begin at any place of a cache line."""
+    """`merge` writes the same rows with each kind of stores, and nothing around them.
+
+    The rows begin at any offset in a cache line.
+    """
     stores = 0 if way == "through the cache" else _backend.kernel.STORES.index(way)
     outer, inner = (rng.integers(0, 1 << 16, (n, width), np.uint16) for n in (batches, rows))
     for first in range(33):
@@ -223,10 +226,7 @@ def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rn
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(("width", "around"), [(256, 0), (256, 5), (515, 5)])
 def test_the_values_do_not_depend_on_stores(level, kind, width, around):
-    """Write rows that begin at any offset in a cache line.
-
-    Both kinds of stores leave the values around them unchanged.
-    """
+    """Both kinds of stores write the same values to rows at any offset in a cache line, and nothing around them."""
     engine_kind = _backend.kernel.KINDS[kind]
     stored = {"float64": np.float64, "float32": np.float32}.get(kind, np.uint16)
     encoding, rows = pf.sinusoidal(width), 9
@@ -257,12 +257,16 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
 # ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------
 
 
-# matches symbols of functions that contain the loops; compilers may split them into parts
+# matches symbols of the functions with the kernel's loops. A compiler may split a function into parts with suffixes.
 ENTRY = re.compile(r"_(table|rows_in_any_order|encode|merge)(\.[\w.]+)?$")
 
 
 def open_ends(listing):
-    """Return functions that write past the cache, and entries that do so, directly or by calls, without a fence."""
+    """Return two sets: addresses of functions that bypass the cache, and names of functions that do so without a fence.
+
+    A function without a fence counts if it contains such stores or calls a function that lacks a fence, and if it is
+    one of the kernel's entries or nothing calls it. listing: disassembly of the kernel.
+    """
     code = {}
     for line in listing.splitlines():
         if found := re.fullmatch(r"([0-9a-f]+) <(.*)>:", line):
@@ -303,14 +307,14 @@ def listing():
 
 def test_stores_past_the_cache_are_fenced(listing):
     past, unfenced = open_ends(listing)
-    # every level has functions with such stores, for tables, sums, rows of any positions and grids
+    # every level has several functions with such stores: for tables, sums, rows of any positions, and grids
     assert len(past) >= 2 * len(pf.isa_levels())
     assert not unfenced
 
 
 def test_a_missing_fence_is_found(listing):
     assert open_ends(re.sub(r"\tsfence.*", "\tnop", listing))[1]
-    # a fault in only one function at one level must be found as well
+    # a fence that is missing in only one function must be found as well
     functions = re.findall(r"^[0-9a-f]+ <.*>:\n(?:.+\n)*", listing, re.MULTILINE)
     function = next(function for function in functions if "\tsfence" in function)
     found = open_ends(listing.replace(function, re.sub(r"\tsfence.*", "\tnop", function)))[1]

@@ -1,4 +1,4 @@
-"""Test threads, forks, interrupts, subinterpreters and missing memory: right values, or an error."""
+"""Test threads, forks, interrupts, subinterpreters and missing memory: calls return right values or raise an error."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ def test_calls_with_workers_from_many_threads():
 
 
 def blocks_done(workers, fail):
-    """Return the numbers of the blocks that ran, of 1000, and the error. ``fail(i)`` may raise in block i."""
+    """Run 1000 blocks, each of which calls ``fail(i)``.
+
+    Return the list of blocks that completed, and the error or None.
+    """
     done = []
 
     def task(i):
@@ -149,7 +152,7 @@ def test_interrupt_while_threads_are_started(monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs POSIX signals")
 @pytest.mark.skipif(signal.getsignal(signal.SIGINT) is signal.SIG_IGN, reason="interrupts are ignored here")
 def test_interrupt_that_another_thread_receives():
-    """The system may deliver a signal to any thread, and the thread that waits for the others must notice."""
+    """If the system delivers the signal to a worker thread, the thread that waits for the workers must notice it."""
 
     def send(i):
         time.sleep(5e-3)
@@ -182,9 +185,9 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
 
 
 def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
-    """If no new thread can start, the pool queues the task.
+    """If no new thread can start, the pool queues the task, and a thread of another call may take it later.
 
-    A thread of another call may take it, and this call waits.
+    The call must wait for this thread.
     """
     started, start = [], threading.Thread.start
     busy, go, done = threading.Event(), threading.Event(), []
@@ -205,7 +208,7 @@ def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
         if threading.current_thread() in started:
             time.sleep(0.3)
         elif block == 0:
-            # let the pool's thread finish the other call, and give it time to take the next block of this call
+            # let the pool's thread finish the other call, then wait until it has taken the next block of this call
             go.set()
             time.sleep(0.1)
         done.append(block)
@@ -243,7 +246,10 @@ def test_no_thread_writes_after_a_second_interrupt():
 
 @pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
 def test_workers_while_the_interpreter_ends(workers):
-    """This includes the first call with two workers, which imports the thread pool."""
+    """Calls in atexit handlers compute right values, also if the first call with two workers is there.
+
+    That first call imports the thread pool.
+    """
     code = f"""if True:
     import atexit
     import posenc_fast as pf
@@ -287,7 +293,7 @@ def test_the_kernel_does_not_enable_the_gil():
 @pytest.mark.skipif(FREE_THREADED, reason="unsupported without the GIL: in the child, a dict may stay locked")
 @pytest.mark.parametrize("name", ["cython", "python"])
 def test_fork_while_threads_work(name):
-    """Forked children of a process with busy threads compute with their own threads, and end."""
+    """Children that are forked while threads are busy start their own threads, compute right values, and exit."""
     if name == "cython" and not pf.isa_levels():
         pytest.skip("this build has no compiled kernel")
     code = """if True:
@@ -386,7 +392,7 @@ warnings.simplefilter("ignore")
 try:
     import numpy
 except ImportError as error:
-    # in some lines, which are one here
+    # print the repr, because the message has several lines, and the test reads one line for each result
     print("refused:", repr(error))
 else:
     import posenc_fast as pf
@@ -398,9 +404,9 @@ else:
 
 @pytest.mark.parametrize("first", ["import numpy", "import posenc_fast"], ids=["after-numpy", "after-the-package"])
 def test_subinterpreter(first):
-    """posenc_fast works there, or its import raises an error with a reason.
+    """In a subinterpreter, posenc_fast works, or the import of NumPy raises an error, or the kernel's reason is shown.
 
-    The first interpreter continues as before.
+    The main interpreter continues to work.
     """
     pytest.importorskip("_testcapi")
     code = f"""if True:
@@ -425,7 +431,7 @@ def test_subinterpreter(first):
 @needs_linux
 @pytest.mark.parametrize("name", ["cython", "python"])
 def test_out_of_memory(name):
-    """Calls raise MemoryError, and later calls are right."""
+    """Without memory, calls raise MemoryError. Later calls return right values."""
     if name == "cython" and not pf.isa_levels():
         pytest.skip("this build has no compiled kernel")
     code = """if True:
@@ -454,7 +460,7 @@ def test_out_of_memory(name):
 
 @needs_linux
 def test_out_of_memory_of_matrix_products():
-    """OpenBLAS allocates work space at the first product, and would end the process if that fails."""
+    """The first matrix product must not end the process: OpenBLAS does so if it cannot allocate its work space."""
     code = """if True:
     import os, resource
     import numpy as np
@@ -482,7 +488,7 @@ def test_out_of_memory_of_matrix_products():
 @needs_linux
 @needs_kernel
 def test_memory_errors_of_the_work_space():
-    """The address space grows a little with each call, so that one allocation after another fails."""
+    """Before each call, the limit of the address space grows a little, so that one allocation after another fails."""
     code = """if True:
     import resource, types
     import numpy as np
@@ -560,7 +566,7 @@ def test_every_allocation_of_the_kernel_may_fail():
         else:
             testcapi.remove_mem_hooks()
             succeeded += 1
-    # allocations fail in more than 30 places: objects, views of buffers and tuples of arguments
+    # the calls allocate in more than 30 places: objects, views of buffers and tuples of arguments
     assert failed > 30
     use()
     np.testing.assert_array_equal(out, encoding.table(70, dtype=np.float64))

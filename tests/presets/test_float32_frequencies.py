@@ -10,12 +10,12 @@ import pytest
 import posenc_fast as pf
 
 FREQUENCIES = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
-# a position at which float32 products of position and frequency are far from the exact products
+# at this position, products with frequencies change much if they are rounded to float32
 FAR = 123457
 
 
 def program(positions):
-    """Return the sine and cosine of the rounded products, each rounded once."""
+    """Return the rows that calls must compute: products rounded to float32, then sines and cosines rounded once."""
     angles = (np.asarray(positions, np.float32)[..., np.newaxis] * FREQUENCIES).astype(np.float64)
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Test that the typeset formulas of the documentation give the frequencies of each preset."""
+"""Test that the formulas on the page of presets give the frequencies of each preset."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLACES = {"pi": np.pi, "sqrt": np.sqrt, "exp": np.exp, "log": np.log, "floor": n
 
 
 def program(latex):
-    """Return the Python expression of a formula, with a star between adjacent factors."""
+    """Return the Python expression of a formula in LaTeX, with a star between adjacent factors."""
     tokens = TOKEN.findall(latex.replace(r"\left", "").replace(r"\right", "").replace(r"\omega_0", r"\omega"))
     written, last = [], ""
     for piece in pieces(iter(tokens)):
@@ -46,7 +46,7 @@ def program(latex):
 
 
 def pieces(tokens, end=None):
-    """Yield pieces of the program up to a closing brace."""
+    """Yield pieces of a Python expression for LaTeX tokens, up to the token `end`."""
     for token in tokens:
         if token == end:
             return
@@ -67,7 +67,7 @@ def pieces(tokens, end=None):
 
 
 def brace(tokens):
-    """Return the program of the next part in braces."""
+    """Return the Python expression of the tokens in the next pair of braces."""
     assert next(tokens) == "{"
     depth, inside = 1, []
     for token in tokens:
@@ -104,8 +104,8 @@ def test_formulas_are_numbers(latex, value):
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# keys: presets that need other arguments than 24 columns. Values: arguments of one or more calls, so that each formula
-# of the preset gives the frequencies of a call.
+# keys: presets that need other arguments than 24 columns. Values: arguments of calls. For each formula that the page
+# shows for the preset, one of the calls has these frequencies.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
@@ -142,8 +142,8 @@ CALLS = {
     "tensor2tensor_nd": [{"channels": 24}],
     "timm_fourier": [{}, {"linear_bands": True}, {"in_pixels": False}],
 }
-# keys: presets. Values: functions of the arguments, which return values for letters and words in formulas that are not
-# arguments.
+# keys: presets. Values: functions of the arguments of a call, which return values for letters and words in formulas
+# that are not names of arguments.
 LETTERS = {
     "cosmos": lambda a: {"D": [44, 42]},
     "dab_detr": lambda a: {"temperature": [a["temperature_height"], a["temperature_width"]]},
@@ -157,9 +157,9 @@ LETTERS = {
     "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},
     "timm_fourier": lambda a: {"n": [a["num_bands"]]},
 }
-# presets without a formula: frequencies of a checkpoint or of another preset, and periods in words
+# presets without a formula, because frequencies come from a checkpoint or another preset, or periods are in words
 WITHOUT = {"fone", "galileo_months", "geo_prior", "graphcast", "lightglue", "ltx2_split", "mochi", "satclip_wrap"}
-# words that are not letters of a formula
+# matches words in LaTeX, whose letters are not variables of the formula
 WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
 
 
@@ -190,7 +190,7 @@ def distinct(rates):
 
 
 def read(name, arguments):
-    """Return the formulas that give frequencies, and the values of other names (a list if they depend on the axis)."""
+    """Return the formulas of a preset, and {name in a formula: list of values}, one for each axis or one for all."""
     shown = [each for each in arguments if each not in ("frequencies", "functions")]
     text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
     names = {key: list(value) if isinstance(value, (tuple, list)) else [value] for key, value in arguments.items()}
@@ -209,7 +209,7 @@ def read(name, arguments):
         elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
             formulas.append(latex)
         elif not equals and last is not None:
-            # the formula belongs to another axis, or to an option
+            # this is a value of the last name for another axis, or with an option
             names[last].append(number(latex, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]
@@ -227,7 +227,7 @@ def value_of(latex, scope):
 
 
 def values_of(latex, scope, count):
-    """Return the first values of a formula, with a column for each axis if it contains a matrix."""
+    """Return the first `count` values of a formula; with a column for each axis if it contains a matrix."""
     if "operatorname" in latex:
         return np.asarray(value_of(latex, scope))
     first = scope.get("min_deg", 0)
@@ -237,7 +237,10 @@ def values_of(latex, scope, count):
 
 
 def fits(rates, values, name, arguments):
-    """Return whether frequencies equal the values of a formula. A scaling may divide each by up to its factor."""
+    """Return whether frequencies equal the values of a formula.
+
+    If a scaling divides frequencies, they may be smaller by up to its factor.
+    """
     if "divided by factor" in FACTS[name].frequency:
         rates, values = rates[::-1], np.sort(values)[::-1]
         inside = (rates <= values * (1 + 1e-12)) & (rates >= values / arguments["factor"] * (1 - 1e-12))
@@ -269,7 +272,7 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
             return False
 
         axes = [match(rates, axis) for axis, rates in enumerate(by_axis)]
-        # a formula gives the frequencies of each axis, or one list of which each axis has a part
+        # a formula gives the frequencies of each axis, or the frequencies of all axes together
         assert all(axes) or match(together, 0) or name == "space2vec_theory", f"{FACTS[name].frequency}: {call}"
     if name == "space2vec_theory":
         lengths = np.linalg.norm(value.frequencies, axis=1)
@@ -278,7 +281,7 @@ def test_formulas_are_the_frequencies(name, monkeypatch):
 
 
 def test_options_multiply_frequencies():
-    """mlx describes full_turns in words, so no formula is compared with this option."""
+    """The option full_turns of `mlx`, which the page describes in words, multiplies frequencies by 2 pi."""
     plain, turned = presets.mlx(24), presets.mlx(24, full_turns=True)
     np.testing.assert_allclose(turned.frequencies, 2 * np.pi * plain.frequencies, rtol=1e-14)
 

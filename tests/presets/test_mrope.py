@@ -1,6 +1,6 @@
-"""Test positions of tokens in multimodal models, from token ids and grids: examples, rules of other programs, errors.
+"""Test `positions.mrope`, which computes positions from token ids and grids: examples, other programs, and errors.
 
-`test_mrope_transformers.py` compares them with transformers.
+`test_mrope_transformers.py` compares the positions with transformers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def test_images_of_a_batch_are_taken_row_by_row():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
-    """The batch has rows for both ways of `mrope`: one addition for text with separate images, or run by run."""
+    """Each row of a batch has the positions of a separate call, for rows of each of the two algorithms of `mrope`."""
     apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
     joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
     ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]
@@ -92,13 +92,13 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
         one, delta = positions.mrope(row, "qwen2_vl", image_grid_thw=None if b == 2 else sizes)
         np.testing.assert_array_equal(where[:, b], one)
         assert deltas[b] == delta
-    # in row 3, the first image ends at (0, 1, 2), and text continues with 3, 4, ..
+    # row 3 begins with an image that ends at (0, 1, 2), so the text after it continues with 3, 4, ..
     assert where[:, 3, 5].tolist() == [0, 1, 2]
     assert where[:, 3, 6:11].tolist() == [[3, 4, 5, 6, 7]] * 3
 
 
 def test_images_without_text_between_them_follow_one_another():
-    """Adjacent frames of Keye are separate images, although transformers treats adjacent tokens as one image."""
+    """Adjacent frames of Keye are separate images, although their tokens are one run."""
     where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
     assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
 
@@ -116,9 +116,9 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """transformers continues behind the longer side from 5.3 on.
+    """From version 5.3 on, transformers continues after the longer side of a frame.
 
-    transformers 4 and vLLM continue behind the last frame.
+    Transformers 4 and vLLM continue after the last frame.
     """
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]
@@ -134,7 +134,7 @@ def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
 )
 def test_frames_lie_at_their_times(timing):
     where, _ = positions.mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], **timing)
-    # the times 1.6 and 3.2 are rounded down to 1 and 3, one after the text
+    # the times 1.6 and 3.2 are rounded down to 1 and 3, and added to position 1, the first after the text
     assert where[0].tolist() == [0, 1, 2, 4, 2]
     assert where[1:].tolist() == [[0, 1, 1, 1, 2]] * 2
 
@@ -181,7 +181,7 @@ def test_out_is_the_result():
     where, _ = photos(out=out)
     assert where is out
     np.testing.assert_array_equal(out, photos()[0])
-    # out is a slice of a larger buffer
+    # out may be a slice of a larger buffer, whose other values are unchanged
     buffer = np.full((3, 20), -1)
     photos(out=buffer[:, :12])
     np.testing.assert_array_equal(buffer[:, :12], out)

@@ -1,7 +1,7 @@
-"""Compare positions of tokens with `get_rope_index` of transformers, for every model type that has it.
+"""Compare `positions.mrope` with `get_rope_index` of transformers, for each model type that has this function.
 
 The tests draw texts, images, videos, audio and videos with sound in any order, in batches with padding on either side.
-Values and dtypes must be equal. Sequences have the order of the models' processors.
+Tokens have the order in which the models' processors write them. Values and dtypes of positions must be equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.seeds import SEED
 torch = optional("torch")
 optional("transformers")
 
-# models that are not in transformers: Keye's programs came with its weights
+# models that are not in transformers: the programs of Keye were published with its weights
 ELSEWHERE = {"keye", "keye_vl1_5"}
 OMNI = {"qwen2_5_omni": "Qwen2_5Omni", "qwen3_omni_moe": "Qwen3OmniMoe"}
 MODELS = sorted(set(FAMILIES) - ELSEWHERE)
@@ -39,7 +39,7 @@ def source(model):
     module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
     config = CONFIG_MAPPING[f"{model}_thinker" if model in OMNI else model]()
     name = f"{OMNI.get(model)}PreTrainedModelForConditionalGeneration"
-    # take the class that defines the function, not a class that calls the function of another class
+    # take the class that defines get_rope_index, not one that calls the function of another class
     cls = next(
         value
         for value in vars(module).values()
@@ -79,7 +79,7 @@ def audio_features(model, tokens):
 
 
 def with_sound(model, size, step, rate, sounds):
-    """Return the order of tokens of a video ("v") and of its sound ("a"), as the processors have it."""
+    """Return the order of the tokens of a video ("v") and of its sound ("a"), as the processors write them."""
     times = np.repeat((np.arange(size[0], dtype="f4") * np.float32(step) * np.float32(rate)), tokens_of((1, *size[1:])))
     if model == "qwen3_omni_moe":
         order, video, audio = "", 0, 0
@@ -114,7 +114,7 @@ def layout(rng, model):
     for _ in range(rng.integers(1, 4)):
         ids = text()
         for _ in range(rng.integers(0, 6)):
-            # an omni model either has sound in every video or in none
+            # in a batch of an omni model, all videos have sound or none has
             kind = rng.choice(["image", "video", "audio"] if model in OMNI else ["image", "video"])
             if kind == "image":
                 images.append(grid(rng))
@@ -127,7 +127,7 @@ def layout(rng, model):
                 frames = int(rng.integers(1, 6)) * family.frame_merge
                 size = grid(rng, frames)
                 videos.append(size)
-                # as in the processors, a frame of the grid is two frames of the video; draw the video's frame rate
+                # a frame of the grid is two frames of the video, as in the processors; draw the frame rate of the video
                 seconds.append(2 / float(rng.choice([0.7, 1, 2, 3, 4, 24, 29.97])))
                 count = tokens_of((1, *size[1:]))
                 if family.frames_apart:
@@ -233,7 +233,7 @@ def test_every_model_that_counts_so_is_known():
         for file in folder.glob("*/mod*.py")
         if "def get_rope_index" in file.read_text(encoding="utf-8")
     }
-    # transformers 5.23 does not have this model
+    # only transformers 5.24 and later have this model
     newer = set() if (folder / "hy_v4_vl").is_dir() else {"hy_v4_vl"}
     assert counting | newer == set(MODELS) | set(REFUSED)
 

@@ -12,7 +12,7 @@ TWO_PI = 2 * np.pi
 
 
 def test_random_kitchen_sinks_of_scikit_learn(rng):
-    """Compare with scikit-learn, with one axis for each feature."""
+    """`rbf_sampler` returns the values of scikit-learn's RBFSampler. Each feature is an axis."""
     sampler = optional("sklearn.kernel_approximation").RBFSampler(gamma=0.3, n_components=40, random_state=7)
     x = rng.normal(size=(20, 300))
     expected = sampler.fit_transform(x)
@@ -38,16 +38,16 @@ def test_constants_of_alphafold3():
 
 
 class TestGraphCast:
-    """Check the values in GraphCast's own tests of the progress of year and day."""
+    """Compare `graphcast` with values in GraphCast's own tests of the progress of year and day."""
 
     def test_whole_years_begin_anew(self):
-        """A year has 31556925.216 seconds, so 125 years are a whole number of seconds."""
+        """After multiples of 125 years, which are a whole number of seconds, sine and cosine of the year are (0, 1)."""
         seconds = np.array([0, 125, 1000, 10**7]) // 125 * 3944615652
         rows = presets.graphcast().encode(np.stack([seconds, np.zeros(4, int)], -1), dtype=np.float64)
         assert rows[:, :2].tolist() == [[0, 1]] * 4
 
     def test_last_second_of_a_year(self):
-        """Compare after 1 and after 42 years, minus the seconds that GraphCast's test subtracts."""
+        """Shortly before the end of 1 and of 42 years, the progress is just below 1, as in GraphCast's test."""
         year = 31556925.216
         seconds = np.array([year - 1, (year - 1) * 42])
         rows = presets.graphcast().encode(np.stack([seconds, [0.0, 0.0]], -1), dtype=np.float64)
@@ -55,7 +55,7 @@ class TestGraphCast:
         assert ((progress > 0.999) & (progress < 1)).all()
 
     def test_days_follow_the_longitude(self):
-        """At whole quarters of a local day, sines and cosines are exact in any year."""
+        """At quarters of a local day (by longitude), sine and cosine of the day are exact in any year."""
         for day in (0, 20000, 10**9):
             seconds = 86400.0 * day + np.array([0.0, 43200.0, 64800.0, 0.0])
             longitude = np.array([0.0, 0.0, 90.0, 270.0])
@@ -63,7 +63,7 @@ class TestGraphCast:
             assert rows[:, 2:].tolist() == [[0, 1], [0, -1], [0, 1], [-1, 0]]
 
     def test_progress_in_float32(self, rng):
-        """Compute the source's formula, including the rounding of the progress."""
+        """Rows differ by less than 1e-6 from the source's formula, which rounds the progress to float32."""
         seconds, longitude = rng.integers(0, 2**31, size=200), rng.uniform(0, 360, size=200)
         year = np.mod(seconds / 86400 / np.float64(365.24219), 1.0).astype(np.float32)
         offsets = np.deg2rad(longitude) / TWO_PI
@@ -75,7 +75,7 @@ class TestGraphCast:
 
 class TestFoNE:
     def decoded(self, rows):
-        """Return the digits: tenths of a turn for each period."""
+        """Return the tenth of a turn (0 to 9) of each period, which is a digit if the period is a power of ten."""
         turns = np.arctan2(rows[:, 1::2], rows[:, 0::2]) / TWO_PI % 1
         return (np.floor(10 * turns + 1e-9) % 10).astype(int)
 
@@ -86,7 +86,7 @@ class TestFoNE:
         np.testing.assert_array_equal(self.decoded(encoding.encode(numbers, dtype=np.float64)), digits)
 
     def test_residues_are_whole_turns(self):
-        """A multiple of a period is exactly (1, 0), however large."""
+        """Columns of a position that is a multiple of the period are exactly (1, 0), however large the position is."""
         encoding = presets.fone(48)
         rows = encoding.encode(np.array([5 * 10**17, 10**18]))
         np.testing.assert_array_equal(rows[:, :44], np.tile([1, 0], (2, 22)))

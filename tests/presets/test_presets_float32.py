@@ -1,4 +1,4 @@
-"""Compare float32 frequencies with the operations of the sources, and with recorded float32 tables."""
+"""Compare float32 frequencies of presets with the operations of their sources, and with recorded tables."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from posenc_fast.presets._registry import FACTS
 
 HALF, BASE = 64, 10000.0
 # fmt: off
-# keys: recipes. Values: numbers of frequencies, out of 64, that differ from torch's by one unit, because torch does not
-# always round exp and pow correctly.
+# keys: recipes. Values: how many of 64 frequencies differ from those of torch by one unit in the last place, because
+# torch does not always round exp and pow correctly.
 DIFFERENT = {
     "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
 }
-# keys: keys in the file. Values: numbers of columns, out of 128, that such a frequency changes.
+# keys: recorded tables. Values: how many of their 128 columns differ from ours because of these frequencies.
 MOVED = {
     "diffusers_timesteps shift=0": 4, "diffusers_timesteps shift=0.5": 2, "diffusers_timesteps shift=1": 0,
     "espnet_scaled": 2, "fairseq": 0, "musicgen": 0, "tatp22": 0, "transformer_xl": 0, "transformer_xl at 1000000": 0,
@@ -57,7 +57,7 @@ def rounded(value):
 
 
 def single(value):
-    """Return the exact value of a float64 that is rounded to float32."""
+    """Return a number rounded to float32, as an mpmath number."""
     return mpmath.mpf(float(np.float32(value)))
 
 
@@ -95,14 +95,17 @@ def test_frequencies_of_torch(recipe, arrays):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("key", MOVED)
 def test_tables_of_float32_sources(key, arrays):
-    """Tables that models were trained with differ from exact ones by up to 0.05."""
+    """With float32 frequencies and precision, presets reproduce recorded tables of float32 programs.
+
+    Exact tables differ from these tables by up to 0.05.
+    """
     name, _, shift = key.removesuffix(" at 1000000").partition(" shift=")
     more = {"downscale_freq_shift": float(shift), "flip_sin_to_cos": shift == "0"} if shift else {}
     encoding = presets.get(name)(128, frequencies="float32", **more)
     start = 1000000 if shift or key.endswith("1000000") else 4096
     got = encoding.table(8, start=start, precision="float32")
     off = np.abs(got - arrays[key]).max(axis=0)
-    # the limit allows half a unit for each of the two sines
+    # the limit allows half a unit in the last place for the rounding of each of the two tables
     assert np.count_nonzero(off > 1.2e-7) == MOVED[key]
     exact = presets.get(name)(128, **more).table(8, start=start)
     assert np.abs(exact - arrays[key]).max() > 1e-4
@@ -155,7 +158,7 @@ def test_smallest_widths(name):
 
 
 def test_odd_widths_have_the_real_denominator():
-    """Exponents are 2i/d, with an odd d."""
+    """For odd widths d, float32 exponents are 2i/d, with this odd d in the denominator."""
     got = presets.keras_hub(5, frequencies="float32").frequencies
     expected = [np.float32(float(np.float32(1e-4)) ** float(np.float32(Fraction(2 * i, 5)))) for i in (0, 0, 1, 1, 2)]
     np.testing.assert_array_equal(got, np.array(expected, np.float64))

@@ -1,6 +1,6 @@
-"""Compare presets with outputs of published implementations: see golden/README.md.
+"""Compare presets with recorded outputs of published implementations; see golden/README.md.
 
-A preset reproduces each recorded output, or the list at the end tells why no preset can.
+A preset reproduces each output, or BEYOND tells why no preset can.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def arrays():
 
 
 def swapped(positions):
-    """Return positions that were recorded as (x, y)."""
+    """Return positions (y, x) for positions that were recorded as (x, y), or the reverse."""
     return positions[:, ::-1]
 
 
 def divided(by):
-    """Return positions without a factor that the preset contains."""
+    """Return a function that divides positions by a factor, which the preset multiplies them by."""
     return lambda positions: positions / by
 
 
@@ -126,7 +126,7 @@ PARAMETRISED = {
     "g388": (presets.wavegrad, 16, {}, divided(5000.0)),
     "g389": (presets.clay, 32, {"gsd": 10.0}, swapped),
 }
-# the frequencies are recorded as a matrix (axes, k) in turns, and 2 pi in the positions
+# presets whose recorded frequencies are a matrix (axes, k) in turns; the recorded positions contain the factor 2 pi
 WEIGHTS = {
     "g158": presets.score_sde_fourier,
     "g166": presets.mp_fourier,
@@ -170,7 +170,7 @@ def test_published_output(entry, arrays):
 
 
 def cells(*lengths):
-    """Return cells of a grid, (number of cells, axes), with the last axis the fastest."""
+    """Return the indices of all cells of a grid, (cells, axes). The last index varies fastest."""
     return np.stack(np.meshgrid(*map(np.arange, lengths), indexing="ij"), axis=-1).reshape(-1, len(lengths))
 
 
@@ -195,7 +195,7 @@ def with_grid(encoding):
 
 
 def detr(encoding, mask, **options):
-    """Return the rows with channels first, like the source."""
+    """Return the rows of a mask with channels before rows and columns, like the source."""
     return np.moveaxis(encoding.encode(pf.mask_coordinates(mask, **options)), -1, 1)
 
 
@@ -218,7 +218,7 @@ def loftr():
 # masks of an image of 3 by 5 cells, and of the same image padded by a row and a column
 WHOLE = np.ones((1, 3, 5), bool)
 PADDED = np.pad(WHOLE, ((0, 0), (0, 1), (0, 1)))
-# angles are up to 8 pi, and up to 6 in float64; diffusers' positions in g182 are rounded to float32
+# float32 angles are up to 8 pi, float64 angles up to 6; in g182, diffusers rounds positions to float32
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12, "g182": 5e-8}
 NAMED = {
     "g020": lambda: presets.annotated_transformer(16).table(24),
@@ -254,7 +254,7 @@ def test_named_output(key, arrays):
 
 @pytest.mark.usefixtures("backend")
 def test_outputs_of_builders_and_helpers(arrays):
-    """Compare recorded outputs that need no preset."""
+    """Functions other than presets reproduce some recorded outputs, such as masks and tables of rotations."""
     tokens = [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
     np.testing.assert_array_equal(pf.mask_positions(tokens, padding_idx=1), arrays["g030"], strict=True)
     cosines = pf.fourier_features(pf.geometric(8), functions=("cos",)).table(9)

@@ -1,4 +1,4 @@
-"""Compare presets, and the recipes of docs/howto-features.md, with unchanged programs of their sources."""
+"""Compare presets, and the functions in docs/howto-features.md, with unchanged programs of their sources."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from support.checkout import checkout
 from support.optional import optional
 from support.programs import program
 
-# relative tolerance for angles that are computed in float32: roundings of frequency, position and product
+# tolerance, times the angle, for float32 angles: frequency, position and product are rounded
 OF_FLOAT32_ANGLES = 2.0**-22
-# tolerance for float64 arithmetic, rounded to float32 at the end
+# tolerance for float64 arithmetic whose result is rounded to float32
 ROUNDED = 2.0**-24
 
 
 def same(made, expected, angles=0.0, bound=OF_FLOAT32_ANGLES):
-    """Compare rows within the rounding of the largest angle and of the columns."""
+    """Assert that rows are equal up to bound * (1 + largest angle)."""
     assert made.shape == tuple(expected.shape)
     np.testing.assert_allclose(made, np.asarray(expected), rtol=0, atol=bound * (1 + np.abs(angles).max()))
 
 
 def test_a_file_is_run_without_its_package(tmp_path, monkeypatch):
-    """Importing the package fails. The file runs with its own imports, except the excluded ones."""
+    """`program` imports a file although the import of its package fails. Excluded imports of the file are mocks."""
     files = {
         "pack-1.0.dist-info/METADATA": "Name: pack\nVersion: 1.0\n",
         "pack/__init__.py": "raise RuntimeError",
@@ -64,7 +64,7 @@ def aurora():
 
 @pytest.mark.parametrize("expansion", ["pos", "scale", "lead_time", "levels", "absolute_time"])
 def test_aurora(expansion, aurora, rng):
-    """Use the published ranges. Angles reach 2 pi upper / lower, where the source's angles have rounding errors."""
+    """`aurora` has the source's rows for the published ranges, up to errors of angles of 2 pi upper / lower."""
     torch = optional("torch")
     theirs = getattr(aurora, f"{expansion}_expansion")
     x = np.exp(rng.uniform(np.log(theirs.lower), np.log(theirs.upper), size=50))
@@ -73,7 +73,7 @@ def test_aurora(expansion, aurora, rng):
 
 
 def test_aurora_with_a_linear_column(aurora, rng):
-    """The third form of lead times replaces the slowest sine by x / upper."""
+    """In Aurora's third form of lead times, the slowest sine is replaced by x / upper."""
     torch = optional("torch")
     theirs = aurora.lead_time_expansion_v3
     x = rng.uniform(0, theirs.upper, size=50)
@@ -103,7 +103,7 @@ def test_plr_of_tabr(rng):
 
 @pytest.mark.parametrize("name", ["PLREmbeddingsLayer", "PLREmbeddingsLayerCosBias"])
 def test_embeddings_of_realmlp(name, rng):
-    """Their linear layer is the identity here, so it returns the columns."""
+    """`plr` and `pbld` have the columns of pytabkit's layers, whose linear layer is the identity here."""
     torch = optional("torch")
     module = program("pytabkit", "pytabkit/models/nn_models/nn.py")
     x, weight = rng.normal(size=(7, 3)).astype(np.float32), rng.normal(size=(3, 1, 5)).astype(np.float32)
@@ -138,7 +138,7 @@ def test_pbld_of_tabr(rng):
 
 @pytest.mark.parametrize(("period", "order"), [(365.25, 10), (7, 3), (1, 4)])
 def test_prophet(period, order, rng):
-    """Compare in float64, at angles of some hundred thousand."""
+    """`prophet` has the columns of Prophet, in float64, for angles of some hundred thousand."""
     pandas = optional("pandas")
     unused = ("prophet.make_holidays", "prophet.models", "prophet.plot")
     theirs = program("prophet", "prophet/forecaster.py", *unused).Prophet.fourier_series
@@ -163,7 +163,7 @@ MASKS = {
     ids=["1 axis", "2 axes", "3 axes"],
 )
 def test_nemos(mask, frequencies, bounds, rng):
-    """The basis returns its masked frequencies. All of its numbers are float32."""
+    """`nemos` has the columns of the NeMoS basis, which computes in float32, for its masked frequencies."""
     optional("jax")
     theirs = program("nemos", "nemos/basis/basis.py", "lazy_loader").FourierEval(
         frequencies, ndim=len(bounds), bounds=bounds if len(bounds) > 1 else bounds[0], frequency_mask=MASKS[mask]
@@ -182,7 +182,7 @@ def test_nemos(mask, frequencies, bounds, rng):
 
 @pytest.mark.parametrize("file", ["encoders", "encodersv2"])
 def test_boltz(file, rng):
-    """The source's times are a quarter of the logarithms of noise levels."""
+    """`alphafold3` has the columns of Boltz, whose times are a quarter of the positions of the preset."""
     torch = optional("torch")
     unused = ("data", "model.layers.transition", "model.modules.transformers", "model.modules.transformersv2")
     module = program(
@@ -207,13 +207,16 @@ def test_protenix(rng):
 
 @pytest.fixture
 def memory():
-    """Return PyTorch Geometric's module of temporal graph networks."""
+    """Return the module of PyTorch Geometric that contains the time encoder of temporal graph networks."""
     unused = ("torch_geometric.nn.inits", "torch_geometric.utils")
     return program("torch_geometric", "torch_geometric/nn/models/tgn.py", *unused)
 
 
 def test_tgn_before_and_after_training(memory, monkeypatch, rng):
-    """Before training, the layer has the preset's weights. After it, its weights and biases define an Encoding."""
+    """`tgn` has the columns of the time encoder before training.
+
+    An Encoding of its weights and biases has the columns of the trained layer.
+    """
     torch = optional("torch")
     monkeypatch.setattr(memory, "Linear", torch.nn.Linear)
     theirs = memory.TimeEncoder(16).requires_grad_(False)
@@ -229,7 +232,7 @@ def test_tgn_before_and_after_training(memory, monkeypatch, rng):
 
 @pytest.mark.parametrize("width", [2, 10, 64])
 def test_graphmixer(width, rng):
-    """The weights are float32 powers of a float32 root."""
+    """`graphmixer` has the columns of PyTorch Geometric, up to the errors of its float32 frequencies."""
     torch = optional("torch")
     theirs = program("torch_geometric", "torch_geometric/nn/encoding.py").TemporalEncoding(width)
     times = rng.uniform(0, 100, size=20).astype(np.float32)
@@ -266,7 +269,7 @@ def places(rng):
 
 @pytest.fixture
 def torchspatial(monkeypatch, places):
-    """Return the rows of places from an encoder of TorchSpatial, whose files import each other by bare names."""
+    """Return a function that returns an encoder of TorchSpatial (by name) and its rows for places."""
     for name in ("module", "data_utils"):
         monkeypatch.setitem(sys.modules, name, program("torchspatial", f"torchspatial/{name}.py", "paths"))
     module = program("torchspatial", "torchspatial/SpatialRelationEncoder.py", "spherical_harmonics_ylm_numpy")
@@ -281,7 +284,7 @@ def torchspatial(monkeypatch, places):
 
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory):
-    """Return the names that the page's program defines."""
+    """Run the code of docs/howto-features.md, and return the names that it defines."""
     text = (checkout() / "docs" / "howto-features.md").read_text("utf-8")
     page = tmp_path_factory.mktemp("page") / "features.py"
     page.write_text("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)), "utf-8")
@@ -310,7 +313,7 @@ def test_wrap(torchspatial, places):
 
 
 def test_random_features(torchspatial, places):
-    """Use places between -1 and 1."""
+    """`rbf_sampler` has the rows of TorchSpatial's random features for places scaled to [-1, 1]."""
     theirs, expected = torchspatial("RFF", extent=(-180, 180, -90, 90))
     made = presets.rbf_sampler(theirs.dirvec.numpy(), theirs.shift.numpy()).encode(places / [180, 90])
     same(made, expected, 2 * np.pi)
@@ -335,14 +338,14 @@ def test_double_fourier_sphere(scales, recipes, torchspatial, places):
 def test_points_of_the_unit_sphere(recipes, torchspatial, places):
     _, expected = torchspatial("XYZ")
     same(recipes["xyz"](places), expected, bound=ROUNDED)
-    # geo_prior divides latitudes by 90 and longitudes by 180
+    # geo_prior multiplies latitudes by pi / 90, and longitudes by pi / 180
     lon, lat = np.pi * (places / [180, 90]).T
     expected = np.stack([np.cos(lon) * np.cos(lat), np.sin(lon) * np.cos(lat), np.sin(lat)], axis=1)
     same(recipes["xyz"](places * [1, 2]), expected, bound=ROUNDED)
 
 
 def test_nerf_of_sphere2vec(torchspatial, places):
-    """Use float64 points, with angles up to pi * 2**15."""
+    """`pytorch3d` has the rows of Sphere2Vec's NERF for points on the sphere, with angles up to pi * 2**15."""
     lon, lat = np.deg2rad(places).T
     points = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
     _, expected = torchspatial("NERF")
@@ -371,7 +374,7 @@ def test_geoclip(axes, rng):
     ids=["2d", "3d", "thirds"],
 )
 def test_fairseq2(grid, options, width):
-    """Compare all cells of a grid."""
+    """`fairseq2_2d` and `fairseq2_3d` have the rows of fairseq2 for all cells of a grid."""
     unused = ("data_type", "device", "nn.batch_layout", "nn.incremental_state", "nn.utils.module", "ops")
     module = program("fairseq2", "fairseq2/nn/position_encoder.py", *(f"fairseq2.{name}" for name in unused))
     theirs = getattr(module, f"Sinusoidal{len(grid)}dPositionEncoder")(width, grid, **options).freqs
@@ -382,7 +385,7 @@ def test_fairseq2(grid, options, width):
 @pytest.mark.parametrize("width", [16, 24])
 @pytest.mark.parametrize("scale", [1.0, 2.0])
 def test_patches_of_diffusers(scale, width):
-    """Compare cells that are scaled to a square of 16."""
+    """`diffusers_2d` has the rows of diffusers for a grid whose cells are scaled to a square of 16 by 16."""
     theirs = optional("diffusers.models.embeddings").get_2d_sincos_pos_embed
     expected = theirs(width, (5, 12), interpolation_scale=scale).reshape(5, 12, width)
     made = presets.diffusers_2d(width, (5, 12), interpolation_scale=scale)
@@ -398,7 +401,7 @@ def test_boxes_of_dab_detr(width, rng):
 
 
 def test_segment_anything(rng):
-    """Compare centres of cells, and points."""
+    """`sam` has the rows of Segment Anything, for the centres of cells and for points."""
     torch = optional("torch")
     theirs = program("segment-anything", "segment_anything/modeling/prompt_encoder.py").PositionEmbeddingRandom(16)
     made = presets.sam(theirs.positional_encoding_gaussian_matrix.numpy())

@@ -31,35 +31,35 @@ pytestmark = pytest.mark.slow
 ROOT = checkout(whole_file=True)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w:.-])-?\d+\.\d*")
-# matches a number of bytes in an output, which depends on the versions of packages
+# matches a number of bytes in an output. Tests ignore it, because it depends on the versions of packages.
 BYTES = re.compile(r"\b\d+(?= bytes\b)")
 README = (ROOT / "README.md").read_text("utf-8")
 DOCS = {path.stem: path.read_text("utf-8") for path in sorted(ROOT.glob("docs/*.md"))}
-# pages whose blocks of Python run one after another; those of howto-c are files, which its shell commands build and run
+# pages whose Python blocks run one after another. The blocks of howto-c are files, which its shell commands build.
 PAGES = {page: text for page, text in DOCS.items() if BLOCK.search(text) and page != "howto-c"}
 # pages on which each block prints a result, or defines names for the next block, which prints one
 SHOWN = [page for page in PAGES if page.startswith(("coming-from", "howto-", "port", "rotary-models", "why-sines"))]
 EXAMPLES = sorted(ROOT.glob("docs/examples/plot_*.py"))
-# matches imports of packages beyond NumPy that the examples may need
+# matches imports of optional packages: a test of code with such an import is skipped if the package is missing
 PACKAGES = re.compile(
     r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
     re.MULTILINE,
 )
 # keys: import names. Values: distributions of another name.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
-# keys: optional modules of the package. Values: the packages that they import.
+# keys: modules of posenc_fast that need another package. Values: these packages.
 OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
 
 
 def run(text, program, monkeypatch):
-    """Run a program, and return its names. Skip if a package is missing."""
+    """Write text to the file program, run it, and return its global names. Skip if a package is missing."""
     for package in sorted(set(PACKAGES.findall(text))):
         optional(package)
-    # programs write files into their own folder, and open no window
+    # let the program write files into its own folder, and draw pictures without opening windows
     monkeypatch.chdir(program.parent)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     program.write_text(text, "utf-8")
-    # with more threads, the models of a page would wait for each other's threads and take minutes
+    # with more threads, the models that a page fits in parallel compete for the processors, and take minutes
     with optional("threadpoolctl").threadpool_limits(1) if "sklearn" in text else contextlib.nullcontext():
         names = runpy.run_path(str(program))
     if "matplotlib" in text:
@@ -104,7 +104,10 @@ def test_every_block_shows_what_it_prints(page, maker):
 
 
 def same_text(got, expected):
-    """Check that words are equal, and that numbers are equal within 0.5 %, as processors may round differently."""
+    """Assert that two texts have equal words, and numbers that differ by at most 0.5 %.
+
+    Numbers may differ, because processors may round differently.
+    """
     got, expected = (BYTES.sub("#", text).split() for text in (got, expected))
     assert [NUMBER.sub("#", word) for word in got] == [NUMBER.sub("#", word) for word in expected]
     for one, other in zip(*(NUMBER.findall(" ".join(words)) for words in (got, expected)), strict=True):
@@ -119,7 +122,7 @@ def test_same_text():
 
 
 def run_alone(text, program):
-    """Run a program that its own processes import."""
+    """Run a program in a new interpreter, because it starts processes that import its file."""
     program.write_text(text, "utf-8")
     environment = os.environ | {"PYTHONPATH": str(Path(pf.__file__).parents[1])}
     command = [sys.executable, "-W", "error", str(program)]
@@ -162,7 +165,7 @@ def test_shell(page, maker, tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 def test_page_of_c_builds_and_runs(maker, tmp_path):
-    """Build three programs, which print the same rows as the package."""
+    """The three programs of the page, in C, Cython and Numba, print the same rows as the package."""
     for package in ("Cython", "numba"):
         optional(package)
     if not shutil.which("cc"):
@@ -181,7 +184,7 @@ def test_page_of_c_builds_and_runs(maker, tmp_path):
 
 
 def optional_in_shell(program):
-    """Skip if a command of the page needs a package that is missing."""
+    """Skip if a command of a shell program needs pyarrow or matplotlib, and the package is missing."""
     for package, word in (("pyarrow", "parquet"), ("matplotlib", "plot")):
         if re.search(rf"^posenc-fast.*{word}", program, re.MULTILINE):
             optional(package)
@@ -195,13 +198,13 @@ def title(block):
 
 @pytest.mark.parametrize("block", BLOCK.findall(README), ids=title)
 def test_readme(block, maker, tmp_path, monkeypatch, capsys):
-    # each block runs without the blocks before it
+    # each block must run alone, because readers copy single blocks
     names = run(block, tmp_path / "readme.py", monkeypatch)
     (printed,) = maker["outputs"](f"{capsys.readouterr().out}{maker['END']}\n")
     (shown,) = (output for _, _, code, output in maker["BLOCK"].findall(README) if code == block)
     same_text(printed, shown)
     if "scores" in names:
-        # scores depend only on the distance between query and key, so shifting both keeps them
+        # attention scores depend only on the distance of query and key, so moving both by -4 must keep the scores
         rotary, queries, keys = names["rotary"], names["queries"], names["keys"]
         back = rotary.apply(queries, positions=np.full(16, -4))
         moved = back @ np.repeat(rotary.apply(keys, positions=np.full(16, -4)), 4, axis=1).swapaxes(-1, -2)
@@ -210,12 +213,12 @@ def test_readme(block, maker, tmp_path, monkeypatch, capsys):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example, tmp_path, monkeypatch):
-    # the pictures are drawn, but not shown
+    # `run` selects a backend of matplotlib that draws pictures without showing them
     run(example.read_text("utf-8"), tmp_path / example.name, monkeypatch)
 
 
 def test_lines_of_the_first_pages_are_not_cut():
-    """Lines of code in README, index and Start fit in 1280 pixels."""
+    """Lines of code in README, index.md and start.md have at most 88 characters, which fit in 1280 pixels."""
     blocks = re.findall(
         r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE
     )
@@ -237,7 +240,7 @@ def test_extras_bring_what_a_page_imports(page):
 
 
 def needs(program):
-    """Yield the packages beyond NumPy that a program needs, directly or indirectly."""
+    """Yield the packages that a program imports, and those that its calls or modules of posenc_fast need."""
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
@@ -268,7 +271,7 @@ TEXTS = [
 
 
 def test_nothing_is_installed_from_an_index():
-    """The package is not on an index yet, so pages install a checkout."""
+    """No page tells readers to install the package from an index, where it does not exist yet."""
     stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
     assert not stale
     for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
@@ -364,7 +367,7 @@ def test_reference_has_every_name():
 
 
 def properties():
-    """Yield the public properties of public classes, with their names."""
+    """Yield (full name, property) of each public property of a public class."""
     for module in ["posenc_fast", *(f"posenc_fast.{name}" for name, package in OWN.items() if optional(package))]:
         loaded = importlib.import_module(module)
         for found in (getattr(loaded, name) for name in loaded.__all__):
@@ -375,7 +378,7 @@ def properties():
 
 
 def test_first_lines_of_properties_have_no_colon():
-    """Sphinx reads the text before a colon as the type of the property."""
+    """First lines of properties have no colon, because Sphinx would read the text before it as the type."""
     first_lines = {name: (inspect.getdoc(member) or "").partition("\n")[0] for name, member in properties()}
     assert len(first_lines) > 20
     assert [name for name, line in first_lines.items() if not line or ":" in line] == []

@@ -18,7 +18,7 @@ DOCS = checkout(whole_file=True) / "docs"
 
 
 def module(name, monkeypatch):
-    """Return a module of docs/, which is not a package."""
+    """Import a file of docs/ and return its module. docs/ is not a package, so a plain import would fail."""
     monkeypatch.setattr(sys, "path", [str(DOCS), *sys.path])
     spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
@@ -57,7 +57,7 @@ def test_links_show_the_first_paragraph_and_a_picture(address, monkeypatch):
     assert tags["description"] == tags["og:description"] == "Rows of &quot;any&quot; positions."
     assert tags["og:title"] == "Rows - posenc_fast"
     assert tags.get("og:image") == (f"{address}_static/front-errors.png" if address else None)
-    # for the index of names, Sphinx passes no text (None), so the page gets the summary of the site
+    # for the index of names, Sphinx passes None instead of a text, so the page gets the summary of the site
     conf.describe(app, "genindex", "genindex.html", context, None)
     assert conf.SUMMARY in context["metatags"]
     assert (DOCS / conf.html_favicon).exists()

@@ -43,7 +43,7 @@ def test_neither_network_nor_other_compiled_code(name, tmp_path):
         pytest.skip("this build has no compiled kernel")
     (tmp_path / "pe.csv").write_text("1\n2.5\n")
     result = python(CODE, tmp_path, POSENC_FAST_BACKEND=name)
-    # the kernel is loaded even if the Python backend is active
+    # the last line lists compiled modules: the kernel, which is loaded even if the Python backend is active
     assert result.stdout.splitlines()[-1] == str(["posenc_fast._kernel"] if pf.isa_levels() else []), result.stderr
 
 
@@ -74,7 +74,7 @@ def test_a_plain_import_is_short():
 
 
 def test_first_calls_import_little():
-    """NumPy imports numpy.ma on first use, which takes ten times as long as a first call."""
+    """First calls import few modules: not numpy.ma, for example, whose import takes ten times as long as the call."""
     code = """if True:
         import sys
         import numpy
@@ -121,7 +121,7 @@ def metadata():
 
 
 def test_the_description_needs_no_other_file(metadata):
-    """A package index shows neither the files of the checkout nor its pictures."""
+    """The description links only to web addresses, because a package index has no other files of the checkout."""
     text = metadata["Description"] or metadata.get_payload()
     assert metadata["Description-Content-Type"].startswith("text/markdown")
     assert "# posenc_fast" in text

@@ -1,4 +1,4 @@
-"""Test that type checkers accept correct programs, and find each planted mistake."""
+"""Test that mypy and pyright accept the correct programs in tests/typed, and report each marked mistake there."""
 
 from __future__ import annotations
 
@@ -70,7 +70,10 @@ def by_pyright(files, folder):
 
 @pytest.fixture(scope="module", params=[by_mypy, by_pyright])
 def said(request, tmp_path_factory):
-    """Return a type checker's messages by file and line. One run checks all files, because torch makes each run slow."""
+    """Return a function from a file name to a type checker's messages, as {line: message}.
+
+    One run checks all files, because torch makes each run slow.
+    """
     files = [file for file in sorted(HERE.glob("*.py")) if HAS_TORCH or "torch" not in file.name]
     folder = tmp_path_factory.mktemp("checked")
     copies = [shutil.copy(file, folder) for file in files]
@@ -96,7 +99,10 @@ def test_mistakes_are_caught(said, file):
 
 
 def asserted(value, expected):
-    """Replace `typing.assert_type`, which checks nothing at run time: check the types and the dtypes of arrays."""
+    """Assert at run time that a value has the expected type, and an array the expected dtype.
+
+    A replacement of `typing.assert_type`, which checks nothing at run time.
+    """
     if typing.get_origin(expected) is tuple:
         for one, each in zip(value, typing.get_args(expected), strict=False):
             asserted(one, each)

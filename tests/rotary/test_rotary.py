@@ -1,4 +1,4 @@
-"""Test rotary encodings: exact values, layouts and shapes, inverses, and all invalid arguments."""
+"""Test rotary encodings: exact values, layouts and shapes, inverses, and errors for invalid arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
 
 
 def rotated(x, angles, layout, rotary_dim):
-    """Rotate in float64 by NumPy. angles (..., rotary_dim/2) broadcast against the rows of x."""
+    """Return x rotated in float64 by NumPy. angles: (..., rotary_dim/2), broadcast against the rows of x."""
     x, half = x.astype(np.float64), rotary_dim // 2
     part = x[..., :rotary_dim]
     if layout == "half":
@@ -31,7 +31,7 @@ def rotated(x, angles, layout, rotary_dim):
 
 
 def tolerance(x, dtype):
-    """Return 0.75 units in the last place of the largest possible results, plus the error of NumPy's cosines."""
+    """Return the tolerated difference from NumPy: 0.75 ulps of the largest result, plus NumPy's own error."""
     return np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
 
 
@@ -70,7 +70,8 @@ def test_bfloat16(layout, rng):
     rotary = pf.Rotary(32, layout=layout)
     x = rng.normal(size=(3, 7, 32)).astype(ml_dtypes.bfloat16)
     got = rotary.apply(x, start=1000)
-    # half a unit of eight bits; ml_dtypes would round float64 twice
+    # allow for half a unit in the last place of bfloat16, which has 8 bits. Do not convert the float64 result with
+    # ml_dtypes, which would round it twice.
     exact_result = rotary.apply(x.astype(np.float64), start=1000)
     half = np.ldexp(1.0, np.frexp(exact_result)[1] - 9)
     assert (np.abs(got.astype(np.float64) - exact_result) <= half + 2.0**-20 * np.abs(x.astype(float)).max()).all()
@@ -83,9 +84,9 @@ def test_bfloat16(layout, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("start", [0, 10**6, 2**40 + 1, -(2**62)], ids=["0", "1e6", "2^40", "-2^62"])
 def test_exact_rotation(start, dtype, rng):
-    """Errors are at most half a unit in the last place + 2^-51 (float16: 2^-20) of the pair's length.
+    """Errors are at most half a unit in the last place, plus 2^-51 times the pair's length (float16: 2^-20 times).
 
-    In float64, they are at most 2^-51.5 of this length.
+    In float64, they are at most 2^-51.5 times this length.
     """
     rotary, more = pf.Rotary(16), mpmath.mpf(2) ** (-20 if dtype is np.float16 else -51)
     x = rng.normal(size=(4, 5, 16)).astype(dtype)
@@ -99,7 +100,8 @@ def test_exact_rotation(start, dtype, rng):
                     length = mpmath.sqrt(a**2 + b**2)
                     results = a * cosine - b * sine, b * cosine + a * sine
                 for k, true in zip((j, j + 8), results, strict=True):
-                    # a result may be far smaller than the length of its pair, because its two products nearly cancel
+                    # the bound depends on the length of the pair, because a result is far smaller if its two products
+                    # nearly cancel
                     with mpmath.workprec(300):
                         error = abs(mpmath.mpf(float(got[h, i, k])) - true)
                         if dtype is np.float64:
@@ -146,7 +148,7 @@ def test_inverse(scaling, dtype, layout, rng):
     back = rotary.apply(rotary.apply(x, start=700), start=700, inverse=True)
     np.testing.assert_allclose(back, x, rtol=0, atol=3 * np.finfo(dtype).eps * np.abs(x).max())
     if scaling is None:
-        # rotate keys of a cache to other positions: 700 - 100 = 600
+        # rotated keys of a cache can be moved by a second rotation: from 700 by -100 to 600
         moved = rotary.apply(rotary.apply(x, start=700), positions=np.full(6, -100), inverse=False)
         if layout != "interleaved_to_half":
             np.testing.assert_allclose(moved, rotary.apply(x, start=600), rtol=0, atol=1e-5)
@@ -161,7 +163,7 @@ def test_norms_and_scores(start, layout, rng):
     there = [rotary.apply(x, start=start) for x in (queries, keys)]
     np.testing.assert_allclose(np.linalg.norm(there[0], axis=1), np.linalg.norm(queries, axis=1), rtol=1e-15 * 8)
     here = [rotary.apply(x) for x in (queries, keys)]
-    # scores depend only on the difference of positions, at 2^50 as at 0
+    # scores depend only on the difference of positions, also at position 2^50
     np.testing.assert_allclose(there[0] @ there[1].T, here[0] @ here[1].T, rtol=0, atol=2e-13)
 
 
@@ -192,7 +194,7 @@ def test_batched_positions(layout, dtype, rng):
     positions = rng.integers(-5, 10**6, (3, 7))
     got = rotary.apply(x, positions=positions)
     for b in range(3):
-        # in packed, left-padded or speculative batches, each sequence equals a separate call
+        # each sequence of a batch has its own positions, and the result of a separate call
         np.testing.assert_array_equal(got[b], rotary.apply(x[b], positions=positions[b]))
     swapped = np.ascontiguousarray(x.swapaxes(1, 2))
     np.testing.assert_array_equal(rotary.apply(swapped, positions=positions, seq_axis=1).swapaxes(1, 2), got)
@@ -247,7 +249,7 @@ def test_a_token_is_rotated_as_in_its_prompt(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("workers", [2, -1])
 def test_workers_give_the_same(workers, rng):
-    # x has more than 16 MiB, from which size on several threads are used
+    # x has more than 16 MiB, so that several threads are used
     rotary, x = pf.Rotary(128), rng.normal(size=(1, 8, 4200, 128)).astype(np.float32)
     np.testing.assert_array_equal(rotary.apply(x, workers=workers), rotary.apply(x))
 
@@ -295,7 +297,7 @@ def test_sections(rng):
     np.testing.assert_allclose(
         rotary.apply(x, positions=positions), rotated(x, angles[:, np.newaxis], "half", 16), rtol=0, atol=1e-11
     )
-    # a token of text has the same position on every axis
+    # without positions, a token has the same position on every axis, as in text
     np.testing.assert_allclose(rotary.apply(x, start=7), pf.Rotary(16).apply(x, start=7), rtol=0, atol=1e-14)
     np.testing.assert_allclose(rotary.tables(6, start=7), pf.Rotary(16).tables(6, start=7), rtol=0, atol=1e-7)
     np.testing.assert_array_equal(rotary.frequencies, pf.Rotary(16).frequencies)
@@ -304,7 +306,7 @@ def test_sections(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_frequencies(layout, rng):
-    """Frequencies may belong to one axis, to an axis for each pair, or to a sum over all axes. Some are negative."""
+    """Frequencies may be negative, and a pair may use one axis or the sum over all axes."""
     x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 30
     given = rng.normal(size=(6, 3))
     one = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0])
@@ -329,7 +331,7 @@ def test_any_frequencies(layout, rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("sections", [None, [0, 1, 1, 0, 1, 1]], ids=["side by side", "mixed"])
 def test_a_schedule_for_each_axis(sections):
-    """Schedules are exact real numbers: at far positions, the angles are those of the formulas."""
+    """Frequencies from schedules are exact real numbers, so angles are exact even at positions beyond 2^40."""
     rotary = pf.Rotary(12, frequencies=[pf.geometric(2, base=7.0), pf.geometric(4)], sections=sections)
     parts = [(0, 7.0, Fraction(0)), (0, 7.0, Fraction(1, 2)), *((1, 10000.0, Fraction(i, 4)) for i in range(4))]
     order = range(6) if sections is None else [0, 2, 3, 1, 4, 5]
@@ -365,7 +367,7 @@ def test_axial(rng):
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"], ids=lambda t: getattr(t, "__name__", t))
 def test_xpos_is_infinite_far_away(dtype):
-    """Overflow gives no warning, which would fail the test."""
+    """Far positions give infinity, without a warning of NumPy, which would be an error."""
     dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     cos, _ = pf.Rotary(8, scaling={"rope_type": "xpos"}).tables(np.array([-(10**6), 10**6]), dtype=dtype)
     values = cos.astype(np.float64)
@@ -376,7 +378,7 @@ def test_xpos_is_infinite_far_away(dtype):
 
 @pytest.mark.usefixtures("backend")
 def test_xpos(rng):
-    """Sun et al.: a score at the positions p and q contains the factor zeta ** ((p - q) / scale_base)."""
+    """xPos (Sun et al.) multiplies queries by zeta ** ((p - center) / scale_base), and divides keys by it."""
     scaling = {"rope_type": "xpos", "scale_base": 64.0, "center": 3.0}
     query, key = pf.Rotary(8, scaling=scaling), pf.Rotary(8, scaling={**scaling, "keys": True})
     zeta = (np.arange(4) / 4 + 0.4) / 1.4
@@ -581,7 +583,7 @@ def test_bad_calls(call, error, words):
 @pytest.mark.parametrize("which", ["cos", "sin", "both"])
 @pytest.mark.usefixtures("backend")
 def test_tables_in_the_memory_of_out(which):
-    """The tables are read before the first block of `out` is written."""
+    """`apply_tables` reads tables that lie in the memory of `out` before it writes to `out`."""
     rotary, length = pf.Rotary(64), 4000
     cos, sin = rotary.tables(length, dtype="f8")
     x = np.ones((1, 1, length, 64))
@@ -594,7 +596,7 @@ def test_tables_in_the_memory_of_out(which):
 
 
 def test_one_start_for_each_sequence():
-    """`positions`, as the error suggests, gives each sequence its own start."""
+    """A list as `start` is an error. The positions that the error suggests give each sequence its own start."""
     rotary, x = pf.Rotary(8), np.ones((2, 3, 5, 8), np.float32)
     with pytest.raises(
         TypeError, match=r"start must be one number, not \[5, 9\].*numpy.add.outer\(start, range\(5\)\)"

@@ -1,4 +1,4 @@
-"""Test rotations of float16 and bfloat16: errors are within the bound, and all engines give the same bits."""
+"""Test that rotations of float16 and bfloat16 are within the error bound, and have the same bits with all engines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.optional import optional
 ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
-# values whose products with a cosine are subnormal in float32, or whose sums exceed its range
+# bits of values whose products with a cosine may be subnormal in float32, or whose sums may exceed its range
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 
 
@@ -24,19 +24,19 @@ def dtype(request):
 
 
 def any_finite(rng, shape, dtype):
-    """Return random finite values. All bit patterns are equally likely, also those of subnormal numbers."""
+    """Return random finite values with uniformly drawn bits, so that subnormal and large numbers occur."""
     bits, exponent = rng.integers(0, 1 << 16, shape).astype(np.uint16), 0x7F80 if dtype.name == "bfloat16" else 0x7C00
     return np.where(bits & exponent == exponent, np.uint16(0), bits).view(dtype)
 
 
 def far_pairs(dtype):
-    """Return all pairs (n, 2) of values, with all signs."""
+    """Return all pairs (n, 2) of values in FAR, with all signs."""
     numbers = np.array([sign | size for size in FAR for sign in (0, 0x8000)], np.uint16)
     return np.array([(a, b) for a in numbers for b in numbers], np.uint16).view(dtype)
 
 
 def cancelling(rng, count, dtype, cosines, sines):
-    """Return pairs (count, pairs, 2) with one result as near to zero as the type allows."""
+    """Return pairs (count, pairs, 2) whose first result is nearly zero, because its two products cancel."""
     length = np.exp2(rng.uniform(-10, 10, (count, len(cosines))))
     return np.stack([length * sines, length * cosines], -1).astype(np.float32).astype(dtype)
 
@@ -58,7 +58,7 @@ def near_ties(rng, count, dtype, cosines, sines):
 
 
 def in_layout(pairs, layout):
-    """Return pairs (.., pairs, 2) as rows of x."""
+    """Return pairs (.., pairs, 2) as rows (.., 2 * pairs) in a layout."""
     return (
         np.concatenate([pairs[..., 0], pairs[..., 1]], -1) if layout == "half" else pairs.reshape(*pairs.shape[:-2], -1)
     )
@@ -71,7 +71,10 @@ def from_layout(rows, layout):
 
 
 def check(rotary, pairs, start):
-    """Return the largest error of pairs (heads, pairs, 2), relative to half an ulp + 2^-20 of their length."""
+    """Rotate pairs (heads, pairs, 2), and return the largest error divided by its bound.
+
+    The bound is half an ulp, plus 2^-20 times the length of the pair.
+    """
     dtype, layout = pairs.dtype, rotary.layout
     got = from_layout(rotary.apply(in_layout(pairs, layout)[:, np.newaxis], start=start)[:, 0], layout)
     largest = mpmath.mpf(float(ml_dtypes.finfo(dtype).max))
@@ -138,7 +141,7 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
             rotated = rotary.apply(x, start=1000, inverse=inverse)
             inside = x.copy()
             assert rotary.apply(inside, start=1000, inverse=inverse, out=inside) is inside
-        # the bits of NaNs may differ, so replace each NaN by the same bits
+        # engines may have different NaNs, so replace each NaN by the same bits
         values = [np.where(np.isnan(y.astype(np.float32)), 0x7FFF, y.view(np.uint16)) for y in (rotated, inside)]
         np.testing.assert_array_equal(*values)
         results.append(values[0])
@@ -148,8 +151,8 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
-    # Engines rotate rows with large values in another way: otherwise, one result in 40000 would be wrong. x has more
-    # rows than the kernel rotates in one pass. Its axes are (batch, heads, tokens) or (batch, tokens, heads).
+    # Engines rotate rows with large values by other arithmetic, without which one result in 40000 would be wrong. x has
+    # more rows than the kernel rotates in one pass. Its axes are (batch, heads, tokens) or (batch, tokens, heads).
     x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
     least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
     rows = rng.integers(300, size=200)
@@ -169,7 +172,8 @@ def test_large_rows_among_others(head_dim, dtype, rng):
 
 @pytest.mark.parametrize("n", [1, 33], ids=["alone", "behind-usual-pairs"])
 def test_largest_subnormals_near_ties(n):
-    # products of these values are subnormal in float32; this changes a result only within 2^-16 of a rounding midpoint
+    # products of these values are subnormal in float32, so they lose bits. This changes a result only if the result
+    # lies within 2^-16 of a rounding midpoint.
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
     for a in (0x007F, 0x0080, 0x0081):
@@ -193,7 +197,7 @@ def test_largest_subnormals_near_ties(n):
 @pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_single_head_rotates_as_among_others(layout, head_dim, dtype, rng):
-    # the kernel may load angles in another order when it rotates several heads at once
+    # the kernel has another loop for several heads, so compare it with the loop for one head
     x, rotary = rng.normal(size=(2, 3, 5, head_dim)).astype(dtype), pf.Rotary(head_dim, layout=layout)
     x[0, 1, 2, 0] = 1e-40
     together = rotary.apply(x, start=77).view(np.uint16)

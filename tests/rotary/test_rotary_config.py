@@ -1,4 +1,4 @@
-"""Test which configs `Rotary.from_config` reads and refuses, without the packages that the configs are for."""
+"""Test which configs `Rotary.from_config` reads and rejects, without the packages that the configs belong to."""
 
 from __future__ import annotations
 
@@ -198,7 +198,10 @@ SIDE_BY_SIDE = (
 
 
 def wide(model):
-    """Yield cases of a model whose full-attention layers have wider heads, unless per_layer_config sets the width."""
+    """Yield cases (config, options, expected) of a model whose full-attention layers have wider heads.
+
+    per_layer_config can set the width of a layer.
+    """
     config = {"model_type": model, "head_dim": 256}
     more = {"layer_types": ["full_attention", "sliding_attention"], "per_layer_config": {"00": {"head_dim": 64}}}
     yield config, FULL, 512
@@ -214,25 +217,25 @@ READ = [
         ({"model_type": model, "head_dim": 8, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}, {}, TURN(8, layout="interleaved"))
         for model in SIDE_BY_SIDE
     ],
-    # qk_rope_head_dim is the rotated width: no factor applies to it
+    # qk_rope_head_dim is the rotated width itself, so partial_rotary_factor must not shorten it
     ({"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 1e4}}, {}, TURN(64, **LATENT)),
     ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "partial_rotary_factor": 0.125, "compress_ratios": [0]}, {}, TURN(64, layout="interleaved")),
     ({**DOTS, "head_dim": 256, "partial_rotary_factor": 0.25, "layer_types": ["indexed_attention"]}, {}, TURN(64, base=8e7, **LATENT)),
-    # in files of this model, head_dim is the width of the cache
+    # in files of this model, head_dim is the width of the key cache, not of the rotated part
     ({"model_type": "sarvam_mla", "qk_rope_head_dim": 64, "head_dim": 576, "rope_scaling": {"type": "deepseek_yarn", "factor": 40.0, "original_max_position_embeddings": 4096}}, {}, TURN(64, scaling={"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096}, **LATENT)),
     ({"model_type": "sarvam_moe"}, {}, TURN(64, base=8e6)),
     ({"model_type": "exaone", "head_dim": 128, "rope_theta": 5e5}, {}, TURN(128, base=5e5)),
     ({"model_type": "hy_v4_vl", "text_config": {"qk_rope_head_dim": 64}}, {}, TURN(64, layout="interleaved", sections=[0, 1, 2] * 10 + [0, 0])),
-    # layers of Dory, with and without their MLPs
+    # layer_types of Dory also contains MLPs, and may be missing
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 1}, TURN(256, base=1e7)),
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 0}, TURN(256)),
     ({"model_type": "dory", "num_hidden_layers": 8}, {"layer": 7}, TURN(256, base=1e7)),
-    # a part of a model has its own layout; a part without model_type has the type that the model's class gives it
+    # a part of a composite model has its own layout. Without a model_type, it has the type that the model's class sets.
     ({"model_type": "dots3_note", "text_config": {**DOTS, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "dots3_note", "text_config": {"qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "aya_vision", "text_config": {"model_type": "cohere2", "head_dim": 8}, "vision_config": {"model_type": "siglip_vision_model"}}, {}, TURN(8, layout="interleaved")),
     ({"thinker_config": {"text_config": {"head_dim": 128}}, "model_type": "qwen2_5_omni"}, {}, TURN(128, base=1e6, sections=MROPE)),
-    # the first versions had the keys of the text part at the top
+    # the first versions of this config have the keys of the text part at the top
     ({**FLAT, "vision_config": {}}, {}, TURN(128, base=1e6, sections=MROPE)),
     (ERNIE, {}, TURN(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)),
     ({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}}, {}, TURN(128, base=1e8, sections=[0, 1, 2] * 20 + [0] * 4)),
@@ -280,9 +283,9 @@ READ = [
     (MOLMO, {"layer": 0}, TURN(128, base=1e6)),
     # configs with scalings
     ({"model_type": "hunyuan_v1_moe", "head_dim": 128, "rope_scaling": HUNYUAN}, {}, TURN(128, scaling=ALPHA)),
-    # as in the code of the model; layout is needed because the class of transformers rotates no pairs
+    # the model's own code rotates such pairs. The class of transformers does not, so `layout` must be passed.
     ({"head_dim": 128, "rope_scaling": XDROPE}, HALF, TURN(128, scaling=ALPHA, sections=[16, 16, 16, 16])),
-    # examples of vLLM: axes alternate, and with three axes the last pair reads the first
+    # as in vLLM, axes alternate; if there are three axes, the last pair uses the first axis
     ({"head_dim": 16, "rope_scaling": {**PANGU, "mrope_section": [2, 3, 3]}}, HALF, TURN(16, sections=[0, 1, 2, 1, 2, 1, 2, 0])),
     ({"head_dim": 8, "rope_scaling": {**PANGU, "mrope_section": [2, 2]}}, HALF, TURN(8, sections=[0, 1, 0, 1])),
     ({"head_dim": 64, "rope_scaling": NTK}, HALF, TURN(64, scaling={"rope_type": "ntk_fixed", "factor": 4.0})),
@@ -299,7 +302,7 @@ READ = [
          TURN(96, scaling={**LISTS, "original_max_position_embeddings": 4096, "max_position_embeddings": 8192, "seq_len": 3000}))
         for model in ("phi3", "phi4_multimodal")
     ],
-    # if factor is null, the factor is max_position_embeddings / original_max_position_embeddings
+    # if factor is null, it is max_position_embeddings / original_max_position_embeddings
     ({**LLAMA, "max_position_embeddings": 32768, "rope_scaling": NULL_FACTOR}, {}, TURN(128, scaling={**NULL_FACTOR, "factor": 8.0})),
     # configs that give the width, the base or the rotated part by different keys
     (PART, HALF, TURN(64, base=1e6, rotary_dim=32)),
@@ -316,7 +319,7 @@ READ = [
         {"model_type": "nomic_bert", "hidden_size": 768, "num_attention_heads": 12, "rotary_emb_interleaved": False, "rotary_emb_base": 1000,
          "rotary_emb_fraction": 1.0, "rotary_emb_scale_base": None, "rotary_scaling_factor": 2}, {}, TURN(64, base=1000.0),
     ),
-    # two names of the base have the same value, and so do two names of the width
+    # two keys for the base, or for the width, are accepted if they have the same value
     ({**LLAMA, "rope_theta": 1e6, "theta": 1e6}, {}, TURN(128, base=1e6)),
     ({"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}, {}, TURN(64)),
     # configs of unknown models
@@ -334,7 +337,7 @@ def test_read(config, options, rotary):
 
 
 def test_names_of_one_kind_of_layers():
-    """Two layers have the same kind, so three ways to request it return the same Rotary."""
+    """The Rotary of a kind of layers can be requested by the name of the kind, or by any layer of this kind."""
     assert read(V4, layer=2) == read(V4, layer_type="compress") == read(V4, layer=1)
 
 
@@ -383,7 +386,7 @@ def test_telechat3():
 
 
 def test_grok():
-    """Logarithms instead of frequencies are interpolated, and no factor multiplies the tables."""
+    """Grok-1 configs interpolate logarithms of frequencies, and have no attention factor."""
     config = {
         "model_type": "git",
         "architectures": ["Grok1ForCausalLM"],
@@ -661,7 +664,7 @@ def test_misspelt_keys(config, more, meant):
 
 
 def mistakes(key, at, letter):
-    """Return the key in another case, with other signs, and with a letter added, left out, replaced or exchanged."""
+    """Return misspellings of a key: other separators or case, and a letter added, omitted, replaced or swapped."""
     cases = [key.replace("_", "-"), key.replace("_", ""), key.title()]
     return [*cases, key[:at] + letter + key[at:], key[:at] + key[at + 1 :], key[:at] + letter + key[at + 1 :],
             key[:at] + key[at + 1] + key[at] + key[at + 2 :]]  # fmt: skip
@@ -678,7 +681,7 @@ FAMILIES = [*table.families(), table.UNKNOWN]
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_key_with_a_mistake(family, rng):
-    """For each family of models, misspell each key that it reads. The error names the misspelt key."""
+    """If a key that a family of models reads is misspelt in a config, the error names the misspelt key."""
     for key in sorted(spelling.keys_of(family)):
         letter = "abcdefghijklmnopqrstuvwxyz"[rng.integers(26)]
         made = mistakes(key, int(rng.integers(len(key) - 1)), letter)
@@ -696,7 +699,7 @@ VALUES = st.recursive(
 @settings(max_examples=100, deadline=None, database=None, print_blob=True, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_mistake_with_any_value(data):
-    """An error names a misspelt key, for any value."""
+    """The error names the misspelt key, whatever the value at this key is."""
     family = data.draw(st.sampled_from(FAMILIES))
     key = data.draw(st.sampled_from(sorted(spelling.keys_of(family))))
     at, letter = data.draw(st.integers(0, len(key) - 2)), data.draw(st.sampled_from("abcdefghijklmnopqrstuvwxyz"))
@@ -785,7 +788,7 @@ def test_broken_files(tmp_path, name):
 
 @pytest.mark.parametrize("kind", [str, Path])
 def test_names_of_models_are_not_paths(kind):
-    """For the name of a model on the Hub, the error says how to download the config."""
+    """If config is the name of a model on the Hub, the error tells how to download its config."""
     with pytest.raises(FileNotFoundError) as error:
         pf.Rotary.from_config(kind("meta-llama/Llama-3.1-8B"))
     assert error.value.filename == str(Path("meta-llama/Llama-3.1-8B"))
@@ -816,17 +819,14 @@ def test_deep_mappings():
 GARBAGE = [None, True, 0, -1, 3, 1e308, 1e-300, float("nan"), float("inf"), "yarn", "", [], [1, 2], {}, {"a": {}}, {1: 2}, b"x"]  # fmt: skip
 
 
-# matches words of errors: a part of the config, or an argument of Rotary
+# matches errors that name a part of the config or an argument of Rotary
 ERROR = re.compile(
     r"config|layer|scaling|rope_type|head_dim|rotary_dim|base|sections|frequencies|attention_factor|amplitudes"
 )
 
 
 def test_bases_that_vanish():
-    """The scaled base underflows, but the frequency is a finite float64.
-
-    For a smaller alpha, the frequency overflows.
-    """
+    """A Rotary whose scaled base underflows is valid if its frequencies are finite. Otherwise there is an error."""
     rotary = pf.Rotary(4, scaling={"rope_type": "ntk", "alpha": 1e-300})
     assert rotary.frequencies.tolist() == [1.0, 1e298]
     with pytest.raises(
@@ -837,7 +837,7 @@ def test_bases_that_vanish():
 
 
 def test_garbage(rng):
-    """Any config gives a Rotary, None, or a TypeError or ValueError that names an argument."""
+    """For any config, from_config returns a Rotary or None, or raises TypeError or ValueError with a reason."""
     whole = [config for config, *_ in REFUSED.values()] + [config for config, *_ in PUBLISHED.values()]
     families_of = [{"model_type": models[0], "num_hidden_layers": 4} for models in table.families().values()]
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "projection_dim": 64}
@@ -870,7 +870,7 @@ def test_garbage(rng):
 
 
 def test_table_is_consistent():
-    """No type occurs twice, and rows name existing rules."""
+    """In models.txt, no model type occurs twice, and all rules that rows name exist."""
     text = re.sub(
         r"\([^)]*\)",
         "",
@@ -895,7 +895,7 @@ def test_table_is_consistent():
 
 
 def test_table_is_read_when_a_config_is():
-    """The first config reads models.txt; importing the package, creating a Rotary and a second config do not."""
+    """models.txt is read when the first config is read, and only then: not at import, and not for a Rotary."""
     code = """if True:
         import builtins, io, sys
         opened, real = [], io.open

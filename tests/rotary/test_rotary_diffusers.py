@@ -1,4 +1,4 @@
-"""Compare rotary presets with the rotary classes of diffusers: both rotate queries at positions of presets.positions."""
+"""Test that rotary presets rotate queries like the rotary classes of diffusers, at positions of presets.positions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def embeddings():
 
 
 class Source:
-    """A class or function of diffusers, and its module. Methods return functions that rotate q by its tables."""
+    """A class or function of diffusers, and its module. Most methods return functions that rotate q by given tables."""
 
     def __init__(self, name: str, torch: Any, embeddings: Any) -> None:
         file, self.name = name.split(":")
@@ -51,7 +51,7 @@ class Source:
         return lambda q: self.embeddings.apply_rotary_emb(q, tables, use_real_unbind_dim=-2 if half else -1)
 
     def first(self, tables: Any, half: bool = False) -> Any:
-        """Rotate by the tables of the first sequence."""
+        """Return a function that rotates by the tables of the first sequence of a batch."""
         return self.real(tuple(table[0] for table in tables), half)
 
     def complex(self, factors: Any) -> Any:
@@ -60,18 +60,18 @@ class Source:
         )
 
     def swapped(self, program: Any) -> Any:
-        """Exchange heads and tokens before the program, and after it."""
+        """Return a program with heads before tokens, from one with tokens before heads."""
         return lambda q: program(q.transpose(1, 2)).transpose(1, 2)
 
     def own(self, name: str, *tables: Any) -> Any:
-        """Rotate by a function of the module, with tokens before heads."""
+        """Return a function that rotates by a function of the module, which has tokens before heads."""
         return self.swapped(lambda q: getattr(self.module, name)(q, *tables))
 
     def without_heads(self, name: str, tables: Any) -> Any:
         return lambda q: getattr(self.module, name)(q[:, 0], tables)[:, None]
 
     def matrices(self, rope: Any) -> Any:
-        """Multiply each pair by a matrix of two by two, as several files of diffusers do."""
+        """Return a function that multiplies each pair by its matrix of two by two, as several files of diffusers do."""
         parts = rope.reshape(-1, rope.shape[-3], 2, 2).float()
         return lambda q: (parts * q.reshape(*q.shape[:-1], -1, 1, 2)).sum(-1).reshape(q.shape)
 
@@ -142,7 +142,7 @@ def lumina2(s: Source, p: Any) -> Any:
 
 
 def cropped(s: Source, pipeline: str, *size: int) -> Any:
-    """Return the region of the grid, from the pipeline that computes it."""
+    """Return the region of the base grid that a pipeline of diffusers computes for a grid of H by W."""
     folder, _, file = pipeline.partition(":")
     module = importlib.import_module(f"diffusers.pipelines.{folder}.pipeline_{file or folder}")
     return module.get_resize_crop_region_for_grid((H, W), *size)
@@ -155,7 +155,7 @@ def stable_audio(s: Source, p: Any) -> Any:
 
 
 def qwen_layers() -> Any:
-    # the last image is the condition, and its frame is -1
+    # the last image is the condition, which has frame -1
     return np.concatenate([positions.qwen_image(H, W, TEXT), positions.qwen_image(H, W + 1) - np.array([1, 0, 0])])
 
 
@@ -250,7 +250,7 @@ def test_class(name, rotary, where, program, torch, embeddings, rng):
 
 
 def test_heads_of_ltx2(torch, embeddings, rng):
-    """With rope_type="split", each head rotates by its own part of the frequencies."""
+    """With rope_type="split", each head of LTX-2 rotates by its own part of the frequencies, like `ltx2_split`."""
     source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
     rope = source.build(256, rope_type="split", num_attention_heads=4)
     cos, sin = rope(rope.prepare_video_coords(1, F, H, W, torch.device("cpu")))
@@ -271,7 +271,7 @@ def test_audio_of_ltx2(torch, embeddings, rng):
 
 
 def test_positions_of_pipelines(torch, embeddings):
-    """Compare positions with the coordinates that diffusers' pipelines or models compute."""
+    """Functions of presets.positions return the coordinates that pipelines or models of diffusers compute."""
     flux = importlib.import_module("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
     ids = flux._prepare_latent_image_ids(1, H, W, torch.device("cpu"), torch.int64)
     np.testing.assert_array_equal(positions.flux(H, W), ids.numpy())
@@ -286,7 +286,7 @@ def test_positions_of_pipelines(torch, embeddings):
     model = made.__new__(made)
     torch.nn.Module.__init__(model)
     found = model.patchify_and_embed([torch.zeros(4, 1, 2 * H, 2 * W)], [torch.zeros(TEXT, 8)], 2, 1)
-    # the model pads its coordinates of text, so take only those of tokens
+    # the model pads the coordinates of text further, so take as many as there are text tokens
     image, text = found[3][0], found[4][0][: len(found[1][0])]
     np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
 

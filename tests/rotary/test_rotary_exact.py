@@ -1,4 +1,4 @@
-"""Compare frequencies of scaled rotary encodings with formulas in mpmath: they are exact at any position."""
+"""Test that the frequencies of scaled rotary encodings are exact, by formulas in mpmath."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ CASES = {
     "yarn": (64, 1e4, {"rope_type": "yarn", **YARN}, lambda d, b: yarn(d, b, 4, 4096), lambda: mpmath.log(4) / 10 + 1),
     "yarn-untruncated": (64, 150000.0, {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False},
         lambda d, b: yarn(d, b, 32, 4096, truncate=False), lambda: mpmath.log(32) / 10 + 1),
-    # the ramp ends beyond the last pair
+    # with this base, the ramp between unscaled and scaled pairs would end beyond the last pair
     "yarn-small-base": (16, 10.0, {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1000}, lambda d, b: yarn(d, b, 4, 1000), lambda: mpmath.log(4) / 10 + 1),
     "yarn-mscale": (64, 1e4,
         {"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 4096, "mscale": 0.75, "mscale_all_dim": 0.5},
@@ -106,7 +106,7 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request):
-    """Return a Rotary, its frequencies and its attention factor as mpmath numbers."""
+    """Return a Rotary, and its exact frequencies and attention factor as mpmath numbers."""
     dim, base, scaling, formula, factor = CASES[request.param]
     with exact._working(BITS):
         values = [mpmath.mpf(value) for value in formula(dim, base)]
@@ -129,9 +129,9 @@ def test_rounded_once(case):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("position", [1000, 131071, 10**6 + 1, 1700000000, 2**53 - 1])
 def test_the_bound_at_any_position(case, position):
-    """In float32, errors are at most half a unit in the last place + 2^-50.
+    """Errors of tables in float32 are at most half a unit in the last place + 2^-50, at any position.
 
-    In float64, they are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles.
+    In float64, errors are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles.
     """
     rotary, values, _ = case
     factor = rotary.attention_factor
@@ -161,7 +161,7 @@ def test_pickled(case):
 
 
 def test_axial_is_exact():
-    """A section of 12 pairs has the frequencies of a Rotary of 12 pairs, not a part of those of 32 pairs."""
+    """With "axial" scaling, a section of 12 pairs has the frequencies of a Rotary of 12 pairs, at any position."""
     rotary = pf.Rotary(64, base=100.0, scaling={"rope_type": "axial"}, sections=[12, 20])
     with exact._working(BITS):
         values = [float(value) for count in (12, 20) for value in plain(2 * count, 100.0)]
@@ -175,9 +175,9 @@ def test_axial_is_exact():
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("keys", [False, True], ids=["queries", "keys"])
 def test_xpos_amplitudes(keys, rng):
-    """Cosines are multiplied by zeta ** ((p - center) / scale_base), for keys by its reciprocal.
+    """xPos multiplies cosines by zeta ** ((p - center) / scale_base), or for keys by the reciprocal of this number.
 
-    The product is right to four units in the last place.
+    The products are right to four units in the last place.
     """
     rotary = pf.Rotary(16, scaling={"rope_type": "xpos", "scale_base": 64.0, "center": 3.0, "keys": keys})
     positions = np.concatenate([rng.uniform(-5000, 5000, 50), [0.0, 3.0, 3000.5]])

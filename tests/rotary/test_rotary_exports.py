@@ -1,4 +1,4 @@
-"""Compare exports of a Rotary with other programs: ONNX Runtime, transformers, and readers of GGUF."""
+"""Test exports of a Rotary in other programs: ONNX Runtime, transformers, and readers of GGUF."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ IN_TURN = [0, 1, 2] * 10 + [0, 0]
 
 
 def run_onnx(domain, x, positions, cache, dtype):
-    """Rotate x with the operator RotaryEmbedding in ONNX Runtime."""
+    """Return x rotated by the operator RotaryEmbedding of ONNX Runtime.
+
+    cache: export of the Rotary for this operator.
+    """
     onnx, runtime = optional("onnx"), optional("onnxruntime")
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     inputs = ["x", "cos", "sin", "positions"] if not domain else ["x", "positions", "cos", "sin"]
@@ -73,7 +76,7 @@ def test_onnx_runtime(rotary, dtype, domain):
     rotated = run_onnx(domain, x, positions, cache, dtype)
     expected = rotary.apply(x, positions=positions)
     np.testing.assert_allclose(rotated.astype(float), expected.astype(float), atol=1e-6 if dtype == "float32" else 1e-2)
-    # for inputs with three axes, num_heads determines the head width
+    # if x has three axes, the operator derives the head width from the attribute num_heads
     flat = np.ascontiguousarray(x.swapaxes(1, 2)).reshape(2, 50, 256)
     again = run_onnx(domain, flat, positions, cache, dtype).reshape(2, 50, 4, 64).swapaxes(1, 2)
     np.testing.assert_array_equal(again, rotated)
@@ -128,7 +131,7 @@ def test_frequencies_of_transformers(name):
     if parameters["rope_type"] == "default":
         module = optional("transformers.models.llama.modeling_llama")
         frequencies, factor = module.LlamaRotaryEmbedding.compute_default_rope_parameters(llama)
-        # LlamaRotaryEmbedding always rotates whole heads
+        # LlamaRotaryEmbedding always rotates whole heads, so compare with a Rotary of whole heads
         expected = rotary if name != "a part" else pf.Rotary(80)
     else:
         compute = utilities.ROPE_INIT_FUNCTIONS[parameters["rope_type"]]
@@ -197,7 +200,7 @@ def test_gguf_round_trip(architecture, rotary):
 def test_gguf_by_factors(architecture, rotary, tmp_path):
     gguf = optional("gguf")
     metadata = rotary.gguf(architecture)
-    # write a file with the writer of the package gguf
+    # write the metadata to a file with the package gguf, as other programs do
     writer = gguf.GGUFWriter(tmp_path / "model.gguf", architecture)
     for key, value in metadata.items():
         if isinstance(value, np.ndarray):
@@ -215,7 +218,7 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
     for source in (metadata, tmp_path / "model.gguf"):
         again = pf.Rotary.from_gguf(source, seq_len=seq_len)
         assert (again.head_dim, again.rotary_dim, again.layout) == (rotary.head_dim, rotary.rotary_dim, rotary.layout)
-        # numbers in GGUF files are float32; for a pair without rotation, the file has a frequency of about 1e-30
+        # numbers in GGUF files are float32, and a pair of frequency 0 is written with a frequency of about 1e-30
         np.testing.assert_allclose(again.frequencies, rotary.frequencies, rtol=1.3e-7, atol=2e-30)
         assert again.attention_factor == pytest.approx(rotary.attention_factor, rel=1e-7)
 

@@ -1,4 +1,4 @@
-"""Compare rotary presets with independent formulas: frequencies, axes, layouts and widths."""
+"""Compare the frequencies, axes, layouts and widths of rotary presets with independent formulas."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def powers(base, dim, count=None):
 
 
 def one(base, head, dim=None, layout="half", sign=1):
-    """Return the expected values of one axis."""
+    """Return the expected (head_dim, rotary_dim, layout, frequencies, axes) of a preset with one axis."""
     dim = dim or head
     return head, dim, layout, sign * powers(base, dim), [0] * (dim // 2)
 
 
 def several(base, dims, layout="interleaved", head=None, factor=1.0):
-    """Return the expected values of several axes, one after another."""
+    """Return the expected values, as `one` does, for blocks of pairs that use one axis after another."""
     parts = [factor * powers(base, dim) for dim in dims]
     axes = np.repeat(np.arange(len(dims)), [dim // 2 for dim in dims]).tolist()
     return head or sum(dims), sum(dims), layout, np.concatenate(parts), axes
 
 
 def shared(base, head, axes, dim=None, layout="half"):
-    """Return the expected values of one list of frequencies whose pairs read different axes."""
+    """Return the expected values, as `one` does, for one list of frequencies whose pairs use different axes."""
     return head, dim or head, layout, powers(base, dim or head), axes
 
 
@@ -40,8 +40,8 @@ def thirds(pairs, h, w):
 def yarn(base, dim, factor, original, truncate=True):
     """Return the frequencies of YaRN (Peng et al.).
 
-    Over the original length, pairs with more than 32 turns keep their frequency. The frequencies of pairs with less
-    than one turn are divided by the factor.
+    Pairs that turn more than 32 times over the original length keep their frequency. Pairs that turn less than once
+    have their frequency divided by the factor. Frequencies in between are interpolated.
     """
     plain = powers(base, dim)
     low, high = (dim * np.log(original / (turns * 2 * PI)) / (2 * np.log(base)) for turns in (32, 1))
@@ -143,7 +143,7 @@ FORMULAS = {
     "z_image": several(256.0, (32, 48, 48)),
 }  # fmt: skip
 FACTORS = {"gpt_oss": 0.1 * np.log(32) + 1}
-# presets with arguments, or with sums over all axes
+# presets that other tests cover, because they need arguments or their angles are sums over all axes
 OTHERS = {"lightglue", "ltx2_split", "mochi"}
 
 
@@ -173,7 +173,7 @@ def test_kinds_of_layers():
 
 
 def test_learned_frequencies(rng):
-    """In arrays of a checkpoint, rows are pairs, and the pairs of a head are adjacent."""
+    """Presets arrange the learned frequencies of a checkpoint by pairs: `lightglue` unchanged, `mochi` head by head."""
     weights = rng.normal(size=(5, 2))
     np.testing.assert_array_equal(pf.presets.lightglue(weights).frequencies, weights)
     given = rng.normal(size=(3, 4, 6))

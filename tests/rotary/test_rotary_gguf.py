@@ -1,4 +1,4 @@
-"""Compare `Rotary.from_gguf` of metadata and files with the formulas of ggml, and with packages that read GGUF."""
+"""Test `Rotary.from_gguf`: against the formulas of ggml, and against packages that read GGUF files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ read = pf.Rotary.from_gguf
 
 
 def file_of(architecture, /, **keys):
-    """Return metadata with these keys. Two underscores stand for a dot."""
+    """Return GGUF metadata of an architecture with these keys. Two underscores stand for a dot."""
     return {"general.architecture": architecture} | {
         f"{architecture}.{key.replace('__', '.')}": value for key, value in keys.items()
     }
@@ -158,7 +158,7 @@ def test_sections(architecture, sections, axes):
 
 
 @pytest.mark.parametrize(("layout", "architectures"), [
-    # as in llama_model_rope_type of llama.cpp
+    # layouts from llama_model_rope_type of llama.cpp
     ("interleaved", "llama llama4 command-r olmo minicpm granite chatglm mistral3 ernie4_5 arcee smollm3 internlm2"),
     ("half", "qwen2 qwen3 qwen3moe gemma gemma2 phi2 phi3 olmo2 falcon stablelm gptneox starcoder2 lfm2 bitnet"),
 ])  # fmt: skip
@@ -230,7 +230,7 @@ def test_files_that_transformers_reads(architecture, keys, tmp_path):
     config = utilities.load_gguf_checkpoint(str(path))["config"]
     rotary, theirs = read(path), pf.Rotary.from_config(config)
     np.testing.assert_array_equal(rotary.frequencies, theirs.frequencies)
-    # transformers permutes the weights of a llama when it reads them
+    # transformers permutes the weights of a llama when it reads them, so its layout is "half" for all architectures
     assert (rotary.layout, theirs.layout) == ("interleaved" if architecture == "llama" else "half", "half")
 
 
@@ -349,7 +349,7 @@ JUNK = [None, "", "x", b"x", -1, 0, 1, 3, True, math.nan, math.inf, 10**30, 1e-3
 
 @pytest.mark.parametrize("name", CASES)
 def test_junk(name):
-    """Any header gives an encoding, or an error that names a value."""
+    """For a wrong value at any key, from_gguf returns finite frequencies or None, or raises TypeError or ValueError."""
     metadata, arguments, *_ = CASES[name]
     for key in [*metadata, f"{metadata['general.architecture']}.attention.head_count_kv"]:
         for value in JUNK:
@@ -360,7 +360,7 @@ def test_junk(name):
 
 def test_architectures_of_the_package():
     gguf = optional("gguf")
-    # architectures that older releases of the package gguf lack
+    # architectures that only newer releases of the package gguf contain
     later = {"deepseek32", "laguna", "mellum"}
     assert set(gguf_metadata.ARCHITECTURES) - later <= set(gguf.MODEL_ARCH_NAMES.values())
 
@@ -372,7 +372,7 @@ def test_files_that_are_not_gguf(tmp_path):
     (tmp_path / "cut.gguf").write_bytes(b"GGUF" + bytes(8))
     with pytest.raises(ValueError, match=r"cut\.gguf cannot be read as GGUF"):
         read(tmp_path / "cut.gguf")
-    # an array of 2^40 integers beyond the end of the file, and bytes that are not UTF-8
+    # one file announces an array of 2^40 integers, which it does not contain, and one has bytes that are not UTF-8
     name = b"general.architecture"
     for file, entry in {
         "array": struct.pack("<Q20sIIQ", 20, name, 9, 0, 2**40),
@@ -391,7 +391,7 @@ def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "gguf", None)
     with pytest.raises(ImportError, match=r"pip install gguf"):
         read(tmp_path / "model.gguf")
-    # metadata do not need the package
+    # metadata can be read without the package gguf, but files cannot
     assert read(with_heads("qwen2")) == pf.Rotary(128)
 
 

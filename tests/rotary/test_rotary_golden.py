@@ -71,7 +71,7 @@ def test_scalings(frequencies, factor, base, scaling, arrays):
 
 
 def close(got, expected, angles):
-    """Compare within the errors of float32 angles, which are proportional to the angles; see golden/README.md."""
+    """Assert that values are equal up to the errors of float32 angles, which are proportional to the angles."""
     np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 + 2.4e-7 * np.abs(angles).max())
 
 
@@ -110,7 +110,7 @@ def test_sections(key, sections, arrays):
 
 @pytest.mark.usefixtures("backend")
 def test_two_by_two(arrays):
-    """FLUX has a matrix for each pair."""
+    """FLUX stores a matrix of two by two for each pair. Its elements equal the cosines and sines of `Rotary.tables`."""
     rotary = pf.Rotary(16)
     cos, sin = rotary.tables(9)
     expected = arrays["g291"]

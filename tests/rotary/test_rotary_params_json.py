@@ -75,7 +75,7 @@ RIGHT = {
     "torchtune, Gemma": ({"_component_": "torchtune.models.gemma.gemma", **TUNE, "head_dim": 256}, {}, original(256, base=5e5)),
     "litgpt": (LIT, {}, pf.Rotary(128, base=5e5, scaling={**LLAMA3, "factor": 8.0})),
     "litgpt, a part": (PYTHIA, {}, pf.Rotary(64, rotary_dim=16)),
-    # vars() of litgpt's Config has rope_n_elem, which its files lack
+    # vars() of litgpt's Config contains rope_n_elem, which litgpt's files do not contain
     "litgpt, with its own count": ({**PYTHIA, "rope_n_elem": 16}, {}, pf.Rotary(64, rotary_dim=16)),
     "litgpt, condensed": ({**PYTHIA, "rope_condense_ratio": 8}, {}, pf.Rotary(64, rotary_dim=16, scaling={"rope_type": "linear", "factor": 8.0})),
     "litgpt, local": (GEMMA, {"layer": 0}, pf.Rotary(256)),
@@ -95,7 +95,7 @@ def test_a_file(tmp_path):
 
 
 def test_rotates_as_complex_numbers():
-    # the code of Meta and Mistral multiplies interleaved pairs, as complex numbers, by e^(i angle)
+    # the code of Meta and Mistral reads adjacent values as complex numbers, and multiplies them by e^(i angle)
     x = np.random.default_rng(3).normal(size=(20, 128))
     angles = np.arange(20)[:, None] * 1e6 ** (-np.arange(64) / 64)
     rotated = (x.view(np.complex128) * np.exp(1j * angles)).view(np.float64)
@@ -103,7 +103,7 @@ def test_rotates_as_complex_numbers():
 
 
 def test_scaling_of_llama_31():
-    # the formula of Meta's code, which compares wavelengths
+    # compute the expected frequencies by the formula in Meta's code, which compares wavelengths
     expected = []
     for frequency in 5e5 ** (-np.arange(64) / 64):
         wavelength = 2 * math.pi / frequency
@@ -164,7 +164,7 @@ JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_junk(name):
-    """Any config gives an encoding, or an error that names a value."""
+    """For a wrong value at any key, the Rotary is finite or None, or from_config raises TypeError or ValueError."""
     config, arguments, _ = RIGHT[name]
     for key in config:
         for value in JUNK:

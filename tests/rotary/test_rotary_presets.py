@@ -1,4 +1,4 @@
-"""Compare rotary presets of language, speech and vision with the classes of transformers: both rotate queries."""
+"""Test that rotary presets of language, speech and vision rotate queries like the classes of transformers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def transformers():
 
 
 class Model:
-    """A model's module and rotary class, and its config."""
+    """A modeling module of transformers, and a config of its model."""
 
     def __init__(self, torch: Any, transformers: Any, model: str, config: str, **settings: Any) -> None:
         self.torch = torch
@@ -49,7 +49,10 @@ class Model:
     def rotated(
         self, name: str, q: np.ndarray, where: np.ndarray, layer_type: str | None = None, apply="apply_rotary_pos_emb"
     ) -> np.ndarray:
-        """Rotate by a class and the function of its module."""
+        """Return q rotated by the tables of a rotary class (name) and a function of the module (apply).
+
+        where: positions (length,) or (length, axes).
+        """
         x = self.torch.from_numpy(q)
         ids = self.torch.from_numpy(np.asarray(where))
         ids = ids[None] if ids.ndim == 1 else ids.T[:, None]
@@ -120,7 +123,7 @@ def test_multimodal(preset, torch, transformers, rng):
 
 
 def test_positions_of_images_in_text(torch, transformers):
-    """Positions equal those of Qwen2-VL, also for merged patches."""
+    """`positions.mrope` and `positions.qwen2_vl_vision` return the positions that Qwen2-VL computes."""
     module = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl")
     config = transformers.Qwen2VLConfig(image_token_id=7, video_token_id=8, vision_start_token_id=6)
     ids = torch.tensor([[1, 1, 6] + [7] * 12 + [9, 9, 6] + [7] * 4 + [9]])
@@ -143,7 +146,7 @@ def llama4(model, x, where):
 
 
 def phi(model, x, where):
-    # as in the attention layer, rotate only the first 32 values of a head
+    # rotate only the first 32 values of a head, as the attention layer of Phi does
     part = model.torch.from_numpy(model.rotated("PhiRotaryEmbedding", x[..., :32].numpy(), where))
     return model.torch.cat([part, x[..., 32:]], -1)
 
@@ -173,7 +176,7 @@ def deepseek_v3(model, x, where):
 
 
 def deepseek_v4(model, x, where):
-    # the last 64 of the 512 values of a head rotate
+    # the source rotates the last 64 of the 512 values of a head, so build heads of 512 from x
     whole = model.torch.cat([x] * 8, -1)
     cos, sin = model.module.DeepseekV4RotaryEmbedding(model.config)(whole, model.torch.arange(9)[None], "compress")
     rotated = model.module.apply_rotary_pos_emb(whole, cos, sin)
@@ -189,7 +192,7 @@ def wav2vec2_conformer(model, x, where):
 
 
 def vision(name):
-    """Rotate with tokens first, as in vision towers."""
+    """Return a function that rotates x by a class (name) of a vision tower, which has tokens before heads."""
 
     def rotate(model, x, where):
         x = x[0].transpose(0, 1)
@@ -200,7 +203,7 @@ def vision(name):
 
 
 def sam2(model, x, where):
-    # positions are (row, column), and the class expects (column, row)
+    # our positions are (row, column), but the class expects (column, row)
     ids = model.torch.from_numpy(np.ascontiguousarray(where[:, ::-1]))
     cos, sin = model.module.Sam2VideoVisionRotaryEmbedding(model.config)(x, ids)
     return model.module.apply_rotary_pos_emb_2d(x, x, cos[None], sin[None])[0]
@@ -307,7 +310,7 @@ def test_every_preset_is_compared_with_its_source():
     "name", [name for name in ROTARY if "frequencies" in inspect.signature(pf.presets.get(name)).parameters]
 )
 def test_float32_frequencies(name):
-    """Frequencies of float32 frameworks are float32 numbers near the exact ones."""
+    """With frequencies="float32", the frequencies are float32 numbers near the exact ones, and nothing else changes."""
     exact, single = pf.presets.get(name)(), pf.presets.get(name)(frequencies="float32")
     assert exact != single
     np.testing.assert_array_equal(single.frequencies, single.frequencies.astype(np.float32))
@@ -318,7 +321,7 @@ def test_float32_frequencies(name):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_tables_of_the_source_are_identified(dtype, torch, transformers):
-    """Tables have the shapes and the rounding of the models."""
+    """`identify_rotary` identifies tables as rotary classes of transformers return them, also in 16 bits."""
     number_type = getattr(torch, dtype)
     for model, config, name, preset, where in (
         ("llama", "LlamaConfig", "LlamaRotaryEmbedding", "llama", np.arange(16)),
@@ -342,17 +345,14 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
     model = Model(torch, transformers, "llama", "LlamaConfig")
     theirs = model.module.LlamaRotaryEmbedding(model.config).inv_freq.numpy()
     ours = pf.presets.llama(frequencies="float32").frequencies
-    # torch does not round all powers correctly, so a few frequencies differ in the last place
+    # a few frequencies differ in the last place, because torch does not round all powers correctly
     assert (ours == theirs).mean() > 0.9
     np.testing.assert_allclose(ours, theirs, rtol=1.3e-7)
 
 
 @pytest.mark.usefixtures("backend")
 def test_far_positions_in_float32(torch, transformers, rng):
-    """At these positions, transformers' float32 angles are far from the exact angles.
-
-    precision="float32" has them, too.
-    """
+    """At far positions, precision="float32" has the float32 angles of transformers, far from exact ones."""
     model = Model(torch, transformers, "llama", "LlamaConfig", hidden_size=256, num_attention_heads=4)
     q, rotary = rng.normal(size=(1, 4, 6, 64)).astype(np.float32), pf.Rotary(64)
     x, embedding = torch.from_numpy(q), model.module.LlamaRotaryEmbedding(model.config)
@@ -361,7 +361,8 @@ def test_far_positions_in_float32(torch, transformers, rng):
     expected = model.module.apply_rotary_pos_emb(x, x, cos, sin)[0].numpy()
     angles = (np.float32(10**6 + np.arange(6))[:, np.newaxis] * frequencies).astype(np.float64)
     np.testing.assert_allclose(rotary.apply_tables(q, np.cos(angles), np.sin(angles)), expected, atol=2e-6)
-    # compare only pairs of equal frequencies: a difference in the last place gives other angles at position one million
+    # compare only pairs of equal frequencies, because at position one million, a difference in the last place changes
+    # the angle
     same = rotary.frequencies.astype(np.float32) == frequencies
     assert same.sum() > 8
     table = rotary.tables(6, start=10**6, precision="float32")[0]

@@ -1,4 +1,4 @@
-"""Compare rotary presets and configs with the original programs: unchanged files of their packages."""
+"""Compare rotary presets and configs with the original programs, which are unchanged files of other packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LENGTH = 40
 
 
 def assert_rotated_alike(rotary, q, theirs, positions=None, name=""):
-    """Assert equality within the errors of float32 frequencies and angles."""
+    """Assert that a Rotary rotates q to `theirs`, up to the errors of float32 frequencies and angles."""
     positions = np.arange(q.shape[-2]) if positions is None else positions
     ours = rotary.apply(q, positions=positions)
     theirs = np.asarray(theirs)
@@ -41,7 +41,7 @@ def queries(rng, head_dim, length=LENGTH):
 
 
 def test_moirai(torch, rng):
-    """The modules rotate half of each head."""
+    """`moirai` rotates the first half of each head, like Moirai's projection with partial_factor (0, 0.5)."""
     module = program("uni2ts", "uni2ts/module/position/attn_projection.py", "jaxtyping")
     half = {"partial_factor": (0.0, 0.5)}
     theirs = module.QueryKeyProjection(128, 2, 1, module.RotaryProjection, **half)
@@ -126,7 +126,7 @@ PARTS = ("FeedForward", "RMSNorm", "TransformerDecoder", "TransformerSelfAttenti
 
 
 def torchtune_model(family, monkeypatch):
-    """Return the arguments of a published model with the defaults of its builder, and its rotary module."""
+    """Return the arguments of a published model of torchtune, including defaults, and its rotary module."""
     name, parts = TORCHTUNE[family]
     root = "torchtune/models"
     builders = f"torchtune.models.{parts}._component_builders"
@@ -167,7 +167,7 @@ def test_torchtune(family, torch, rng, monkeypatch):
 
 
 def test_litgpt(torch, rng):
-    """Compare all configs of litgpt; for configs with two bases, one layer of each."""
+    """All configs of litgpt rotate as in litgpt. For configs with two bases, one layer of each kind is compared."""
     configs = program("litgpt", "litgpt/config.py")
     model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
     assert len(configs.configs) > 100

@@ -10,7 +10,7 @@ import posenc_fast as pf
 from support.optional import optional
 from support.seeds import SEED
 
-# bounds of the error of one rotation, divided by the length of a pair: rounding of the result, plus arithmetic
+# bounds of the error of one rotation, relative to the length of a pair: rounding of the result, plus arithmetic errors
 ONE_TURN = {
     "float64": 2.0**-51, "float32": 2.0**-24 + 2.0**-51, "float16": 2.0**-11 + 2.0**-20, "bfloat16": 2.0**-8 + 2.0**-20,
 }  # fmt: skip
@@ -36,7 +36,7 @@ def draw(rng, *shape):
 
 
 def alike(moved, at_once):
-    """Assert equality within six roundings of the largest value to float32."""
+    """Assert that keys are equal up to six roundings of the largest value to float32."""
     np.testing.assert_allclose(moved, at_once, rtol=0, atol=6 * 2.0**-24 * np.abs(at_once).max())
 
 
@@ -62,7 +62,7 @@ def test_offsets_of_tokens_sequences_and_blocks(offset, seq_axis, rng):
         cache = np.ascontiguousarray(cache.swapaxes(1, 2))
     moved = rotary.shift(cache, offset, seq_axis=seq_axis)
     alike(moved.swapaxes(1, 2) if seq_axis == 1 else moved, expected)
-    # shift the cache in place
+    # out may be the cache itself
     assert rotary.shift(cache, offset, seq_axis=seq_axis, out=cache) is cache
     np.testing.assert_array_equal(cache, moved)
 
@@ -76,7 +76,7 @@ def test_positions_of_several_axes(offset, rng):
 
 
 def test_packed_keys_and_values(rng):
-    """In one array of keys and values, only keys move, in place."""
+    """`shift` can move keys in place that are a view of an array of keys and values. The values are unchanged."""
     rotary = pf.Rotary(16)
     for packed, keys in (
         (draw(rng, 2, 4, 3, 10, 16), lambda packed: packed[0]),
@@ -93,7 +93,7 @@ def test_packed_keys_and_values(rng):
 
 
 def test_blocks_of_a_paged_cache(rng):
-    """Every third block moves, each by its own distance. The other blocks are unchanged."""
+    """`shift` can move some blocks of a paged cache in place, each by its own offset."""
     rotary, cache = pf.Rotary(16), draw(rng, 8, 2, 4, 16)
     expected = cache.copy()
     for block, offset in ((1, -4), (4, 4), (7, 0.25)):
@@ -118,7 +118,7 @@ def test_memory_that_is_not_aligned(rng):
 
 
 def exactly_rotated(x, position, frequencies):
-    """Return a head (half layout) rotated in real numbers, and the lengths of its pairs."""
+    """Return the exactly rotated values of a head (layout "half"), and the length of the pair of each value."""
     with mpmath.workprec(300):
         rotated, lengths = [], []
         half = len(frequencies)
@@ -133,7 +133,10 @@ def exactly_rotated(x, position, frequencies):
 @pytest.mark.parametrize("name", ONE_TURN)
 @pytest.mark.parametrize("shifts", [1, 3])
 def test_error_of_several_roundings(name, shifts, rng):
-    """A rotation and n shifts round n + 1 times. Each may also make the pair longer, and with it the next error."""
+    """After a rotation and n shifts, errors are within n + 1 roundings.
+
+    Each rounding may also lengthen the pair, and so increase the next error.
+    """
     dtype = optional("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
     rotary, dim, tokens = pf.Rotary(32), 32, 40
     with mpmath.workprec(300):

@@ -1,4 +1,4 @@
-"""Test that few tokens have the same bits and errors by the fast path in torch as by the general path."""
+"""Test the shortcut for few tokens in torch: it has the bits and errors of the general code."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def test_tensors(layout, seq_axis, call, inplace, dtype, rng, monkeypatch):
         queries = [x.transpose(1, 2) if seq_axis == 1 else x for x in map(view, queries)]
 
         def outcome(tensors=queries):
-            # rotate a copy in place, except for an expanded tensor, whose copy would not be expanded
+            # in place, rotate a copy of the tensor; but pass an expanded tensor itself, because its copy is not
+            # expanded
             copies = [x.clone() if inplace and 0 not in x.stride() else x for x in tensors]
             try:
                 rotated = call(*copies, layout, seq_axis, inplace)

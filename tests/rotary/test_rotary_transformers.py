@@ -31,7 +31,7 @@ NEWER = {"apertus1p5_text", "dory", "exaone", "hy_v4_vl_text", "lara_mini", "sar
 _spec = find_spec("transformers")
 if _spec is not None and (Path(_spec.origin).parent / "models" / "dory").is_dir():
     NEWER = set()
-# keys: model types whose default config no Rotary can express. Values: reasons.
+# keys: model types whose default config cannot be expressed by a Rotary. Values: reasons.
 REFUSED = {
     "gemma4_vision": "each half of a head rotates separately",
     "hunyuan_vl_text": "the values of a pair read different axes",
@@ -128,7 +128,7 @@ CLASSES = {
     "exaone": "llama.LlamaRotaryEmbedding",
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
-    # these models have no class for RoPE alone: a function, a table of embeddings or an attention layer computes it
+    # these models have no class for RoPE only; a function, an embedding or an attention layer computes it
     **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",
@@ -405,7 +405,7 @@ def frequencies_of(case):
 
 
 def same_frequencies(ours, theirs):
-    """Assert that each frequency is within float32 error of a frequency of the other side."""
+    """Assert that two lists contain the same frequencies, up to float32 errors, in any number and order."""
     for one, other in ((ours, theirs), (theirs, ours)):
         nearest = np.abs(one[:, np.newaxis] - other[np.newaxis]).min(axis=1)
         np.testing.assert_array_less(nearest, 1e-6 * np.abs(one) + 1e-30)
@@ -417,14 +417,14 @@ def close(got, expected, positions):
 
 
 def labels_of(model, config):
-    """Return the row of a model, and the kinds of layers that its rotary class is built for."""
+    """Return the row of a model in models.txt, and the kinds of layers for which its rotary class has tables."""
     family = table.row(model)
     parameters = getattr(config, "rope_parameters", None) or {}
     if not family.groups:
         return family, [None]
     used = {name: {name, *group.layer_types} & set(config.layer_types) for name, group in family.groups.items()}
     labels = [name for name in family.groups if isinstance(parameters.get(name), dict)]
-    # the rotary class of DeepSeek V4 has tables for all kinds, also for those without a layer
+    # the rotary class of DeepSeek V4 has tables for all kinds of layers, even if no layer has the kind
     return family, [name for name in labels if used[name] or model == "deepseek_v4"]
 
 
@@ -475,7 +475,7 @@ def test_config_with_a_rotary_encoding(model, configs, torch, rng):
 
 
 def test_gemma4_vision_by_halves(configs, torch, rng):
-    """As the error of from_config advises, rotate each half of a head by its own Rotary.
+    """In the vision tower of Gemma 4, each half of a head rotates by its own Rotary, as the error advises.
 
     The first half reads columns.
     """
@@ -492,7 +492,7 @@ def test_gemma4_vision_by_halves(configs, torch, rng):
 
 
 def test_every_type_is_known(configs):
-    """Each type is in exactly one table: with RoPE, composite, unreadable, or without RoPE."""
+    """Each model type of transformers is in exactly one list: with RoPE, composite, unreadable, or without RoPE."""
     known = [set(table.types()), set(table.parts()), set(table.pairs("unreadable")), set(table.names("without"))]
     assert sum(map(len, known)) == len(set().union(*known))
     missing = set(configs) - set().union(*known) - {"", None}
@@ -500,7 +500,7 @@ def test_every_type_is_known(configs):
 
 
 def test_keys_that_transformers_has_are_no_mistakes(configs):
-    """No key of a config class is taken for a misspelling, and each key in `unrelated` occurs in a config class."""
+    """No key of a config class is reported as misspelt, and each key in `unrelated` occurs in a config class."""
     excused = set()
     unrelated = set(table.names("unrelated"))
     for name, types in table.families().items():
@@ -517,7 +517,7 @@ def test_keys_that_transformers_has_are_no_mistakes(configs):
 
 
 def test_every_rotary_class_is_compared(transformers, configs):
-    """All class names with Rotary or RoPE in the sources of transformers are compared or listed."""
+    """Each class of transformers with Rotary or RoPE in its name is compared, or listed in NOT_FOR_ONE_MODEL."""
     pattern = re.compile(r"^class (\w*(?:Rotary|Rope|RoPE)\w*)\(", re.MULTILINE)
     sources = (Path(transformers.__file__).parent / "models").glob("*/modeling_*.py")
     theirs = {name for path in sources for name in pattern.findall(path.read_text(encoding="utf-8"))}
@@ -536,7 +536,7 @@ SCALINGS = {
     "yarn-mscale": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.5},
     "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024},
 }  # fmt: skip
-# the test passes rope_parameters, so these keys, from which some classes build rope_parameters, are left out
+# keys from which some classes build rope_parameters; the test leaves them out, because it passes rope_parameters
 BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
 # the first model of each family that reads scalings
 SCALED = [one[0] for one in table.families().values() if table.row(one[0]).scalable and one[0] in models()]
@@ -545,7 +545,7 @@ SCALED = [one[0] for one in table.families().values() if table.row(one[0]).scala
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("model", SCALED)
 def test_scaled_config(model, scaling, configs, torch, rng):
-    """Each scaled config that both sides accept has the same result. from_config may reject configs that transformers rejects."""
+    """For a config with a scaling that from_config and transformers accept, both have the same result."""
     more = dict(NEEDED.get(model, {}))
     rope = getattr(configs[model](**more), "rope_parameters", None)
     if not rope:
@@ -569,13 +569,13 @@ def built(config_class, more):
 
 
 def taken(model, config):
-    """Return whether from_config reads the config."""
+    """Return whether from_config reads a config for all its kinds of layers, and transformers can use its head_dim."""
     try:
         for label in labels_of(model, config)[1]:
             pf.Rotary.from_config(config, seq_len=TOKENS_AT, **({} if label is None else {"layer_type": label}))
     except ValueError:
         return False
-    # leave out configs with head_dim=None, for which the class of transformers raises an error
+    # for configs with head_dim=None, the class of transformers raises an error
     return config.to_dict().get("head_dim", 0) is not None
 
 
@@ -589,7 +589,7 @@ def read(config_class, given):
 
 
 def spellings(given):
-    """Yield variants of a config as in files: without keys that have defaults, and with keys of older versions."""
+    """Yield variants of a config that occur in files: without some keys, and with keys of older versions."""
     yield json.loads(json.dumps(given, default=str))
     yield {key: value for key, value in given.items() if key != "head_dim"}
     yield {key: value for key, value in given.items() if key != "rope_parameters"}
@@ -604,7 +604,10 @@ def spellings(given):
 
 @pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
 def test_spellings(model, configs):
-    """A file and the config that transformers reads from it mean the same, or from_config refuses the file."""
+    """from_config returns the same Rotary for a file and for the config that transformers reads from it.
+
+    It may also reject the file.
+    """
     given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict()
     given["model_type"] = model
     for one in spellings(given):
@@ -626,7 +629,7 @@ LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta
 
 @pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
 def test_layers(model, configs):
-    """A file without lists of layers means the same, layer by layer, as the config that transformers reads from it."""
+    """For a file without lists of layers, each layer has the same Rotary as in the config that transformers reads."""
     given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
     file = {key: value for key, value in given.items() if key not in LISTS}
     whole = read(configs[model], file)
@@ -681,7 +684,10 @@ BY_LAYERS = ("granite_swa", "granitemoe_swa")
 
 @pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - set(BY_LAYERS)))
 def test_files(model, configs, torch, rng):
-    """Files with other keys than a default config: if the class can be built and from_config reads the file, they agree."""
+    """For files with other keys than a default config, from_config and the class of transformers agree.
+
+    Files that either of them rejects are skipped.
+    """
     needed = NEEDED.get(model, {})
     default_of_class = default(configs, model, **needed)[0].to_dict()
     for more in FILES:
@@ -691,7 +697,7 @@ def test_files(model, configs, torch, rng):
         file = json.loads(json.dumps({**file, **kept, **more, "model_type": model}, default=str))
         config = None
         with contextlib.suppress(Exception):
-            # from_dict changes its argument
+            # pass a copy, because from_dict changes its argument
             config = configs[model].from_dict(copy.deepcopy(file))
         if config is None:
             continue
@@ -743,7 +749,7 @@ RUNNING = {
 
 @pytest.mark.parametrize("name", sorted(set(RUNNING) - NEWER))
 def test_layers_with_rope(name, torch, transformers, monkeypatch):
-    """Find the layers in which a small model calls its rotary function."""
+    """from_config returns None exactly for the layers in which a small model does not call its rotary function."""
     module, (model_class, more) = modeling(name), RUNNING[name]
     model_class = getattr(module, model_class)
     known = {*inspect.signature(model_class.config_class.__init__).parameters, *model_class.config_class.attribute_map}

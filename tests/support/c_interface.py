@@ -20,7 +20,7 @@ _int, _int64, _length, _size, _double = (
     ctypes.c_size_t,
     ctypes.c_double,
 )
-# the type of all pointers, also of those to constants
+# the type of all pointers, including pointers to constants
 _pointer = ctypes.c_void_p
 _scratch = (_pointer, _size)
 # fmt: off
@@ -55,21 +55,21 @@ class Api(ctypes.Structure):
 
 
 def pointer_of(capsule: object, name: str) -> int:
-    """Return the address in a capsule of this name."""
+    """Return the address that a capsule contains. name: the name that the capsule must have."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     return int(get(capsule, name.encode()))
 
 
 def api() -> Api:
-    """Return the functions of the kernel."""
+    """Return the struct of the kernel's C functions. The import fails if this build has no compiled kernel."""
     from posenc_fast import _kernel
 
     return Api.from_address(pointer_of(_kernel._C_API, "posenc_fast._kernel._C_API"))
 
 
 class Handle(NamedTuple):
-    """A pointer of the interface, and the capsule that keeps its memory."""
+    """A pointer to an encoding or rotary of the C interface, and the capsule that keeps its memory alive."""
 
     pointer: int
     capsule: object
@@ -94,7 +94,7 @@ def address(array: np.ndarray) -> int:
 
 
 def scratch_of(size: int) -> np.ndarray:
-    """Return scratch memory of this size, at an odd address."""
+    """Return scratch memory of this size at an address that is not aligned, because the functions must accept any."""
     return np.empty(size + 1, np.uint8)[1:]
 
 

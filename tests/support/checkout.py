@@ -1,4 +1,4 @@
-"""Find the checkout around the tests. Tests of a wheel have no README, documentation and tools."""
+"""Find the checkout around the tests. Tests of an installed wheel have no README, documentation or tools."""
 
 from __future__ import annotations
 

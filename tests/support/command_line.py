@@ -25,7 +25,7 @@ def run(*arguments: str) -> int:
 
 
 def command(*arguments: str, code: Sequence[str] = ("-m", "posenc_fast"), **more: Any) -> subprocess.Popen[bytes]:
-    """Start the command line in a new process, with warnings as errors."""
+    """Start the command line, or other code, in a new process with warnings as errors. more: arguments of Popen."""
     path = os.pathsep.join([str(Path(pf.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, **more.pop("env", {})}
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}

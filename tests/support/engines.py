@@ -1,6 +1,6 @@
 """List the engines of this machine: pure Python, and the kernel at each instruction-set level.
 
-POSENC_FAST_TEST_ENGINES=cython leaves out pure Python.
+With POSENC_FAST_TEST_ENGINES=cython, the list contains only the engines whose names begin with "cython".
 """
 
 from __future__ import annotations

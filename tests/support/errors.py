@@ -1,4 +1,4 @@
-"""Parametrize tests by tables of wrong calls. A line has a call, the type of its error, and words of the error."""
+"""Parametrize tests by tables of wrong calls. A line has a call, the type of its error, and words of the message."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 def wrong_calls(table: str, *parameters: str) -> Callable[[Any], Any]:
     """Parametrize a test with `call`, `error` and `words`, from lines such as `f(-1) | ValueError | length; -1`.
 
-    A call may use the names of the test's file. It becomes a function of the parameters.
+    table: text with one call on each line. The call may use the names of the test's file, and the parameters, which
+    become the parameters of `call`. words: the texts after the last bar, which the message must contain.
     """
 
     def decorate(test: Any) -> Any:
@@ -27,7 +28,7 @@ def wrong_calls(table: str, *parameters: str) -> Callable[[Any], Any]:
 
 
 def raises(call: Callable[[], Any], error: Any, words: list[str]) -> None:
-    """Raise an error unless a call raises an error with all words in its message."""
+    """Assert that a call raises the given type of error, with all words in its message."""
     with pytest.raises(error) as caught:
         call()
     missing = [word for word in words if word not in str(caught.value)]

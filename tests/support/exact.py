@@ -16,7 +16,7 @@ _LOCK = threading.RLock()
 
 @contextlib.contextmanager
 def _working(bits):
-    """Set mpmath's working precision, under a lock, because it is global to all threads."""
+    """Set mpmath's precision inside a block. The lock is necessary because all threads share this precision."""
     with _LOCK, mpmath.workprec(bits):
         yield
 
@@ -49,10 +49,9 @@ def sincos(position, frequency):
 def fixed_point(positions, frequency):
     """Return sin and cos of positions times one frequency as long doubles, exact to 2^-60.
 
-    It is fast enough for millions of samples.
-
-    Turns are an integer multiple of 2^-1024, and positions are integers times a power of two. Their product is exact, and
-    so is the rest after whole quarter turns are subtracted. Only this rest is rounded to a long double.
+    This function is fast enough for millions of positions. It rounds the frequency, in turns per unit, to a multiple of
+    2^-1024. The product with a position is an integer times a power of two, so whole quarter turns can be subtracted
+    exactly. Only the rest is rounded to a long double.
     """
     bits, kept = 1024, 192
     with _working(PRECISION + bits):
@@ -65,7 +64,7 @@ def fixed_point(positions, frequency):
         shift = bits - kept - 2 + denominator.bit_length() - 1
         scaled = ratios.get(shift)
         if scaled is None:
-            # shorten the ratio once for each binary exponent, to 192 bits more than the position has
+            # shorten the ratio once for each binary exponent: only 192 bits after the quarter turns matter
             scaled = ratios[shift] = turns >> (shift - 64)
         angle = (numerator * scaled) >> 64
         quadrant, rest = divmod(angle + half, one)
@@ -80,21 +79,21 @@ def fixed_point(positions, frequency):
 
 
 def half_ulp(value, type_name):
-    """Return half a unit in the last place of an exact value, as an mpmath number."""
+    """Return half a unit in the last place that a type has at an exact value, as an mpmath number."""
     bits, least = TYPES[type_name]
     exponent = int(mpmath.mag(value)) - bits if value else least
     return mpmath.ldexp(1, max(exponent, least) - 1)
 
 
 def excess(got, exact, type_name, ulps=0.5):
-    """Return by how much the error of a result exceeds ``ulps`` units in the last place. Negative: within the bound."""
+    """Return by how much a result's error exceeds ``ulps`` units in the last place; negative if it is smaller."""
     with _working(PRECISION):
         error = abs(mpmath.mpf(float(got)) - exact)
         return float(error - 2 * ulps * half_ulp(exact, type_name))
 
 
 def report(rows):
-    """Return text about the largest errors, in decimal and hex: rows of (excess, bound, position, column, got, exact)."""
+    """Return lines about the 5 worst errors. rows: (excess, allowed excess, position, column, result, exact value)."""
     rows = sorted(rows, key=lambda row: row[1] - row[0])[:5]
     return "\n".join(
         f"beyond by {e:.3e}, allowed {b:.3e}: position {p!r}, column {c}: got {float(g)!r} = {float(g).hex()}, "
@@ -104,16 +103,16 @@ def report(rows):
 
 
 def some_columns(rng, d, n=6):
-    """Return the first and last of d columns, and some others."""
+    """Return the first and the last of d columns, and up to n random ones."""
     return sorted({0, d - 1, *rng.integers(0, d, n).tolist()})
 
 
 def assert_within(got, positions, columns, frequencies, type_name, *, call, scale=0, x=None):
-    """Assert that results keep the bounds, which are tighter than promised where measurements allow it.
+    """Assert that the errors of results are within bounds. For float64, the bounds are tighter than the promised ones.
 
-    The promise is half an ulp + 2^-50 (measured: half an ulp, and 2^-50.7 if a sum with x cancels). For float64, it is
-    one ulp + 2^-60 (measured: 0.5001 ulps, and 2^-68 if a sum cancels). In encode, 2^-50 and 2^-60 are times
-    min(1, a); in add_to, times max(1, scale * x).
+    The promised bound is half an ulp + 2^-50 (measured: half an ulp, and 2^-50.7 if a sum with x cancels). For float64,
+    it is one ulp + 2^-60 (measured: 0.5001 ulps, and 2^-68 if a sum cancels). `encode` multiplies 2^-50 and 2^-60 by
+    min(1, angle), and `add_to` by max(1, scale * x).
     """
     failures = []
     for row, position in zip(got, positions, strict=True):
@@ -127,7 +126,7 @@ def assert_within(got, positions, columns, frequencies, type_name, *, call, scal
             slack *= angle if call == "encode" else 1
             ulps = 0.51 if type_name == "float64" else 0.5
             if type_name == "float64" and abs(number(position) * frequency) > 2**31:
-                # the bound is absolute beyond 2^31
+                # for angles beyond 2^31, the promised bound is 2^-50, without ulps
                 ulps, slack = 0.0, 2.0**-50 * max(1.0, float(abs(value)))
             if x is not None:
                 slack *= max(1.0, abs(scale * float(x[c])))

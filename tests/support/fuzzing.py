@@ -1,6 +1,6 @@
 """Random calls drawn by hypothesis. Arrays have any memory layout, and end at pages without access (guarded.py).
 
-`test_fuzz.py` runs some of them with the suite. ``fuzz/harness.py`` runs them for any time.
+`test_fuzz.py` runs some of these calls with the suite. ``fuzz/harness.py`` runs them for as long as you like.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ with contextlib.suppress(ImportError):
 
     LARGEST["bfloat16"], DTYPES["bfloat16"] = 2.0**127 * (2 - 2.0**-7), np.dtype(ml_dtypes.bfloat16)
 FUNCTIONS = ("sin", "cos", "-sin", "-cos")
-# widths at which the kernel changes its loops
+# widths around those at which the kernel switches to another loop
 EDGES = [63, 64, 65, 127, 128, 129, 130, 255, 256, 257, 512]
 OUT, X, POSITIONS = guarded.Arena(1 << 18), guarded.Arena(1 << 18), guarded.Arena(1 << 16)
 
@@ -47,7 +47,7 @@ SPECIAL = [
     2**64 - 1,
 ]
 SPECIAL += [1e17, -1e40, 1.7e308, float("inf"), float("-inf"), float("nan")]
-# numbers that are subnormal in a type of at most 32 bits, some of them near the middle of two of its numbers
+# numbers that are subnormal in float16, bfloat16 or float32; some are near the middle of two numbers of such a type
 SMALL = [
     3 * 2.0**-25,
     2.0**-14 - 2.0**-30,
@@ -112,9 +112,9 @@ def encodings(draw, axes=None):
 
 @st.composite
 def strides_of(draw, shape, itemsize, *, close=True):
-    """Draw strides in bytes: any order of dimensions, both directions, gaps.
+    """Draw strides in bytes: any order of dimensions, both directions, with or without gaps.
 
-    If ``close``, the values of the last axis are adjacent.
+    close: whether the values of the last axis must be adjacent.
     """
     steps = [0] * len(shape)
     inner = itemsize if close else itemsize * draw(st.sampled_from([1, 1, 2, 3, -1]))
@@ -128,7 +128,7 @@ def strides_of(draw, shape, itemsize, *, close=True):
 
 
 def lay(draw, arena, shape, dtype, *, close=True):
-    """Place an array of drawn strides in an arena."""
+    """Place an array of drawn strides in an arena. Reject the example if the array does not fit."""
     strides = draw(strides_of(shape, dtype.itemsize, close=close)) if shape else ()
     distance = draw(st.sampled_from([0, 0, dtype.itemsize, 1, 3, 64]))
     try:
@@ -157,7 +157,7 @@ def positions_of(draw, shape):
 
 
 def seconds(positions):
-    """Return positions as float64, times in seconds."""
+    """Return positions as float64. datetime64 and timedelta64 become seconds."""
     if positions.dtype.kind in "mM":
         counts = positions.astype(positions.dtype.newbyteorder("=")).view(np.int64).astype(np.float64)
         number = np.datetime_data(positions.dtype)
@@ -181,7 +181,7 @@ def angles_of(encoding, positions):
 def assert_close(got, expected, name, magnitude, angles):
     """Assert that two results differ by at most the sum of both error bounds."""
     a, b = got.astype(np.float64), expected.astype(np.float64)
-    # beyond angles of 2^53 there is no bound: the result may be any number, or infinite beyond the range of the dtype
+    # for angles beyond 2^53 no bound is promised: accept any number, and infinity if it may exceed the dtype's range
     number = np.isfinite(a) | (np.isinf(a) & (magnitude > LARGEST[name]))
     a = np.where((angles > 2.0**53)[..., np.newaxis] & number, b, a)
     with np.errstate(all="ignore"):
@@ -194,12 +194,15 @@ def assert_close(got, expected, name, magnitude, angles):
 
 
 def bits(array):
-    """Return the bytes of an array with all NaNs replaced by one, because processors keep different NaNs in sums."""
+    """Return the bytes of an array, with one NaN in place of all, because processors differ in the NaN of a sum."""
     return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
 
 
 def assert_rounded_once(got, wide, name, magnitude, angles):
-    """Assert that got is the float64 result rounded once, also if it is subnormal."""
+    """Assert that got is the float64 result (wide) rounded once, also for subnormal numbers.
+
+    name: dtype of got. magnitude: size of the summands. angles: largest angle of each row.
+    """
     a, b = got.astype(np.float64), wide
     with np.errstate(all="ignore"):
         allowed = ulp(np.where(np.isfinite(b), b, 0), name) / 2 + 2.0**-48 * magnitude
@@ -211,7 +214,7 @@ def assert_rounded_once(got, wide, name, magnitude, angles):
 def check(call, name, out, magnitude, angles, wide=None):
     """Assert that call(out=..) writes the result of call() to out and nothing else, and that both engines agree.
 
-    wide: the same call for float64, if it exists.
+    name: dtype of the result. wide: function with the same call for float64, if the result has another dtype.
     """
     fresh = call()
     assert fresh.dtype == DTYPES[name]
@@ -225,7 +228,10 @@ def check(call, name, out, magnitude, angles, wide=None):
 
 
 class Blocks:
-    """Context that draws blocks of a few values, for threads in small arrays, or stores past the cache, or both."""
+    """Context that draws settings of the engine: blocks of few values, a tiny cache, and stores that bypass the cache.
+
+    With few values in a block, threads also work on small arrays.
+    """
 
     def __init__(self, draw):
         self.values = {}
@@ -233,7 +239,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # store past the cache also in calls in which the kernel does not, because such stores would be slower there
+        # bypass the cache also in calls where the kernel would not, because it avoids such stores if they are slower
         self.all_past = draw(st.booleans())
 
     def __enter__(self):
@@ -462,7 +468,7 @@ def one_c_call(data):
     dtype, function = DTYPES[name], draw(st.sampled_from(["table", "encode", "encode_int64", "add"]))
     size, width = dtype.itemsize, encoding.d_model * dtype.itemsize
     wrong = draw(st.sampled_from(["nothing", "nothing", "nothing", "rows", "stride", "place", "scratch"]))
-    # wrong numbers of rows exceed the address space, and valid ones fit in the arena
+    # wrong numbers of rows are negative or exceed the address space; valid ones fit in the arena
     rows = draw(st.sampled_from([-1, 2**62, 2**63 - 1]) if wrong == "rows" else st.integers(0, 9))
     if wrong == "stride":
         stride = draw(st.sampled_from([0, 1, width - size, width + 1, 2**62]))

@@ -1,4 +1,4 @@
-"""Random edits of files that `check` and `from_gguf` read. Edits with an effect must be found."""
+"""Random edits of files that `check` and `from_gguf` read. Both must report each edit that changes the encoding."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONFIGS = [
     {"model_type": "qwen3", "head_dim": 96, "rope_parameters": {"rope_theta": 2e6, "rope_type": "default"}},
 ]
 # fmt: on
-# (part of the config, key): a wrong value at these keys changes no result
+# (part of the config, key) of values that do not change the encoding
 WITHOUT_EFFECT = {("rope_parameters", "rope_type")}
 
 
@@ -94,7 +94,7 @@ def one_config(draw):
 
 
 def one_cut(draw):
-    """The frequencies of a config are never right if some of them are missing."""
+    """`check` never reports frequencies as right if some of them are missing."""
     base = draw.choice([1e4, 1e5, 5e5, 1e6, 1.5e5, float(draw.randrange(100, 10**7))])
     config = {"model_type": "llama", "head_dim": 2 * draw.randrange(4, 65), "rope_theta": base}
     scaling = draw.choice([None, YARN, LLAMA3, {"rope_type": "linear", "factor": 4.0}])
@@ -113,7 +113,7 @@ def one_cut(draw):
 
 
 def is_read(path):
-    """Return whether `check` reads all headers and all arrays of a file."""
+    """Return whether `check` can read all headers and arrays of a file, instead of raising an error with a reason."""
     try:
         with open_archive(path) as archive:
             for name in archive.names:
@@ -129,7 +129,7 @@ def is_read(path):
 
 
 def valid_header(draw):
-    """Draw the entries of a header, and the number of bytes after it."""
+    """Draw the entries of a safetensors header. Return them with the number of bytes of the data after the header."""
     entries, begin = {"__metadata__": {"format": "pt"}}, 0
     for i in range(draw.randrange(1, 4)):
         kind, size = draw.choice([("F32", 4), ("F16", 2), ("BF16", 2), ("I64", 8), ("BOOL", 1), ("F8_E4M3", 1)])
@@ -146,7 +146,7 @@ def file_of(entries, size):
 
 
 def edited_header(entries, draw):
-    """Return the text of a header with one edit of a value, a key or a letter."""
+    """Return the text of a header after one random edit of a value, a key or a letter."""
     name = draw.choice(list(entries)[1:])
     entry = entries[name]
     odd = [-1, 0, 1, 2, 7, 2**63, 2**64, 1e3, 1.5, False, None, "4", [], {}, "F32", "F64", "F4", "X", "\ud800"]
@@ -264,7 +264,7 @@ CASES = {name: _case(edit) for name, edit in EDITS.items()}
 
 
 def run(name, count, seed):
-    """Check this number of random edits."""
+    """Run the named check of random edits `count` times."""
     draw = random.Random(seed)
     for _ in range(count):
         EDITS[name](draw)

@@ -1,4 +1,4 @@
-"""Round trips of values drawn by hypothesis: cells of CSV files, recipes, configs, and numbers of any type."""
+"""Values drawn by hypothesis in equivalent forms: cells of CSV files, recipes, configs, and numbers of any type."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def encoded(text, delimiter, *options):
 
 
 def one_column(data):
-    """A written column is read as the same positions. Its first cell decides between numbers and times."""
+    """A column of numbers or of times in a CSV file has the rows that `encode` returns for the written values."""
     values = data.draw(columns)
     delimiter = data.draw(st.sampled_from([",", ";", "\t", "|"]))
     cells = [value.isoformat() if isinstance(value, datetime) else repr(value) for value in values]
@@ -119,7 +119,7 @@ schedules = st.one_of(
 
 
 def one_recipe(data):
-    """A recipe, a complete repr and a pickle rebuild the value."""
+    """A recipe, a pickle, and a repr without angle brackets rebuild the encoding."""
     names = {**{name: getattr(pf, name) for name in pf.__all__}, "Fraction": Fraction}
     value = data.draw(st.one_of(fuzzing.encodings(), rotaries(), schedules.map(pf.fourier_features)))
     again = eval(value.recipe, names)
@@ -158,7 +158,7 @@ TYPES = ["i1", "u1", "<i2", ">i2", "<i4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f
 
 
 def one_type(data):
-    """Numbers of any type have the rows of equal fractions: the same bits up to 2**53, else to one ulp."""
+    """Numbers of any type have the rows of equal fractions: the same bits up to 2**53, within one ulp above."""
     kind = np.dtype(data.draw(st.sampled_from(TYPES)))
     if kind.kind == "f":
         values = np.array(data.draw(st.lists(st.floats(-6e4, 6e4), min_size=1, max_size=6))).astype(kind)

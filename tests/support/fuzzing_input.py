@@ -1,4 +1,4 @@
-"""Arguments and files of any kind, drawn by hypothesis: each gives a result or an error with a reason."""
+"""Arguments and files drawn by hypothesis, most of them invalid: a call returns a result or raises a clear error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Number(float):
 
 
 class Unwilling:
-    """Raises an error for every operation."""
+    """Argument that raises a ValueError for most operations, such as conversions, comparisons and attributes."""
 
     def __getattr__(self, name):
         raise ValueError("unwilling")
@@ -42,7 +42,7 @@ class Unwilling:
 
 
 # fmt: off
-# numbers are small, or far too large for the size of an array: others would allocate much memory
+# numbers are small, or far too large for the size of an array. Numbers between would allocate much memory.
 JUNK = [
     None, True, False, 0, 1, -1, 3, 2.5, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 1j, 2**62, 2**64, -(2**63) - 1,
     10**400, Fraction(1, 3), Decimal("NaN"), "", "1", "sin", "float16", "bfloat16", "python", b"1", Text("float32"),
@@ -57,7 +57,7 @@ JUNK = [
     np.array([1, 2, 3], "f2"), np.array([1, 2, 3], "i1"), np.ones((3, 4), np.float32, order="F"),
 ]
 ONE, TWO = pf.sinusoidal(4), pf.join([pf.sinusoidal(2), pf.sinusoidal(2)])
-# the waves are slow, so that `locate` has few wavelengths to search, even from a small number to a date
+# the frequencies are low, so that `locate` searches few wavelengths, even in a range from a small number to a date
 LONG = pf.fourier_features([1e-5, 1e-7])
 GOOD = {
     "d_model": 4, "length": 3, "count": 2, "first": 1.0, "last": 2.0, "frequencies": [1.0, 0.5], "encodings": [ONE, ONE],
@@ -136,7 +136,7 @@ contents = st.one_of(lines, packed, headers, st.binary(max_size=60).map(b"PAR1".
 
 
 def one_file(data):
-    """The command line writes a file, or an error of one line, and leaves no other file."""
+    """The command line writes the output file, or an error of one line. It leaves no other file."""
     content = data.draw(contents)
     options = data.draw(
         st.lists(
@@ -186,7 +186,7 @@ spans = st.one_of(
 
 
 def value_of(position):
-    """Return the exact number of a value, or None."""
+    """Return a position as an exact number, in seconds for times. Return None for a missing position."""
     if position is None or position is np.ma.masked:
         return None
     if isinstance(position, (np.datetime64, np.timedelta64)):
@@ -208,7 +208,7 @@ def value_of(position):
 
 
 def packed(draw, given):
-    """Return the same positions in another container."""
+    """Return positions in a drawn container, such as a tuple, a masked array or a column of pandas."""
     forms = ["list", "tuple", "nested", "objects", "masked"]
     with contextlib.suppress(ImportError):
         import pandas as pd
@@ -238,7 +238,7 @@ def packed(draw, given):
 
 
 def one_kind_of_positions(data):
-    """Positions in every container have exact rows, from encode and add_to."""
+    """`encode` and `add_to` compute exact rows of positions in every container."""
     draw = data.draw
     encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
     if draw(st.booleans()):

@@ -1,6 +1,6 @@
-"""Memory between two pages without access, filled with a pattern.
+"""Memory between two pages without access, filled with a pattern, to detect accesses outside of an array.
 
-Access outside of the memory ends the process. A write next to an array changes the pattern.
+An access to one of these pages ends the process. A write next to an array changes the pattern.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ class Arena:
         self._mine = np.zeros(self.size, np.bool_)
 
     def place(self, shape, dtype, *, strides=None, at_end=True, distance=0):
-        """Return an array that ends (or begins) ``distance`` bytes from a page without access. Fill the rest."""
+        """Return an array in this memory, and fill all of the memory with the pattern.
+
+        If at_end is true, the array ends ``distance`` bytes before the page behind the memory. Otherwise it begins that
+        many bytes after the page in front.
+        """
         dtype = np.dtype(dtype)
         if strides is None:
             strides = tuple(dtype.itemsize * int(np.prod(shape[i + 1 :])) for i in range(len(shape)))

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def peak_of(call: Callable[[], Any]) -> int:
-    """Return the largest number of bytes that Python and NumPy allocated during a call."""
+    """Return the most bytes that Python and NumPy had allocated at one time during a call."""
     tracemalloc.start()
     try:
         call()

@@ -15,14 +15,14 @@ PACKAGES = {"dateutil": "python-dateutil", "sklearn": "scikit-learn"}
 
 
 def optional(name: str) -> Any:
-    """Import a module. If a package is missing, skip with its name, or fail with POSENC_FAST_REQUIRE_EXTRAS=1."""
+    """Import a module. If a package is missing, skip the test, or fail if POSENC_FAST_REQUIRE_EXTRAS is set."""
     with skipped_without(name):
         return importlib.import_module(name)
 
 
 @contextlib.contextmanager
 def skipped_without(name: str) -> Iterator[None]:
-    """Skip or fail like `optional` if a package that the block imports is not installed."""
+    """Skip or fail like `optional` if the block imports a package that is not installed."""
     try:
         yield
     except ImportError as error:
@@ -32,7 +32,7 @@ def skipped_without(name: str) -> Iterator[None]:
 
 
 def missing(error: BaseException, name: str) -> str:
-    """Return the package that the first error of the chain names, or ``name``."""
+    """Return the package that was missing first: the one that the root cause of an error names, or else ``name``."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
     module = (getattr(error, "name", None) or name).partition(".")[0]

@@ -1,4 +1,4 @@
-"""Small programs for sinusoidal rows, cosines and sines, and rotations: correct ones, and ones with a fault each."""
+"""Small programs that compute sinusoidal rows, tables or rotations: correct ones, and others with one fault each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HALVES = [DTYPES[name] for name in ("bfloat16", "float16") if name in DTYPES]
 
 
 class Style(NamedTuple):
-    """A width, column order, schedule and dtype of a program for sinusoidal rows."""
+    """Settings of a program for sinusoidal rows: width, column order, frequencies and dtype; and its correct steps."""
 
     d: int
     layout: str = "interleaved"
@@ -57,7 +57,7 @@ class Style(NamedTuple):
         return rows
 
     def rows(self, positions: Any, frequencies: Any = None, of_cosines: Any = None) -> np.ndarray:
-        """Return rows. of_cosines: frequencies of the cosines, if they differ from those of the sines."""
+        """Return rows of positions. of_cosines: frequencies of the cosines, if the sines have other frequencies."""
         angles = self.angles(positions, frequencies)
         others = angles if of_cosines is None else self.angles(positions, of_cosines)
         return self.columns(np.sin(angles), np.cos(others))
@@ -225,7 +225,7 @@ ROTARIES = {
 
 
 class Turns(NamedTuple):
-    """A program for the cosines and sines of a Rotary, and for the rotation, in one dtype."""
+    """The correct steps of a program for the cosines and sines of a Rotary, and for the rotation, in one dtype."""
 
     rotary: pf.Rotary
     dtype: Any = np.float64
@@ -235,7 +235,7 @@ class Turns(NamedTuple):
         return np.arange(self.rotary.rotary_dim // 2, dtype=np.float64)
 
     def powers(self, exponents: Any) -> np.ndarray:
-        """Return powers of the base, with the scaling of the frequencies."""
+        """Return the base to the negative exponents, one for each pair, multiplied by the scaling of the Rotary."""
         dim, base = self.rotary.rotary_dim, self.rotary.base
         plain = pf.Rotary(dim, base=base).frequencies
         return base ** -np.asarray(exponents) * (self.rotary.frequencies / plain)
@@ -346,10 +346,11 @@ def _partners(x: np.ndarray, layout: str, signs: tuple[int, int] = (-1, 1)) -> n
 
 
 def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any:
-    """Return a program x * cos + partner * sin with a fault.
+    """Return a program that rotates by x * cos + partner * sin, with a fault.
 
-    copies, partners: if true, the copies of cosines and sines, or the partners, are in the other layout. signs: signs
-    of the partners of the first and of the second value of a pair.
+    The partner of a value is the other value of its pair. copies: whether the two copies of each cosine and sine are in
+    the wrong layout. partners: whether the partners are taken in the wrong layout. signs: signs of the partner of a
+    pair's first value and of its second value; (-1, 1) is correct.
     """
 
     def fault(turns: Turns) -> Any:

@@ -1,7 +1,7 @@
 """The formulas of presets in plain float64 NumPy, written from the sources that the docstrings of presets name.
 
-Each function has positions, of shape (n,) or (n, axes), and the preset's arguments, and returns (n, columns), or None
-if the source does not support the width.
+Each function of a preset takes positions, of shape (n,) or (n, axes), and the preset's arguments. It returns rows
+(n, columns), or None if the source does not support the width.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ PI = np.pi
 
 
 def down(count, base, denominator):
-    """Return base^(-i/denominator). A single frequency is 1."""
+    """Return the frequencies base^(-i/denominator) for i below count, or only 1.0 if count is 1."""
     return np.array([1.0]) if count == 1 else np.array([base ** (-(i / denominator)) for i in range(count)])
 
 
 def vaswani(d, base=10000.0):
-    """Return base^(-2i/d), also for odd widths."""
+    """Return the frequencies base^(-2i/d), one more than d // 2 if d is odd."""
     return np.array([base ** (-2 * i / d) for i in range((d + 1) // 2)])
 
 
 def endpoint(d, base=10000.0):
-    """Return frequencies from 1 to exactly 1/base."""
+    """Return d // 2 frequencies from 1 to exactly 1/base."""
     return down(d // 2, base, d // 2 - 1)
 
 
 def half(d, base=10000.0):
-    """Return base^(-i/(d//2))."""
+    """Return the frequencies base^(-i/(d//2))."""
     return down(d // 2, base, d // 2) if d > 3 else np.ones(d // 2)
 
 
@@ -43,7 +43,7 @@ def outer(p, w):
 
 
 def sin_cos(p, w, w2=None):
-    """Return sines, then cosines."""
+    """Return columns of sines, then of cosines. w2: frequencies of the cosines (default: w)."""
     return np.hstack([np.sin(outer(p, w)), np.cos(outer(p, w if w2 is None else w2))])
 
 
@@ -52,7 +52,7 @@ def cos_sin(p, w):
 
 
 def in_turn(p, w, first=np.sin, second=np.cos):
-    """Return sin, cos, sin, cos, .."""
+    """Return columns that alternate between the functions first and second: sin, cos, sin, cos, .."""
     return np.stack([first(outer(p, w)), second(outer(p, w))], axis=2).reshape(len(p), -1)
 
 
@@ -65,18 +65,22 @@ def zeros(rows, d):
 
 
 def only(divisor, formula):
-    """Return the formula with the result None for widths that are no multiples of the divisor."""
+    """Return a formula that returns None for widths that the divisor does not divide."""
     return lambda p, *widths, **options: None if widths and widths[0] % divisor else formula(p, *widths, **options)
 
 
 def beside(p, columns, w, axes):
-    """Return the columns of some axes side by side, with frequencies for all axes or for each."""
+    """Return the columns of some axes side by side. w: frequencies of all axes, or a list with those of each axis."""
     w = w if isinstance(w, list) else [w] * len(axes)
     return np.hstack([columns(p[:, axis], own) for axis, own in zip(axes, w, strict=True)])
 
 
 def bands(p, w, order):
-    """Return sines and cosines of all axes and frequencies, ordered by a(xis), f(requency) and s(ine or cosine)."""
+    """Return sines and cosines of all axes and frequencies.
+
+    order: the letters a (axis), f (frequency) and s (sine or cosine), from the index that varies slowest to the
+    fastest.
+    """
     values = np.stack([np.sin(p[:, :, None] * w), np.cos(p[:, :, None] * w)], axis=3)
     return values.transpose(0, *("afs".index(letter) + 1 for letter in order)).reshape(len(p), -1)
 
@@ -331,7 +335,7 @@ def timm_fourier(p, n=64, max_res=224, linear_bands=False, in_pixels=True):
 
 
 def graphcast(p):
-    """Compute GraphCast's features. The source rounds the progress of year and day to float32, and this formula not."""
+    """Return GraphCast's features. Unlike the source, do not round the fractions of year and day to float32."""
     seconds, longitude = p.T
     year = np.mod(seconds / 86400 / 365.24219, 1)
     day = np.mod(np.mod(seconds, 86400) / 86400 + np.deg2rad(longitude) / (2 * PI), 1)
@@ -345,7 +349,7 @@ def plr(x, weight):
 
 
 def pbld(x, weight, bias):
-    """Compute batched products of (features, batch, 1) and (features, 1, k)."""
+    """Return PBLD's cosines (batch, features * k), by batched products of (features, batch, 1) and (features, 1, k)."""
     angles = 2 * PI * x.T[..., None] @ weight[:, None] + bias[:, None]
     return np.cos(angles).transpose(1, 0, 2).reshape(len(x), -1)
 
@@ -386,8 +390,8 @@ def call(*arguments, **options):
     return arguments, options
 
 
-# keys: presets. Values: (number of axes, formula, arguments for both). If the formula returns None, the preset must
-# raise an error.
+# keys: presets. Values: (number of axes, formula, calls), where a call has the arguments of both preset and formula. If
+# the formula returns None, the preset must raise an error.
 # fmt: off
 WITH_ARGUMENTS = {
     "alphafold3": (1, lambda p, w, b: np.cos(2 * PI * (outer(1 / 4 * p, w) + b)), [call(WEIGHTS, WEIGHTS[::-1])]),
@@ -441,5 +445,5 @@ WITH_ARGUMENTS = {
     "tiny_cuda_nn": (3, lambda p, n=12: bands(p, PI * 2.0 ** np.arange(n), "afs"), [call(), call(1)]),
 }
 # fmt: on
-# presets that only the recorded outputs test
+# presets without a formula here: they are only compared with recorded outputs of their sources
 RECORDED = ("geoclip", "k_diffusion_fourier", "mp_fourier", "score_sde_fourier", "tancik")

@@ -1,4 +1,4 @@
-"""Import single files of other projects' packages, also if the dependencies of these packages are not installed."""
+"""Import single files from packages of other projects, even if the packages' dependencies are not installed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from support.optional import skipped_without
 def program(distribution: str, path: str, *unused: str) -> Any:
     """Import one file of an installed distribution, and return its module. path is relative to site-packages.
 
-    The file is unchanged. The packages that contain it are not imported, so the imports of their other files may be
-    missing. While the file is imported, the modules in `unused` are empty: the tested function does not call them.
-    Skip if a package is not installed, as `optional` does.
+    The file itself is unchanged. Its parent packages are not imported, because their other files may import packages
+    that are missing. During the import, the modules in `unused` are replaced by mocks, because the tested function does
+    not call them. If the distribution is not installed, skip or fail as `optional` does.
     """
     with skipped_without(distribution):
         root = Path(str(importlib.metadata.distribution(distribution).locate_file("")))
@@ -58,7 +58,7 @@ def _modules(replaced: dict[str, ModuleType]) -> Iterator[None]:
 
 
 class _Unused(ModuleType):
-    """An empty module: each attribute is a mock. Other files of its folder can be imported, and are unchanged."""
+    """A module whose attributes are mocks. Real files of its folder can still be imported."""
 
     def __init__(self, name: str, root: Path) -> None:
         super().__init__(name)
@@ -66,7 +66,7 @@ class _Unused(ModuleType):
         self.__path__ = [str(folder)] if folder.is_dir() else []
 
     def __getattr__(self, name: str) -> Any:
-        # the import system looks for an attribute before it looks for a file
+        # the import system looks for an attribute before it looks for a file, and a mock would hide the file
         if name.startswith("__") or importlib.machinery.PathFinder.find_spec(name, self.__path__):
             raise AttributeError(name)
         return mock.MagicMock(name=f"{self.__name__}.{name}")

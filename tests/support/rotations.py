@@ -10,7 +10,7 @@ import posenc_fast as pf
 
 
 def pairs(x: Any, rotary: pf.Rotary) -> np.ndarray:
-    """Return pairs as complex numbers (..., pairs)."""
+    """Return the rotated values of x as complex numbers (..., pairs), one for each pair."""
     rotating = np.asarray(x, np.float64)[..., : rotary.rotary_dim]
     if rotary.layout == "interleaved":
         return rotating[..., 0::2] + 1j * rotating[..., 1::2]
@@ -18,7 +18,7 @@ def pairs(x: Any, rotary: pf.Rotary) -> np.ndarray:
 
 
 def assert_rotated_alike(rotary: pf.Rotary, positions: Any, q: np.ndarray, expected: np.ndarray) -> None:
-    """Allow for float32 angles: sums of rounded products of rounded frequencies."""
+    """Assert that a Rotary rotates q to the expected values, up to the errors of float32 angles."""
     rotated = rotary.apply(q, positions=positions)
     np.testing.assert_array_equal(rotated[..., rotary.rotary_dim :], expected[..., rotary.rotary_dim :])
     frequencies = rotary._angles_of("cos").frequencies.reshape(rotary.rotary_dim // 2, -1)

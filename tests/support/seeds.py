@@ -6,5 +6,5 @@ import os
 
 import numpy as np
 
-# SEED has its own module, because pytest may import conftest.py under two names
+# SEED has its own module: pytest may import conftest.py under two names, which would draw two seeds
 SEED = int(os.environ.get("POSENC_FAST_SEED", "0") or 0) or int(np.random.SeedSequence().entropy) % 2**32

@@ -1,4 +1,4 @@
-"""Tensors for several tests of torch. torch is imported on first use."""
+"""Helpers for several tests of torch. Torch is imported when a helper is called, so other tests can do without."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from support.optional import optional
 
 
 def random(rng: Any, *shape: int, dtype: Any = None) -> Any:
-    """Return normally distributed values (default: of float32)."""
+    """Return a tensor of normally distributed values (default dtype: float32)."""
     import torch
 
     return torch.from_numpy(rng.normal(size=shape)).to(dtype or torch.float32)
 
 
 def array(tensor: Any) -> Any:
-    """Return a copy of the values as an array."""
+    """Return a copy of a tensor's values as an array of the same dtype."""
     if str(tensor.dtype) == "torch.bfloat16":
         return tensor.detach().float().numpy().astype(optional("ml_dtypes").bfloat16)
     return tensor.detach().numpy().copy()
 
 
 def equal(tensor: Any, expected: Any) -> None:
-    """Raise an error unless a tensor has the dtype and the values of an array."""
+    """Assert that a tensor has the dtype and the values of an array."""
     assert str(tensor.dtype) == f"torch.{expected.dtype.name}"
     np.testing.assert_array_equal(array(tensor).astype(np.float64), expected.astype(np.float64))
 
 
 def half_ulp(exact: Any, dtype: Any) -> Any:
-    """Return half an ulp of values in a dtype; that of float16 is at least 2^-25, also for subnormal numbers."""
+    """Return half an ulp that a dtype has at exact values. In float16, it is at least 2^-25 (subnormal numbers)."""
     import torch
 
     half = torch.ldexp(torch.full_like(exact, torch.finfo(dtype).eps / 2), torch.frexp(exact)[1] - 1)
@@ -39,7 +39,7 @@ def half_ulp(exact: Any, dtype: Any) -> Any:
 
 
 def tables(rotary: Any, positions: Any, dtype: Any = None, **options: Any) -> Any:
-    """Return cosines and sines with one column for each pair (default: of float64)."""
+    """Return tensors of cosines and sines with one column for each pair (default dtype: float64)."""
     import torch
 
     both = rotary.tables(positions, dtype=np.float64, **options)
@@ -47,14 +47,14 @@ def tables(rotary: Any, positions: Any, dtype: Any = None, **options: Any) -> An
 
 
 def widened(table: Any, columns: str) -> Any:
-    """Return a table with one column for each pair in the layout of a model: "pairs", "half" or "interleaved"."""
+    """Return a table of one column for each pair with the columns of a model: "pairs", "half" or "interleaved"."""
     if columns == "pairs":
         return table
     return table.repeat(1, 2) if columns == "half" else table.repeat_interleave(2, -1)
 
 
 def rotated(x: Any, cos: Any, sin: Any, layout: str = "half", inverse: bool = False) -> Any:
-    """Return x rotated by the formula in torch's operations, by cosines and sines with one column for each pair."""
+    """Return x rotated by plain torch operations. cos, sin: tables with one column for each pair."""
     import torch
 
     pairs = cos.shape[-1]
@@ -74,7 +74,7 @@ def rotated(x: Any, cos: Any, sin: Any, layout: str = "half", inverse: bool = Fa
 
 
 def encoded(encoding: pf.Encoding, positions: Any) -> Any:
-    """Return rows computed in torch's operations from the frequencies, phases and amplitudes of an encoding."""
+    """Return rows computed by plain torch operations from the frequencies, phases and amplitudes of an encoding."""
     import torch
 
     positions = positions.double()[..., None] if encoding.ndim == 1 else positions.double()

@@ -40,7 +40,7 @@ olmo_hybrid olmoe persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_5_moe_te
 seed_oss smollm3 solar_open stablelm starcoder2 vaultgemma hunyuan_v1_dense hunyuan_v1_moe ministral codegen gptj
 nemotron
 """
-# models with latent attention, which has as many key heads as query heads
+# models with latent attention; they get as many key heads as query heads (see OPTIONS)
 _LATENT = """
 deepseek_v2 axk1 axk2 bailing_hybrid deepseek_v3 deepseek_v32 glm4_moe_lite glm_moe_dsa longcat_flash minicpm3 youtu
 """

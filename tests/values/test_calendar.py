@@ -1,4 +1,4 @@
-"""Compare calendar cycles (parts of days, weeks, months, quarters, years) with datetime and zoneinfo."""
+"""Test calendar cycles: parts of days, weeks, months, quarters and years, compared with datetime and zoneinfo."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ZONES = [
     # Lord Howe changes its clocks by half an hour; the offset of India contains half an hour
     "Australia/Lord_Howe",
     "Asia/Kolkata",
-    # Apia moved across the date line
+    # Apia moved across the date line, and skipped a day
     "Pacific/Apia",
-    # Casablanca changes its clocks twice more for Ramadan
+    # Casablanca also changes its clocks before and after Ramadan
     "Africa/Casablanca",
 ]
 
@@ -74,7 +74,7 @@ def test_times_of_two_centuries(zone, rng):
 
 @functools.cache
 def sines_and_cosines(zone):
-    """Return 10 000 times of two centuries, with sines and cosines of all cycles as sums of two doubles."""
+    """Return 10 000 times in two centuries, and the sines and cosines of all cycles as sums high + low of doubles."""
     first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
     counts = np.random.default_rng([SEED, ZONES.index(zone)]).integers(first, last, 10_000)
     parts = [part for count in counts.tolist() for part in parts_of(on_the_clock(count, zone))]
@@ -90,18 +90,18 @@ def sines_and_cosines(zone):
 @pytest.mark.parametrize("zone", ZONES)
 @pytest.mark.usefixtures("backend")
 def test_sines_and_cosines_of_two_centuries(zone):
-    """Errors in float64 are below 3e-16; float32 is rounded once."""
+    """In float64, errors are below 3e-16. In float32, values are correctly rounded."""
     times, high, low = sines_and_cosines(zone)
     cycles = Cycles(CYCLES, timezone=zone)
     wide, narrow = (cycles.encode(times, np.dtype(kind)).ravel() for kind in ("f8", "f4"))
     assert np.abs((wide - high) - low).max() < 3e-16
-    # `high` is rounded to a double first; the drawn values are not so near to a midpoint that this changes the float32
+    # `high` is already rounded to a double, but no drawn value is so near a midpoint that this would change its float32
     np.testing.assert_array_equal(narrow, high.astype(np.float32))
 
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_of_clock_changes(zone):
-    """Times are each hour and its last microsecond around each change of the offset in 40 years."""
+    """Parts are right around each change of the offset in 40 years: hourly, half-hourly, and a microsecond before."""
     days = range(365 * 20, 365 * 60)
     offsets = [on_the_clock(day * 86400 * 10**6, zone) - datetime(1970, 1, 1) - timedelta(days=day) for day in days]
     changes = [days[i] for i in range(1, len(days)) if offsets[i] != offsets[i - 1]]
@@ -114,7 +114,10 @@ def test_days_of_clock_changes(zone):
 
 
 def test_no_zone_returns_to_an_offset_within_two_days():
-    """The package reads an offset every two days, so a change and its reversal in between would be missed."""
+    """In no zone, an offset changes and changes back within two days.
+
+    The package reads an offset every two days, and would miss such changes.
+    """
     from zoneinfo import _zoneinfo  # type: ignore[attr-defined]
 
     closest = {}
@@ -134,7 +137,7 @@ def test_no_zone_returns_to_an_offset_within_two_days():
     [("Africa/Freetown", 1939), ("America/Recife", 2000), ("Europe/Vienna", 1945), ("Asia/Gaza", 2040)],
 )
 def test_offsets_of_a_few_days(zone, year):
-    # there are many times for each day, and then the package reads months from a table
+    # for many times on each day, the package reads the months of days from a table
     hours = np.arange(str(year), str(year + 1), dtype="M8[h]").astype("M8[us]").astype(np.int64)
     expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in hours.tolist()]
     same(calendar(hours.view("M8[us]"), CYCLES, timezone=zone), expected)
@@ -197,7 +200,7 @@ def test_units(unit):
             whole = count * second * int("".join(filter(str.isdigit, unit)) or 1) - int(days) * 86400
         local = datetime(1970, 1, 1) + timedelta(days=int(days))
         expected = [part + whole / 86400 / length for part, length in zip(parts_of(local), lengths(local), strict=True)]
-        # parts that would round to 1 are the largest double below 1
+        # a part is always below 1: instead of rounding to 1, it is the largest double below 1
         same(calendar(time, CYCLES), [min(float(part), 1 - 2.0**-53) for part in expected])
 
 
@@ -229,7 +232,7 @@ UTC_TIMES = ["2026-03-29T00:30:00.123456789", "NaT", "2026-10-25T01:30", "1950-0
 
 
 def columns(zone):
-    """Return columns of the same four times in a zone, by name."""
+    """Return columns of pandas, polars and pyarrow with the same four times in a zone, by name."""
     pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
     times = np.array(UTC_TIMES, "M8[ns]")
     series = pd.Series(times).dt.tz_localize("UTC").dt.tz_convert(zone)
@@ -271,7 +274,7 @@ def test_columns_without_a_zone():
     assert not np.array_equal(plain[0], berlin[0])
     for column in (pd.Series(times), pd.DatetimeIndex(times), pl.Series(times), pa.array(times), list(times)):
         same(calendar(column, CYCLES), plain)
-        # with timezone=, times without a zone are read as UTC, as everywhere in this package
+        # with the argument timezone, times without a zone are read as UTC, as everywhere in this package
         same(calendar(column, CYCLES, timezone="Europe/Berlin"), berlin)
 
 

@@ -14,7 +14,7 @@ ALPHAS = (-1.0, 0.0, 0.25, 1.0, 1.5, 2.999, 9.99, 10.0, 47.0)
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_barf(alpha, rng):
-    """BARF multiplies by pi; its columns are sines and cosines by axis, with frequencies last."""
+    """Compare with BARF, whose frequencies are pi * 2^i. Its columns are ordered by axis, function and frequency."""
     n, x = 10, rng.normal(size=(4, 3))
     spectrum = x[..., None] * 2.0 ** np.arange(n) * np.pi
     rows = np.stack([np.sin(spectrum), np.cos(spectrum)], axis=-2)
@@ -37,7 +37,7 @@ def test_nerfies(alpha):
 
 @pytest.mark.parametrize("alpha", [1e-300, 1e-9, 0.1, 1 / 3, 0.999999999, 1 - 2**-53])
 def test_rounded_once(alpha):
-    """For a tiny alpha, (1 - cos) / 2 would lose all digits, so the weight is computed as a squared sine."""
+    """Weights are rounded once, also for a tiny alpha, for which the formula (1 - cos) / 2 would lose all digits."""
     with mpmath.workprec(300):
         exact = mpmath.sin(mpmath.pi * mpmath.mpf(alpha) / 2) ** 2
     assert pf.fourier_features([3.0]).coarse_to_fine(alpha).tolist() == [float(exact)] * 2
@@ -46,7 +46,7 @@ def test_rounded_once(alpha):
 def test_bands_are_different_frequencies():
     encoding = pf.fourier_features([4.0, -1.0, 0.0, 4.0, 2.0], functions=("cos",), scale=-0.5)
     assert encoding.coarse_to_fine(1.5).tolist() == [-0.0, -0.5, -0.5, -0.0, -0.25]
-    # three directions with one length are one band, and so are sine and cosine
+    # columns whose frequency vectors have equal lengths are one band: three directions, each with sine and cosine
     theory = presets.space2vec_theory(4)
     assert theory.coarse_to_fine(2).tolist() == [0.0] * 12 + [1.0] * 12
     assert pf.Encoding([0.0, 0.0]).coarse_to_fine(0).tolist() == [1, 1]

@@ -21,7 +21,7 @@ import posenc_fast as pf
 from support.optional import optional
 from support.processes import python
 
-# OPTIONAL: modules that need other packages. PACKAGES: these packages.
+# OPTIONAL: modules of posenc_fast that need other packages. PACKAGES: names of these packages.
 OPTIONAL = ("dask", "jax", "numba", "plot", "polars", "sklearn", "torch", "transformers")
 PACKAGES = {"dask", "jax", "matplotlib", "numba", "polars", "sklearn", "torch", "transformers"}
 # keys: modules. Values: the packages that they need.
@@ -33,7 +33,7 @@ MODULES = {
 
 
 def taken(encoding, columns):
-    """Return an encoding that no public function can build."""
+    """Return an encoding of some columns. No public function can build it, so it has no recipe."""
     return pf.Encoding._of(encoding._sinusoids.take(columns))
 
 
@@ -45,7 +45,7 @@ def test_dir_has_only_public_names(name):
     found = dir(module)
     assert set(module.__all__) <= set(found)
     assert not [each for each in found if each.startswith("_") and each != "__version__"]
-    # all names are attributes, and dir() shows no other imported module
+    # all names in dir() are attributes; imported modules are not among them, except typing and optional modules
     more = {"typing", *(each for each in OPTIONAL if f"posenc_fast.{each}" in sys.modules)} if name == "" else set()
     assert set(found) == set(module.__all__) | more
     for each in found:
@@ -65,12 +65,12 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("installed", [False, True], ids=["without", "with"])
 def test_readers_import_no_optional_package(reader, installed):
-    """The optional packages are hidden, or installed as on this machine."""
+    """Programs that read docstrings or names import no optional package, whether it is installed or not."""
     hide = "" if installed else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
     after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
     run = python(f"import sys\n{hide}import posenc_fast as pf\n{reader}{after}")
     assert run.returncode == 0, run.stderr
-    # the output contains the first sentence of the package, the name of a function, and that of a method
+    # the output contains the first sentence of the package, the name of a function, and the name of a method
     for words in ("Sinusoidal and rotary (RoPE) position encodings", "positional_encoding", "table("):
         assert words in run.stdout
 
@@ -154,14 +154,17 @@ def test_long_reprs_are_shortened(build):
 
 
 def test_recipe_in_a_fresh_process():
-    """``Rotary`` is imported when it is first used, and a preset may use it before a caller does."""
+    """A recipe can be evaluated in a new process.
+
+    ``Rotary`` is imported on first use, and a preset may use it before ``pf.Rotary`` is read.
+    """
     code = "import posenc_fast as pf; r = pf.presets.llama3(); print(eval(r.recipe, vars(pf)) == r)"
     result = python(code)
     assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
 
 
 def test_imports_in_two_threads():
-    """Two threads import the package and a part of it at the same time."""
+    """Two threads can import the package and one of its modules at the same time, without a deadlock or an error."""
     code = """if True:
         import threading
         barrier = threading.Barrier(2)
@@ -225,7 +228,7 @@ def test_base_and_layout():
 
 
 def pixels(text):
-    """Return pixels (rows, columns, 3) of the PNG in the HTML. The PNG uses no filters."""
+    """Return the pixels (rows, columns, 3) of the PNG that HTML contains. The PNG must not use filters."""
     data = base64.b64decode(re.search(r"base64,([^\"]+)\"", text)[1])
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     chunks, place = {}, 8
@@ -269,7 +272,7 @@ def test_pictures_show_the_table():
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("d", [96, 128, 130, 192, 512, 768, 4096])
 def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
-    """Pictures of wide encodings show every n-th pair."""
+    """Pictures of wide encodings show both columns of every n-th pair, so that they have at most 96 columns."""
     encoding = pf.sinusoidal(d, layout=layout)
     text = encoding._repr_html_()
     pairs = np.arange(0, d // 2, -(-d // 96))
@@ -285,7 +288,10 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
-    """Sines and cosines of different frequencies alternate here, so the picture shows neighbouring columns of both."""
+    """If no columns form pairs, pictures of wide encodings show two neighbouring columns of every four.
+
+    Here, sines and cosines alternate, so both occur.
+    """
     encoding = pf.presets.evans_unpaired(192)
     columns = np.flatnonzero(np.arange(192) % 4 < 2)
     np.testing.assert_array_equal(pixels(encoding._repr_html_()), pixels(taken(encoding, columns)._repr_html_()))

@@ -1,4 +1,4 @@
-"""Test limits of arguments: enormous and infinite numbers, arrays with a false shape, huge sizes."""
+"""Test extreme arguments: enormous and infinite numbers, arrays with a false shape, and huge sizes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ INF, NAN = float("inf"), float("nan")
 
 @pytest.fixture(autouse=True)
 def no_warnings():
-    """Turn warnings into errors: overflow to infinity is correct rounding, and must not warn."""
+    """Turn warnings into errors, because results that are correctly rounded to infinity must not cause a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
 
 
 def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
-    """Assert that sine and cosine columns of one frequency keep the error bounds of float64."""
+    """Assert that columns (sine, cosine) of one frequency are within the error bounds of float64."""
     for row, position in zip(rows, positions, strict=True):
         for got, true in zip(row, exact.sincos(position, exact.number(frequency)), strict=True):
             assert exact.excess(got, true, "float64", ulps) <= beyond, (position, frequency, float(got), float(true))
@@ -43,7 +43,7 @@ def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
     "step", [10**400, 2**64, -(2**70), 1e305, Fraction(10**400, 3)], ids=lambda s: type(s).__name__
 )
 def test_step_after_the_only_row(step):
-    """No position uses the step of a single row, so it may have any size."""
+    """If there is only one row, the step may have any size, because no position uses it."""
     encoding, zero = pf.sinusoidal(6), np.zeros((1, 6), np.float32)
     for start, expected in ((3, encoding.table(4)[3:]), (3.5, encoding.encode([3.5]))):
         np.testing.assert_array_equal(encoding.table(1, start=start, step=step), expected)
@@ -90,7 +90,7 @@ def test_too_large_amplitudes(amplitudes):
 def test_largest_amplitude():
     rows = pf.fourier_features([1.0], scale=_checks.MOST_AMPLITUDE).table(50, start=-25, dtype=np.float64)
     assert_exact(rows / _checks.MOST_AMPLITUDE, range(-25, 25), 1.0)
-    # 1e200 exceeds float32, so the five values that are not zero are rounded to infinity
+    # 1e200 exceeds float32, so the five values other than sin(0) are rounded to infinity
     assert np.isinf(pf.fourier_features([1.0], scale=1e200).table(3)).sum() == 5
 
 
@@ -118,7 +118,7 @@ def test_adding_to_values_that_scale_to_a_usual_size():
     ("x", "x_scale"), [(0.0, 1e300), (1e-300, 1e300), (-1e305, 1e-305), (0.0, -1.7e308)], ids="{:g}".format
 )
 def test_sums_beyond_exact_arithmetic(x, x_scale, position):
-    """Sums with x or x_scale beyond 2**989 keep the bound of docs/accuracy.md."""
+    """Errors of sums with x or x_scale beyond 2**989 are within the bound of docs/accuracy.md."""
     got = pf.fourier_features([np.pi]).add_to(np.full((1, 2), x), x_scale=x_scale, positions=[position])[0]
     term = Fraction(x) * Fraction(x_scale)
     for value, true in zip(got, exact.sincos(position, exact.number(np.pi)), strict=True):
@@ -127,7 +127,7 @@ def test_sums_beyond_exact_arithmetic(x, x_scale, position):
 
 @pytest.mark.parametrize("amplitude", [5e-324, 1e-310, 1e-300, 2.0**-960], ids="{:g}".format)
 def test_products_with_amplitudes_that_underflow(amplitude):
-    """Rows with amplitudes of at most 2**-960 keep the bound of docs/accuracy.md."""
+    """Errors of rows with amplitudes of at most 2**-960 are within the bound of docs/accuracy.md."""
     positions = np.array([-1.0, 0.1, 1e-20, 1e-200, 3.0, -(2.0**40) - 0.5])
     rows = pf.fourier_features([1.0], scale=amplitude).encode(positions, dtype=np.float64)
     for row, position in zip(rows, positions, strict=True):
@@ -156,7 +156,10 @@ def test_rotating_infinite_values(name):
 @pytest.mark.parametrize("width", [130, 512, 2000], ids="width={}".format)
 @pytest.mark.parametrize("build", [pf.sinusoidal, lambda d: pf.Encoding([0.5] * d)], ids=["many-waves", "one-wave"])
 def test_scratch_memory_is_large_enough(build, width):
-    """Compute wide rows of each dtype by each call: sanitizers report accesses beyond the scratch memory."""
+    """Each call computes wide rows of each dtype.
+
+    In builds with sanitizers, accesses beyond scratch memory are errors.
+    """
     ml_dtypes = pytest.importorskip("ml_dtypes")
     encoding, positions = build(width), np.arange(5.0)
     for name, tolerance in (("f8", 1e-15), ("f4", 1e-7), ("f2", 5e-4), (ml_dtypes.bfloat16, 4e-3)):
@@ -188,7 +191,7 @@ class FalseShape(np.ndarray):
 
 
 class Unreadable(np.ndarray):
-    """An array whose indexing and views raise errors."""
+    """An array of a subclass whose methods for indexing and views raise errors."""
 
     def __getitem__(self, index):
         raise AssertionError("called")
@@ -238,7 +241,7 @@ def test_out_with_a_false_class():
 
 
 def test_shape_changed_by_another_thread():
-    """The call writes to `out` with the shape that it checked, even if another thread changes the shape meanwhile."""
+    """A call writes to `out` with the shape that it checked, although another thread changes the shape meanwhile."""
     encoding, n = pf.sinusoidal(16), 64
     out, stop, done = np.zeros((n, 16), np.float32), threading.Event(), 0
     expected = encoding.table(n)

@@ -41,7 +41,7 @@ def rounding(mode):
 
 @contextlib.contextmanager
 def flushing():
-    """Flush subnormal results, and on x86 arguments, to zero, as the start-up code of ``-ffast-math`` does."""
+    """Set the processor to flush subnormal results (on x86 also arguments) to zero, as programs with -ffast-math do."""
     library, environment = libm(), (ctypes.c_uint32 * 8)()
     place, flags = (7, 0x8040) if platform.machine() == "x86_64" else (0, 1 << 24)
     library.fegetenv(environment)
@@ -74,16 +74,17 @@ def test_other_rounding_modes_change_last_bits(mode):
         got = other[name]
         assert got.dtype == expected.dtype
         assert got.shape == expected.shape
-        # only finite: float32 angles change in their few digits, and exact arithmetic relies on rounding to nearest
+        # only require finite values here: float32 angles change in their last digits, and exact arithmetic is wrong in
+        # these modes, because it relies on rounding to nearest
         if name.startswith(("float32 arithmetic", "reals, far")):
             assert np.isfinite(got).all()
             continue
         size = max(1.0, float(np.abs(expected).max()))
-        # sums of two doubles lose their low parts near a whole number of turns
+        # in float64, allow for 2^-32: near whole turns, angles that are sums of two doubles lose their low parts
         last = 2.0**-32 if got.dtype == np.float64 else 2 * np.finfo(got.dtype).eps
         error = np.abs(got.astype(np.float64) - expected.astype(np.float64)).max()
         assert error <= last * size, name
-    # results in the default mode are unchanged, because encodings from before do not cache results of the other mode
+    # later results in the default mode are unchanged: encodings must not keep cached rows of the other mode
     again = results()
     assert all(np.array_equal(again[name], nearest[name]) for name in nearest)
 

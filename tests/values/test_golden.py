@@ -1,4 +1,4 @@
-"""Reproduce outputs of published implementations, each by one Encoding; see golden/README.md."""
+"""Test that an Encoding reproduces each recorded output of published implementations; see golden/README.md."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def frequency_rows(freqs, arrays, functions, axes, order):
 
 
 def encoding_of(entry, arrays, ndim):
-    """Return the Encoding of a golden entry."""
+    """Return the Encoding that must reproduce an entry of golden.json."""
     args = entry["args"]
     names = args.get("funcs", ["sin", "cos"])
     columns = list(

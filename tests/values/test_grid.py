@@ -1,4 +1,4 @@
-"""Test tables over several axes: each point has the encoding of its coordinates, in any memory of `out`."""
+"""Test `grid`: each point has the row of its coordinates, in any memory layout of `out`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENCODINGS = {
     "two": pf.join([ROW, COLUMN]),
     "two-swapped": pf.join([ROW, COLUMN], axes=[1, 0]),
     "three": pf.join([ROW, COLUMN, pf.sinusoidal(4, layout="concatenated")], axes=[2, 0, 1]),
-    # in this encoding, columns of both axes alternate
+    # columns of the first and of the second axis alternate
     "woven": pf.Encoding([[1.0, 0.0], [0.0, 2.0], [0.5, 0.0], [0.0, 0.25]], phases=[0.0, 0.25, 0.125, 0.5]),
     "constant": pf.Encoding([[0.0, 0.0], [0.0, 1.0]], phases=[0.25, 0.0], amplitudes=[-3.0, 2.0]),
     "dense": pf.fourier_features([[1.0, 2.0], [-0.5, 0.125], [0.3, 0.7]]),
@@ -35,7 +35,7 @@ def expected(axes, encoding, indexing="ij", dtype=np.float64):
 def agree(got, axes, encoding, indexing="ij"):
     exact = expected(axes, encoding, indexing)
     assert got.shape == exact.shape
-    # the error of `got` is at most half a unit in the last place, or one unit for float64
+    # the error is at most half a unit in the last place (float64: one unit) + 2^-50
     units = 1.0 if got.dtype == np.float64 else 0.5
     allowed = units * np.spacing(np.abs(exact).astype(got.dtype)).astype(np.float64) + 2.0**-50
     assert (np.abs(got.astype(np.float64) - exact) <= allowed).all()
@@ -223,7 +223,10 @@ def test_an_encoding_is_needed():
 
 @pytest.mark.parametrize("missing", [np.nan, np.inf, -np.inf])
 def test_missing_long_doubles_with_integers(missing):
-    """Columns that read both axes add exact fractions of long doubles and integers. NaN and infinities have none."""
+    """Missing long doubles give rows of NaN, also for columns that depend on both axes.
+
+    Such columns add coordinates as exact fractions, which NaN and infinity do not have.
+    """
     encoding = pf.fourier_features([[0.5, 0.25], [1.0, -2.0]])
     axis = np.array([1.5, missing, 3.0], np.longdouble)
     got = pf.grid([axis, 4], encoding)

@@ -1,4 +1,4 @@
-"""Test rows that an engine leaves to exact arithmetic: it marks these rows, and the package computes them."""
+"""Test rows that an engine leaves to exact arithmetic: the engine marks them, and the package computes them."""
 
 from __future__ import annotations
 
@@ -42,13 +42,16 @@ def test_engine_returns_which_rows_it_left():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
 @pytest.mark.parametrize("largest", [0.0, 1e9, np.inf], ids="{:g}".format)
 def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
-    """The engine decides by `largest`, the largest frequency. Another value changes which rows it leaves."""
+    """Results do not depend on which rows the engine leaves.
+
+    `largest`, a bound of the frequencies, decides about this.
+    """
     encoding, positions = pf.sinusoidal(6, base=50.0), np.linspace(-3e6, 4e6, 71)
     expected, added = (
         encoding.encode(positions, dtype=dtype),
         encoding.add_to(np.ones((71, 6), dtype), positions=positions),
     )
-    # change the plan of a new Encoding, because other tests get the one that `sinusoidal` caches
+    # change the plan of a new Encoding: the one that `sinusoidal` caches is shared with other tests
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._cache[_backend.current().backend, "real"] = plan, False

@@ -27,12 +27,15 @@ def test_mask_positions():
     np.testing.assert_array_equal(pf.mask_positions(mask), [[2, 3, 4, 1, 1], [1, 2, 3, 1, 4]], strict=True)
     np.testing.assert_array_equal(pf.mask_positions(mask[0].astype(bool), padding_idx=0), [1, 2, 3, 0, 0])
     assert pf.mask_positions(np.zeros((2, 0), bool)).shape == (2, 0)
-    # positions of 300 tokens do not fit in the dtype of the mask
+    # positions of 300 tokens exceed uint8, the dtype of the mask
     assert pf.mask_positions(np.ones(300, np.uint8)).max() == 301
 
 
 def test_mask_positions_from_a_start():
-    """The four rows of the mask have left padding, right padding, no padding, and only padding."""
+    """With start, positions of unmasked tokens count from start, and masked tokens have position start.
+
+    The four rows have left padding, right padding, no padding, and only padding.
+    """
     mask = np.array([[0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1], [0, 0, 0, 0]])
     expected = np.array([[0, 0, 0, 1], [0, 1, 0, 0], [0, 1, 2, 3], [0, 0, 0, 0]])
     np.testing.assert_array_equal(pf.mask_positions(mask, start=0), expected, strict=True)
@@ -82,7 +85,7 @@ def test_reorder_columns(source, target, d, odd):
 
 
 def test_reorder_weights(rng):
-    """A layer gives the same results if columns and weights are reordered in the same way."""
+    """If columns and the weights of the next layer are reordered in the same way, the layer computes the same."""
     weights = rng.normal(size=(3, 8, 5)).astype(np.float32)
     moved = pf.reorder_columns(weights, "concatenated", "interleaved-cos-first", axis=1)
     assert moved.dtype == np.float32

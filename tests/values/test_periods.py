@@ -82,7 +82,7 @@ def test_tables(backend):
         np.testing.assert_array_equal(table[::3, 0], 0)
         np.testing.assert_array_equal(table[::3, 2], [1, -1, 1, -1, 1])
         np.testing.assert_array_equal(table, encoding.encode(start + np.arange(13), dtype=np.float64))
-    # use steps that float64 cannot represent
+    # positions are exact for steps that float64 cannot represent, too
     thirds = pf.fourier_features(pf.periodic([1])).table(10, start=Fraction(10**12), step=Fraction(1, 3))
     np.testing.assert_array_equal(thirds[::3], np.tile(np.float32([0, 1]), (4, 1)))
     tenths = pf.fourier_features(pf.periodic([0.1])).table(10**4, step=0.1)
@@ -109,7 +109,7 @@ def test_sums(backend):
 
 
 def test_with_other_frequencies(backend):
-    """Periods are also exact next to other frequencies, on one axis or two. Phases need not be quarter turns."""
+    """Periods are exact in encodings that also have other frequencies, on one axis or two, and for other phases."""
     both = pf.join([CLOCK, pf.sinusoidal(4)], axes=[0, 0])
     times = np.array(["1700-01-01", "2026-01-01T12"], "M8[ns]")
     for dtype in (np.float64, np.float32):
@@ -284,14 +284,14 @@ def test_arrays_of_periods():
     )
     assert pf.periodic([0.1]) != pf.periodic([Decimal("0.1")])
     assert len(pf.periodic((1, 2, 3))) == 3
-    # one list may contain times with different units
+    # a list of periods may contain texts, timedelta64 and timedelta together
     assert pf.periodic(["1D", np.timedelta64(12, "h"), datetime.timedelta(days=7)]) == pf.periodic(
         [DAY, DAY / 2, 7 * DAY]
     )
 
 
 def test_numbers_count_seconds_of_times():
-    """For times, the period 24 is 24 seconds, not a day of 24 hours."""
+    """For times, a period that is a number counts seconds: 24 is 24 seconds, not 24 hours."""
     clock = pf.fourier_features(pf.periodic([24]))
     np.testing.assert_array_equal(clock.encode(np.datetime64("1970-01-01T00:00:06")), [1, 0])
     np.testing.assert_array_equal(clock.encode(np.datetime64("2026-01-01T05")), [0, 1])
@@ -327,7 +327,7 @@ def test_text_for_torch_operators():
 
 @pytest.mark.usefixtures("backend")
 def test_usual_times_need_no_exact_arithmetic(monkeypatch):
-    """A row by exact arithmetic takes 100 times as long, so only tiny and enormous angles use it."""
+    """Rows of usual times do not use exact arithmetic, which takes 100 times as long."""
     monkeypatch.setattr(
         "posenc_fast._core.encoding.rows.exact_row", lambda *arguments: pytest.fail(f"exact row of {arguments[1]}")
     )

@@ -1,4 +1,4 @@
-"""Test positions of each kind in each function: lists, columns, masked arrays, times, small dtypes, tensors."""
+"""Test each kind of positions in each function: lists, columns, masked arrays, times, small dtypes, tensors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def same(got, expected):
 
 
 def rows(*positions):
-    """Return rows that are encoded one by one, with NaN for None."""
+    """Return the rows of positions, encoded one by one. None becomes a row of NaN."""
     return np.stack([np.full(8, np.nan, np.float32) if p is None else E.encode(p) for p in positions])
 
 
@@ -45,7 +45,7 @@ def fraction(position):
     "numbers",
     [
         [LARGE, 0.5],
-        # float64 rounds the first position to 2**53
+        # in float64, the first position would be rounded to 2**53
         [2**53 + 1, 0.5],
         [0.5, -LARGE],
         [[LARGE], [0.25]],
@@ -154,7 +154,7 @@ def test_columns_of_lists_are_refused_with_a_fix(values):
 @pytest.mark.parametrize("kind", ["M8", "m8"])
 @pytest.mark.parametrize("unit", ["s", "us", "ns", "ps", "fs", "as"])
 def test_lists_of_arrays_of_times(kind, unit):
-    """NumPy converts arrays of times to integers if it builds object arrays and the unit is finer than microseconds."""
+    """Lists of arrays of times keep their unit. NumPy would convert units finer than microseconds to plain integers."""
     t = np.array([5, -7, 2**60 + 1], f"{kind}[{unit}]")
     expected, x = E.encode(t, dtype="f8"), np.zeros((2, 3, 8))
     assert abs(expected[0, 0]) < 1e-5 or unit == "s"
@@ -165,7 +165,7 @@ def test_lists_of_arrays_of_times(kind, unit):
     x[...] = 1
     same(pf.Rotary(8).apply(x, positions=[t, t]), pf.Rotary(8).apply(x, positions=np.stack([t, t])))
     same(pf.join([E, E]).encode([t[:2]]), pf.join([E, E]).encode(t[np.newaxis, :2]))
-    # arrays of different units are exact
+    # arrays of different units in one list are exact, too
     seconds = np.array([1, 2, 3], f"{kind}[s]")
     same(E.encode([t, seconds], dtype="f8"), np.stack([expected, E.encode(seconds, dtype="f8")]))
 
@@ -242,7 +242,7 @@ def test_rotary_rotates_at_int64_and_uint64(scaling):
 
 @pytest.mark.usefixtures("backend")
 def test_first_integer_that_is_no_float64():
-    # float64 cannot represent 2**53 + 1
+    # 2**53 + 1 is the first integer that float64 cannot represent, so it must not be converted
     expected = FAST.table(1, start=2**53 + 1, dtype="f8")
     for positions in (np.array([2**53 + 1]), np.array([2**53 + 1], np.uint64), [2**53 + 1]):
         same(FAST.encode(positions, dtype="f8"), expected)
@@ -379,7 +379,7 @@ def test_lazy_values_of_polars_are_refused_with_a_fix():
             encoding.encode(lazy)
         with pytest.raises(TypeError, match=words):
             pf.Rotary(4).tables(lazy)
-    # try both fixes that the errors suggest
+    # both fixes that the errors suggest work
     expected = encoding.encode([1, 2])
     frame = pl.LazyFrame({"a": [1, 2]})
     np.testing.assert_array_equal(encoding.encode(frame.collect()["a"]), expected)
@@ -483,7 +483,7 @@ def test_bfloat16_positions_and_tables():
 def test_tensors_of_other_devices_are_refused():
     torch = optional("torch")
     for call in (E.encode, E.locate, pf.identify, E.similarity):
-        # only identify accepts tensors that require gradients, because weights do
+        # `identify` accepts tensors that require gradients, because weights of models do; other functions reject them
         if call is not pf.identify:
             with pytest.raises(ValueError, match=r"requires gradients.*detach"):
                 call(torch.ones(16, 8, requires_grad=True))

@@ -1,6 +1,6 @@
-"""Test the error bounds in named ranges of positions, for each dtype and engine, with exact values.
+"""Test errors in named ranges of positions, for each dtype and engine, with exact values.
 
-To add a range, add a row to RANGES or STEPS. Each call and dtype must keep the bounds of `exact.assert_within`.
+To add a range, add a row to RANGES or STEPS. Errors must be within the bounds of `exact.assert_within`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ pytestmark = pytest.mark.usefixtures("backend")
 
 DTYPES = ["float64", "float32", "float16", "bfloat16"]
 DTYPES = DTYPES if importlib.util.find_spec("ml_dtypes") else DTYPES[:3]
-# (d, base, freq_shift) of encodings, of which a test draws one if its range has no frequencies
+# (d, base, freq_shift) of encodings. If a range has no frequencies of its own, the test draws one of these.
 SCHEDULES = [(1, 1e4, 0), (2, 2.0, 0), (3, 100.0, 0), (17, 1e6, 0), (64, 1e4, 0), (64, 5e5, 1), (512, 1e4, 1), (4096, 1e4, 0)]  # fmt: skip
 
 
 def near_quarter_turns(rng, n):
-    """Return doubles nearest to multiples of pi/2, where a sine or cosine is almost 0."""
+    """Return doubles near multiples of pi/2, where a sine or cosine is almost 0."""
     return rng.integers(1, 10 ** rng.integers(1, 10, n)) * (np.pi / 2)
 
 
 def near_midpoints(rng, n):
-    """Return tiny angles, equal to their sines, at and near midpoints of two subnormal numbers of the small dtypes."""
+    """Return tiny angles at and near midpoints of two subnormal numbers of a small dtype. Their sines are as near."""
     bits, least = np.array([exact.TYPES[name] for name in rng.choice(["float32", "float16", "bfloat16"], n)]).T
     middles = (rng.integers(0, 2 ** (bits + 1)) + 0.5) * np.exp2(least)
     return middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], n)) * rng.choice([1, -1], n)  # fmt: skip
 
 
 class Range(NamedTuple):
-    """draw returns positions. frequencies are those of the encoding; with None, the test draws one of SCHEDULES."""
+    """A range of positions. draw: function of rng and n that returns positions. frequencies: of the encoding; if None,
+    the test draws one of SCHEDULES.
+    """
 
     draw: Callable[[np.random.Generator, int], Any]
     frequencies: tuple[float, ...] | None = None
@@ -70,7 +72,7 @@ RANGES = {
     # ranges with frequencies and positions near the limits of float64
     **{f"frequency {f:g}": Range(fixed(0.0, 1.0, -2.0, 1e-305), (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"positions {p:g}": Range(fixed(p, -p), (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
-    # the error of a product underflows, but the angle does not
+    # the rounding error of the product position * frequency underflows, but the product does not
     "subnormal frequency": Range(fixed(1e296), (1e-282, 5e-324)),
     "subnormal frequency alone": Range(fixed(1e300), (5e-324,)),
     "smallest normal frequency": Range(fixed(5.0), (1.0, 2.2250738585072014e-308)),
@@ -82,7 +84,7 @@ RANGES = {
 
 
 class Steps(NamedTuple):
-    """A table of positions start, start + step, .."""
+    """A range of evenly spaced positions: start, start + step, .., as `table` computes them."""
 
     start: Any
     step: Any = 1
@@ -110,7 +112,7 @@ STEPS = {
         f"frequency {f:g} from {start}": Steps(start, 1, 3, (f,))
         for f in (3e5, 1e6, 1e10, 1e13, 1e15)
         for start in (-(10**5) - 7, -1000, -1, 0, 3, 10**5)
-        # for larger angles, the only promise for integers is that sine and cosine lie on the unit circle
+        # for larger angles of integers, only sin^2 + cos^2 = 1 is promised
         if max(abs(start), abs(start + 2)) * f <= 2.0**53
     },
     **{f"frequency {f:g} from -1": Steps(-1, 1, 3, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
@@ -163,7 +165,7 @@ def test_positions(name, call, rng):
         if call == "encode one":
             got = np.stack([encoding.encode(position, dtype=dtype) for position in positions])
         elif call == "add_to":
-            # add the rows to zeros: the sums have the bounds of encode
+            # add the rows to zeros, so that the bounds of encode apply to the sums
             x = np.zeros((len(positions), encoding.d_model), encoding.table(0, dtype=dtype).dtype)
             got = encoding.add_to(x, positions=positions)
         else:
@@ -206,8 +208,8 @@ needs_long_double = pytest.mark.skipif(
     np.finfo(np.longdouble).nmant < 63, reason="long double is no wider than double here"
 )
 WIDTH, SAMPLES = 64, 20000
-# Keys: ranges. Values: allowed error of float64 beyond half an ulp. Measured: 2^-62.3 up to unix milliseconds, of which
-# a part is the error of `exact.fixed_point`, and 2^-53.9 at 2^53.
+# keys: ranges. Values: allowed error of float64 beyond half an ulp. Measured: 2^-62.3 up to unix milliseconds, and
+# 2^-53.9 at 2^53. A part of the first number is the error of `exact.fixed_point`.
 MILLIONS = {"integers to 1e6": 2.0**-62, "unix seconds": 2.0**-62, "unix milliseconds": 2.0**-62, "to 2^53": 2.0**-53.5}
 
 
@@ -248,8 +250,8 @@ def excess(got, true):
 @pytest.mark.slow
 def test_millions_of_float32(name, seed):
     positions, true = samples(name, seed)
-    # Of five million values, all were rounded correctly. One in thirty million is expected to lie so near to a midpoint
-    # that it may be rounded to the other side.
+    # In five million values, all were rounded correctly. About one in thirty million lies so near a midpoint that it
+    # may be rounded to the other side, so allow for a small excess.
     assert excess(pf.sinusoidal(WIDTH).encode(positions), true).max() < 2.0**-51
     if name != "unix seconds":
         spans = np.unique(positions[:200].astype(np.int64))

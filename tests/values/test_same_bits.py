@@ -1,7 +1,7 @@
-"""Test that no value depends on a mathematical library, whose exp, log, pow and sin differ in last bits between machines.
+"""Test that no value depends on exp, log, pow or sin of a library, whose last bits differ between machines.
 
-NumPy vectorizes these functions on some CPUs, and calls the C library on others. Each IEEE machine rounds sums, products,
-quotients and square roots correctly.
+NumPy vectorizes these functions on some CPUs, and calls the C library on others. Sums, products, quotients and square
+roots are the same everywhere, because IEEE 754 requires correct rounding.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ALLOWED = {
 
 
 def is_exact_power(node: ast.BinOp) -> bool:
-    """Return whether a power is of integers, of two, or a square: results are exact, or products."""
+    """Return whether a power has the same bits everywhere: a square, or a power of an integer or of 2.0."""
     base, exponent = node.left, node.right
     if isinstance(exponent, ast.Constant) and exponent.value == 2:
         return True
@@ -71,7 +71,7 @@ def uses_of(tree: ast.AST) -> list[str]:
                 f"{node.lineno}: from {node.module} import {a.name}" for a in node.names if a.name in FUNCTIONS.split()
             ]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "pow":
-            # a power with three arguments has only integers
+            # pow with three arguments is exact, because it accepts only integers
             if len(node.args) == 3:
                 continue
             found.append(f"{node.lineno}: {ast.unparse(node)}")

@@ -1,6 +1,6 @@
 """Test that results of small dtypes are rounded once, also subnormal ones. Rounding to float32 first would change some.
 
-A column of frequency 0 equals its amplitude. So each call can round any float64.
+A column of frequency 0 equals its amplitude, so the tests can let each call round any float64.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def test_sine_of_a_tiny_angle(position, expected):
 
 
 def assert_rounded_once(got, true, name, slack):
-    """slack: allowed error before rounding."""
+    """Assert that got is true rounded once to a dtype. slack: allowed error before the rounding."""
     beyond = exact.excess(got, true, name)
     assert beyond <= slack, (
         f"{float(got).hex()} for {mpmath.nstr(true, 25)}: beyond by {beyond:.3e}, allowed {slack:.3e}"
@@ -136,7 +136,7 @@ def test_shift(name, rng):
     encoding, offset = pf.Encoding([1.0, 1.0], [0, 0.25]), 0.7
     least = exact.TYPES[name][1]
     encoded = (rng.integers(-90, 90, (400, 2)) * 2.0**least).astype(DTYPES[name])
-    # cos(angle) is slightly above 1/2, so the sum is near a midpoint
+    # cos(angle) is slightly above 1/2, so results are near midpoints of two subnormal numbers
     angle = math.acos(0.5 * (1 + 2.0**-17))
     shifted = encoding.shift(np.array([0, 2.0**least], DTYPES[name]), angle)
     assert float(shifted[1]) == 2.0**least
@@ -151,7 +151,7 @@ def test_rotations(layout, name, rng):
     least, n = exact.TYPES[name][1], 40
     angle = math.acos(0.5 * (1 + 2.0**-17))
     x = (rng.integers(-3, 4, (1, n)) * 2.0**least).astype(DTYPES[name])
-    # with frequency 1 only, all pairs rotate by the same angle
+    # with base 1, all frequencies are 1, so all pairs rotate by the same angle
     rotary = pf.Rotary(n, base=1.0, layout=layout)
     got = rotary.apply(x, start=angle).astype(float)[0]
     given = x.astype(float)[0]
@@ -167,7 +167,7 @@ def test_rotations(layout, name, rng):
 
 
 def test_nan_of_any_payload(name):
-    """NaN stays NaN. Rounding its bits like those of a number would carry into the sign."""
+    """NaN of any bits stays NaN. If its bits were rounded like those of a number, a carry could reach the sign."""
     every = np.array([0x7FFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, 0x7FF8000000000001], np.uint64).view(np.float64)
     encoding = pf.sinusoidal(40)
     assert np.isnan(encoding.encode(every, dtype=DTYPES[name]).astype(float)).all()

@@ -1,4 +1,4 @@
-"""Compare integrated encodings, `encode(positions, variance=...)`, with mpmath, other programs and numerical means."""
+"""Test integrated encodings, `encode(positions, variance=...)`, against mpmath, other programs and quadrature."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENCODINGS = {
 
 
 def exactly(encoding, position, variance):
-    """Return a row as mpmath numbers: the value and the angle of each column."""
+    """Return (value, angle) of each column of a row, as mpmath numbers."""
     frequencies = encoding.frequencies.reshape(encoding.d_model, -1)
     row = []
     with mpmath.workprec(400):
@@ -44,7 +44,7 @@ def exactly(encoding, position, variance):
 
 
 def assert_within_bounds(encoding, positions, variances, **options):
-    """Assert the error bounds of the docstring of `encode`, for each dtype."""
+    """Assert that errors are within the bounds in the docstring of `encode`, for each dtype."""
     rows = [exactly(encoding, position, variance) for position, variance in zip(positions, variances, strict=True)]
     for name in ("float64", "float32", "float16"):
         got = encoding.encode(positions, dtype=name, **options)
@@ -78,7 +78,7 @@ def test_bounds_over_one_axis(rng):
     exact = pf.Encoding(encoding.frequencies, encoding.phases)
     positions, variances = rng.uniform(-1e4, 1e4, size=8), 10.0 ** rng.uniform(-3, 8, size=8)
     assert_within_bounds(exact, positions, variances, variance=variances)
-    # frequencies of a schedule are real numbers, not rounded to float64
+    # the encoding of a schedule, whose frequencies are exact, differs little from the one with float64 frequencies
     np.testing.assert_allclose(
         encoding.encode(positions, variance=variances, dtype=np.float64),
         exact.encode(positions, variance=variances, dtype=np.float64),
@@ -89,7 +89,7 @@ def test_bounds_over_one_axis(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_a_mean_over_a_normal_distribution():
-    """Gauss-Hermite quadrature gives the mean of each column."""
+    """With a variance, a row is the mean of rows over normally distributed positions (by Gauss-Hermite quadrature)."""
     encoding, mean, variance = pf.fourier_features([0.3, 1.0, 2.0]), 1.7, 0.5
     points, weights = np.polynomial.hermite_e.hermegauss(60)
     columns = encoding.encode(mean + np.sqrt(variance) * points, dtype=np.float64)
@@ -98,7 +98,7 @@ def test_a_mean_over_a_normal_distribution():
 
 
 class TestPrograms:
-    """Formulas of other programs with variances, in float64."""
+    """Compare presets with the formulas of other programs that use variances, in float64."""
 
     x, v = np.random.default_rng(5).uniform(0, 2, size=(2, 9, 3)) * [[[1.0]], [[0.01]]]
 
@@ -120,7 +120,7 @@ class TestPrograms:
         np.testing.assert_allclose(made, (embed * torch.cat([factor] * 2, -1)).numpy(), rtol=0, atol=1e-13)
 
     def test_nerfstudio(self):
-        """Nerfstudio multiplies positions by 2 pi, but not variances."""
+        """Nerfstudio multiplies positions by 2 pi but not standard deviations, so divide variances by (2 pi)^2."""
         frequencies = 2.0 ** np.linspace(0, 4, 5)
         scaled = (2 * np.pi * self.x[..., None] * frequencies).reshape(9, -1)
         spread = (self.v[..., None] * frequencies**2).reshape(9, -1)
@@ -172,7 +172,7 @@ class TestCalls:
                 np.testing.assert_array_equal(one, two)
 
     def test_bfloat16(self, rng):
-        """Values are rounded once from float64."""
+        """Values of bfloat16 are float64 values rounded once."""
         ml_dtypes = optional("ml_dtypes")
         x, v = rng.normal(size=(200, 3)), rng.uniform(size=(200, 3))
         exact = self.encoding.encode(x, variance=v, dtype=np.float64)
@@ -228,7 +228,7 @@ class TestCalls:
     def test_frequencies_beyond_squares(self):
         with pytest.raises(ValueError, match=r"variance needs frequencies of at most 2\*\*300 turns"):
             pf.fourier_features([1e200]).encode(1.0, variance=1.0)
-        # the square is finite, and the weight is 0
+        # at the limit, the squared frequency is finite, and the weight underflows to 0
         assert pf.Encoding([2.0**300]).encode(1.0, variance=2.0**300) == 0
 
     @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ class TestCalls:
         ids=str,
     )
     def test_weights_below_float64(self, amplitude, variance, backend):
-        """The package rounds the product, not the weight."""
+        """The product of amplitude and weight is exact, also if the weight alone is below the range of float64."""
         row = pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=variance, dtype=np.float64)
         with mpmath.workprec(400):
             exact = amplitude * mpmath.sin(1) * mpmath.exp(-mpmath.mpf(variance) / 2)
@@ -248,7 +248,7 @@ class TestCalls:
             assert pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=0.1, dtype=dtype) == np.inf
 
     def test_covariances(self):
-        """A covariance above the limit of its variances is an error, but roundings are accepted."""
+        """Covariances that contradict their variances are an error. Rounding errors of singular matrices are not."""
         difference = pf.Encoding([[1.0, -1.0]])
         with pytest.raises(
             ValueError, match=r"variance must contain covariance matrices v, .* not \[\[0.0, 1.0\], \[1.0, 0.0\]\]"
