@@ -21,10 +21,12 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from cache cimport FITS, PAST, STORES_COUNT, Result, c_second_level, c_stores, cache_size, is_warm, reasons
+from cache cimport (
+    FITS, PAST, STORES_COUNT, Result, c_second_level, c_stores, cache_size, is_warm, prefetch_from, reasons,
+)
 from compiler cimport DEBUG as GUARDED
 from entry cimport (
-    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, CRow, Output, size_of,
+    BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Caches, CLattice, CLevel, CPlan, CRotation, CRow, Output, size_of,
 )
 from guards cimport (
     check_grid, check_lattice, check_level, check_memory, check_plan, check_points, check_positions, check_rotation,
@@ -104,7 +106,7 @@ cdef enum:
     FENCE = 64
 
 cdef CLevel levels[3]
-cdef Py_ssize_t SECOND_LEVEL = c_second_level()
+cdef Caches CACHES = Caches(c_second_level(), prefetch_from(c_second_level(), cache_size()))
 
 
 cdef bint _is_sound(CLevel* level):
@@ -558,7 +560,7 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
         r.type = kind
         r.layout = layout
         r.stream = stores == PAST and r.x != r.out
-        r.second_level = SECOND_LEVEL
+        r.caches = CACHES
         try:
             _rotate(level, angles, &r)
         finally:
@@ -632,7 +634,7 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
         r.type = kind
         r.layout = layout
         r.stream = False
-        r.second_level = SECOND_LEVEL
+        r.caches = CACHES
         _rotate(level, angles, &r)
 
 
@@ -833,7 +835,7 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
     cdef _Rotary owner = _Rotary()
     owner.angles = <_Encoding>PyCapsule_GetContext(angles)
     owner.c.angles = <const CEncoding*>PyCapsule_GetPointer(angles, POSENC_FAST_ENCODING_CAPSULE)
-    owner.c.head_dim, owner.c.layout, owner.c.second_level = head_dim, layout, SECOND_LEVEL
+    owner.c.head_dim, owner.c.layout, owner.c.caches = head_dim, layout, CACHES
     return _capsule(owner, &owner.c, POSENC_FAST_ROTARY_CAPSULE)
 
 
@@ -884,7 +886,7 @@ cdef object _new(tuple shape, object dtype, Py_ssize_t bytes, object large):
 
 cdef CRotary _rotary(const CEncoding* angles, Py_ssize_t head_dim, int layout) noexcept:
     cdef CRotary r
-    r.angles, r.head_dim, r.layout, r.second_level = angles, head_dim, layout, SECOND_LEVEL
+    r.angles, r.head_dim, r.layout, r.caches = angles, head_dim, layout, CACHES
     return r
 
 

@@ -23,7 +23,6 @@ cdef extern from "tuning.h" nogil:
     int ANGLES_MOST "POSENC_ANGLES_MOST"
     int PREFETCH_ROWS "POSENC_PREFETCH_ROWS"
     int PREFETCH_ROWS_16 "POSENC_PREFETCH_ROWS_16"
-    int PREFETCH_LEVEL "POSENC_PREFETCH_LEVEL"
     int MERGED "POSENC_MERGED"
     int TILE "POSENC_TILE"
     int LINE_BUFFER "POSENC_LINE_BUFFER"
@@ -40,3 +39,4 @@ cdef extern from "tuning.h" nogil:
         bint mapped, one_by_one, sum, in_place, wide, at_once
 
     int c_stores "posenc_stores"(const Result*)
+    Py_ssize_t prefetch_from "posenc_prefetch_from"(Py_ssize_t second_level, Py_ssize_t last_level)

@@ -54,6 +54,12 @@ typedef struct {
     int stream, prefetch;         /* stream: write out past the cache; prefetch: fetch x and out ahead of their use */
 } posenc_output;
 
+/* what a rotation must know of the caches, in bytes */
+typedef struct {
+    ptrdiff_t second_level;       /* size of the second-level cache */
+    ptrdiff_t prefetch_from;      /* least size of x for which rows of x are prefetched */
+} posenc_caches;
+
 typedef struct {
     char *out;
     const char *x;
@@ -63,7 +69,7 @@ typedef struct {
     ptrdiff_t pairs, width;       /* width: number of values in a row; values behind the pairs are copied */
     int type, layout;
     int stream;                   /* write out past the cache; out is not x then */
-    ptrdiff_t second_level;       /* bytes of the second-level cache */
+    posenc_caches caches;
 } posenc_rotation;
 
 /* Places of the two values of a pair. HALF: as many values apart as there are pairs. INTERLEAVED: adjacent. SEPARATED:

@@ -43,6 +43,9 @@ cdef extern from "entry.h" nogil:
         int type
         bint stream, prefetch
 
+    ctypedef struct Caches "posenc_caches":
+        Py_ssize_t second_level, prefetch_from
+
     ctypedef struct CRotation "posenc_rotation":
         char* out
         const char* x
@@ -53,7 +56,7 @@ cdef extern from "entry.h" nogil:
         Py_ssize_t pairs, width
         int type, layout
         bint stream
-        Py_ssize_t second_level
+        Caches caches
 
     ctypedef struct CRow "posenc_row":
         const int32_t* source

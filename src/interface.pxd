@@ -11,7 +11,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from cache cimport FITS, PAST, Result, c_stores, is_warm
-from entry cimport BFLOAT16, FLOAT32, FLOAT64, CLattice, CLevel, CPlan, CRotation, Output, size_of
+from entry cimport BFLOAT16, FLOAT32, FLOAT64, Caches, CLattice, CLevel, CPlan, CRotation, Output, size_of
 from exact cimport HUGE, MOST, MOST_DIRECT, TINY
 from posenc_fast.c_api cimport (
     POSENC_FAST_ERROR_ALIGNMENT as ALIGNMENT,
@@ -51,8 +51,9 @@ cdef struct CEncoding:
 
 cdef struct CRotary:
     const CEncoding* angles
-    Py_ssize_t head_dim, second_level
+    Py_ssize_t head_dim
     int layout
+    Caches caches
 
 
 # ---- memory ----------------------------------------------------------------------------------------------------------
@@ -587,7 +588,7 @@ cdef inline size_t measure_rotary(const CRotary* r, Py_ssize_t tokens) noexcept 
     # The scratch is the same for all numbers of tokens from 2**20 on. With larger numbers, products could overflow.
     rotation.shape[2], rotation.shape[3] = 2, min(max(<Py_ssize_t>1, tokens), <Py_ssize_t>1 << 20)
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
-    rotation.type, rotation.layout, rotation.second_level = BFLOAT16, r.layout, r.second_level
+    rotation.type, rotation.layout, rotation.caches = BFLOAT16, r.layout, r.caches
     return max(r.angles.scratch, scratch_bytes(lay_out_rotation(&rotation, 1, &work, NULL)))
 
 
@@ -649,6 +650,6 @@ cdef inline int rotate_of(const CRotary* r, const void* angles, bint per_sequenc
     rotation.x, rotation.out, rotation.angles = <const char*>x, <char*>out, <const char*>angles
     rotation.pairs, rotation.width = r.angles.width // 2, r.head_dim
     rotation.type, rotation.layout = type, r.layout
-    rotation.second_level = r.second_level
+    rotation.caches = r.caches
     r.angles.level.rotate(&rotation, aligned(scratch))
     return OK

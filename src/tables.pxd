@@ -7,13 +7,16 @@ anchors are written in one of these ways:
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
 - `write_streamed`: float32 past the cache, if the rows above and below have the same offset from a cache line;
+- `stream_run`: the same for all offsets of two whole blocks in one loop;
 - `write_buffered`: all other rows, a few cache lines at a time: 16-bit types, and other rows past the cache.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t
+from libc.string cimport memcpy
 
 from cache cimport (
-    LINE_BUFFER, PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream, stream_end,
+    LINE_BUFFER, LONG_VECTORS, PREFETCH_BLOCK, PREFETCH_COLUMNS, TILE, before_line, prefetch, rotate_lines, stream,
+    stream_end,
 )
 from columns cimport narrow_row
 from compiler cimport rdouble, rfloat, step
@@ -118,28 +121,87 @@ cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept n
         (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & (LINE_BYTES - 1))
 
 
+cdef inline step prefetch_shared_lines(const Output* output, Py_ssize_t above, Py_ssize_t below) noexcept nogil:
+    """Prefetch lines that the next rows above and below an anchor share with their neighbours.
+
+    above and below are the indices of the present rows, or -1 for rows that are not in the table. The next row above
+    ends in the line where row above + 2 begins. The next row below begins in the line where row below - 1 begins. A
+    store to a line outside of the cache would stall the store buffer.
+    """
+    if above >= 0:
+        prefetch(<uintptr_t>output.out + (above + 2) * output.row, 1)
+    if below >= 0:
+        prefetch(<uintptr_t>output.out + (below - 1) * output.row, 1)
+
+
 cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* above, char* below, Py_ssize_t n,
-                                float* buffer) noexcept nogil:
-    """Write the rows above and below an anchor past the cache. Parts of cache lines are written by ordinary stores.
+                                float* buffer, float* shared, bint first, bint last) noexcept nogil:
+    """Write the rows above and below an anchor past the cache.
 
     Whole lines of the row above are stored as they are computed. Lines of the row below are first collected in the
     buffer, of TILE columns. If stores alternated between the two rows, some processors would take twice as long,
     because the two lines often have the same offset in their pages.
+
+    If shared is NULL, ordinary stores write the parts of lines at both ends of each row. Otherwise shared has two
+    lines, which collect the parts. The function is then called for each row from the anchor outwards, and the rows are
+    adjacent in memory. The first line of shared is the line between the previous row above and this row above. The
+    second line is the line between this row below and the previous row below. first and last are true for the first and
+    the last of these calls.
     """
-    cdef Py_ssize_t c = 0, m
-    while c < n:
-        m = before_line(above, 4)
-        if m == 0 and n - c >= 16:
-            m = min(<Py_ssize_t>TILE, (n - c) & ~<Py_ssize_t>15)
-            rotate_lines(anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, above, buffer, m)
-            stream(below, buffer, 4 * m)
-        else:
-            m = min(m, n - c) if m else n - c
-            rotate_two[rfloat](anchor.value + c, anchor.quadrature + c, by.cosine + c, by.sine + c, <float*>above,
-                               <float*>below, m)
+    cdef Py_ssize_t head = min(n, before_line(above, 4)), tail = (n - head) % 16, end = n - tail, c = head, m
+    cdef const double* value = anchor.value
+    cdef const double* quadrature = anchor.quadrature
+    cdef float[16] kept_start, kept_end
+    # where to write the parts of lines at the start and at the end of both rows
+    cdef float* start_above = <float*>above
+    cdef float* end_above = <float*>above + end
+    cdef float* start_below = <float*>below
+    cdef float* end_below = <float*>below + end
+    cdef bint shares = shared != NULL and head > 0
+    if shares:
+        start_above, end_above, start_below, end_below = shared + tail, kept_end, kept_start, shared + 16
+    rotate_two[rfloat](value, quadrature, by.cosine, by.sine, start_above, start_below, head)
+    rotate_two[rfloat](value + end, quadrature + end, by.cosine + end, by.sine + end, end_above, end_below, tail)
+    while c < end:
+        m = min(<Py_ssize_t>TILE, end - c)
+        rotate_lines(value + c, quadrature + c, by.cosine + c, by.sine + c, above + 4 * c, buffer, m)
+        stream(below + 4 * c, buffer, 4 * m)
         c += m
-        above += 4 * m
-        below += 4 * m
+    if not shares:
+        return
+    # `shared` is read only now, because a read of a line waits for the stores to parts of this line
+    if first:
+        memcpy(above, start_above, 4 * head)
+        memcpy(below + 4 * end, end_below, 4 * tail)
+    else:
+        stream(above - 4 * tail, shared, LINE_BYTES)
+        stream(below + 4 * end, shared + 16, LINE_BYTES)
+    if last:
+        memcpy(above + 4 * end, kept_end, 4 * tail)
+        memcpy(below, kept_start, 4 * head)
+    memcpy(shared, kept_end, 4 * tail)
+    memcpy(shared + 16 + tail, kept_start, 4 * head)
+
+
+cdef inline void stream_run(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2,
+                            const Output* output, Py_ssize_t row1, Py_ssize_t row2, double* tiles) noexcept nogil:
+    """Do the same as `write_run` past the cache, for rows of whole cache lines that are adjacent in memory."""
+    cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j
+    cdef float* buffer = <float*>tiles
+    # With long vectors, lines that two rows share are written at once. Written in two parts, they are read from memory
+    # first, which took half of the time on a Zen 5. With short vectors (Zen 3), a prefetch hides this time.
+    cdef float* shared1 = <float*>(tiles + TILE) if LONG_VECTORS else NULL
+    cdef float* shared2 = shared1 + 32 if LONG_VECTORS else NULL
+    cdef Offset by
+    for j in range(1, half):
+        if not LONG_VECTORS:
+            prefetch_shared_lines(output, row1 + j, row1 - j)
+            prefetch_shared_lines(output, row2 + j, row2 - j)
+        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        write_streamed(anchor1, &by, output.out + (row1 + j) * output.row, output.out + (row1 - j) * output.row, n,
+                       buffer, shared1, j == 1, j == half - 1)
+        write_streamed(anchor2, &by, output.out + (row2 + j) * output.row, output.out + (row2 - j) * output.row, n,
+                       buffer, shared2, j == 1, j == half - 1)
 
 
 cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, const LineBuffer* to, Py_ssize_t first,
@@ -313,6 +375,10 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
         write_run(lattice, anchor1, anchor2, output, row1, row2)
         # only the anchors' rows and the rows half a block away remain
         j_step = half
+    elif (output.stream and output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows
+          and output.row == 4 * n and output.row % LINE_BYTES == 0):
+        stream_run(lattice, anchor1, anchor2, output, row1, row2, work.tiles)
+        j_step = half
     # Cython compiles a range with a variable step to a slow loop
     j = nearest - j_step
     while j < farthest:
@@ -327,19 +393,17 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
             targets.to[k] = (output.out + targets.index[k] * output.row if targets.index[k] >= 0
                              else <char*>work.discard[k])
         if output.stream:
-            # Prefetch cache lines that two rows share, because a store to a line outside of the cache stalls the store
-            # buffer. The next row above ends in the line where row index + 2 begins. The next row below begins in the
-            # line where row index - 1 begins.
-            for k in range(4):
-                if targets.index[k] >= 0:
-                    prefetch(<uintptr_t>output.out + (targets.index[k] + (-1 if k & 1 else 2)) * output.row, 1)
+            prefetch_shared_lines(output, targets.index[0], targets.index[1])
+            prefetch_shared_lines(output, targets.index[2], targets.index[3])
         by = offset_at(lattice.fine, half + 1, j, lattice.stride)
         if direct:
             write_direct(anchor1, anchor2, &by, &targets, output.type, n)
         elif output.type == FLOAT32 and same_alignment(&targets, 0) and (not both or same_alignment(&targets, 2)):
-            write_streamed(anchor1, &by, <char*>targets.to[0], <char*>targets.to[1], n, <float*>work.tiles)
+            write_streamed(anchor1, &by, <char*>targets.to[0], <char*>targets.to[1], n, <float*>work.tiles, NULL,
+                           True, True)
             if both:
-                write_streamed(anchor2, &by, <char*>targets.to[2], <char*>targets.to[3], n, <float*>work.tiles)
+                write_streamed(anchor2, &by, <char*>targets.to[2], <char*>targets.to[3], n, <float*>work.tiles,
+                               NULL, True, True)
         else:
             write_buffered(anchor1, anchor2, &by, &targets, output, n, work.tiles)
 

@@ -3,6 +3,7 @@
 #define POSENC_TUNING_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 enum {
     /* number of columns to compute at a time into a buffer (measured by python bench/targets.py --only memset, and
@@ -29,13 +30,12 @@ enum {
     POSENC_ANGLES_LEAST = 1 << 14,
     POSENC_ANGLES_MOST = 1 << 18,
     /* Number of rows between the prefetch of a row and its rotation: PREFETCH_ROWS for float64 and float32, and
-       PREFETCH_ROWS_16 for 16-bit types. Rows are prefetched only if the second-level cache has at least PREFETCH_LEVEL
-       bytes, and x does not fit into it. Prefetches save a seventh of the time if memory and last-level cache are slow
-       (Sapphire Rapids, second-level cache of 2 MiB). They cost 5 to 14 % if hardware prefetches all rows (Zen 3, 512
-       KiB). Measured by python bench/targets.py --only rotary- */
+       PREFETCH_ROWS_16 for 16-bit types. `posenc_prefetch_from` decides whether rows are prefetched. A second-level
+       cache counts as large or middle from PREFETCH_LARGE or PREFETCH_MIDDLE bytes on. */
     POSENC_PREFETCH_ROWS = 4,
     POSENC_PREFETCH_ROWS_16 = 8,
-    POSENC_PREFETCH_LEVEL = 3 << 19,
+    POSENC_PREFETCH_LARGE = 3 << 19,
+    POSENC_PREFETCH_MIDDLE = 3 << 18,
     /* Minimum number of 16-bit pieces that a loop merges at a time from the rows of two axes of a grid. A shorter row
        is repeated until it has this length (measured by python bench/targets.py --only grid). */
     POSENC_MERGED = 512,
@@ -76,10 +76,30 @@ typedef struct {
     int at_once;          /* a sum of float32 with one batch, which adds rows as they are computed */
 } posenc_result;
 
+/* Return the number of bytes from which an array counts as too large for the last-level cache, of which other programs
+   need a part. last_level is the size of this cache, or 0 if it is unknown. */
+static inline ptrdiff_t posenc_too_large(ptrdiff_t last_level)
+{
+    ptrdiff_t part = last_level / POSENC_PAST_PART;
+    return part <= 0 ? PTRDIFF_MAX : part < POSENC_PAST_BYTES ? part : POSENC_PAST_BYTES;
+}
+
+/* Return the least number of bytes of x for which a rotation prefetches rows of x, by the sizes of the caches:
+   a large second level (Sapphire Rapids, 2 MiB, with a slow last level): if x does not fit into it; this saves a seventh
+   of the time;
+   a middle one (Zen 5, 1 MiB): if x is too large for the last level; this saves a seventh, but costs 8 % if x fits;
+   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; this would cost 5 to 14 %.
+   Measured by python bench/targets.py --only rotary- */
+static inline ptrdiff_t posenc_prefetch_from(ptrdiff_t second_level, ptrdiff_t last_level)
+{
+    if (second_level >= POSENC_PREFETCH_LARGE)
+        return second_level + 1;
+    return second_level >= POSENC_PREFETCH_MIDDLE ? posenc_too_large(last_level) : PTRDIFF_MAX;
+}
+
 static inline int posenc_stores(const posenc_result *r)
 {
-    ptrdiff_t part = r->last_level / POSENC_PAST_PART;
-    if (part <= 0 || r->bytes < (part < POSENC_PAST_BYTES ? part : POSENC_PAST_BYTES))
+    if (r->bytes < posenc_too_large(r->last_level))
         return POSENC_FITS;
     if (r->in_place)
         return POSENC_IN_PLACE;

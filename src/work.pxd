@@ -8,7 +8,7 @@ the function only computes this number, and sets all pointers to NULL.
 from libc.stdint cimport uint16_t
 
 from cache cimport (
-    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, LINE_BUFFER, MERGED, PREFETCH_COLUMNS, PREFETCH_LEVEL, PREFETCH_ROWS,
+    ADDED, ANGLES_LEAST, ANGLES_MOST, ANGLES_PART, LINE_BUFFER, MERGED, PREFETCH_COLUMNS, PREFETCH_ROWS,
     PREFETCH_ROWS_16, TILE,
 )
 from entry cimport BFLOAT16, FLOAT16, HALF, SEPARATED, CLattice, CPlan, CRotation, CRow, Output, size_of
@@ -169,7 +169,7 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     vectors.h. If floats is 1, the returned size suffices for all levels.
     """
     cdef Py_ssize_t used = 0, size = size_of(r.type), row_bytes = r.width * size, all_bytes = row_bytes, k
-    cdef Py_ssize_t angle_bytes = min(max(r.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
+    cdef Py_ssize_t angle_bytes = min(max(r.caches.second_level // ANGLES_PART, <Py_ssize_t>ANGLES_LEAST),
                                       <Py_ssize_t>ANGLES_MOST)
     for k in range(4):
         all_bytes *= r.shape[k]
@@ -177,7 +177,7 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     to.splits = r.type == BFLOAT16 and r.layout == HALF and r.shape[1] * r.shape[2] > 1
     to.heads_inside = r.shape[2] > 1 and (r.shape[3] == 1 or r.out_strides[2] < r.out_strides[3])
     to.rows_ahead = PREFETCH_ROWS_16 if size == 2 else PREFETCH_ROWS
-    if all_bytes <= r.second_level or r.second_level < PREFETCH_LEVEL:
+    if all_bytes < r.caches.prefetch_from:
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
     # For a single head, vectors save time only in float16. In float16, all pairs must fill whole vectors, because the

@@ -26,6 +26,10 @@ static double scratch[1 << 17], values[ROWS * WIDTH], rest[ROWS * WIDTH], positi
 static int32_t source[WIDTH], quadrature_source[WIDTH], cosine[WIDTH], sine[WIDTH], runs[2] = {0, WIDTH};
 static const posenc_plan plan = {2, WAVES, WIDTH, high, low, largest, source, amplitude, runs, 1, 0};
 
+/* the first 64 columns */
+static int32_t runs_of_lines[2] = {0, 64};
+static const posenc_plan plan_of_lines = {2, WAVES, 64, high, low, largest, source, amplitude, runs_of_lines, 1, 0};
+
 static void say(const char *level, const char *what, int type, const void *data, size_t n)
 {
     const unsigned char *byte = (const unsigned char *)data;
@@ -80,6 +84,18 @@ static void run(const char *name, const posenc_level *level)
             output.stream = stream;
             level->table(&lattice, -1, 900, ROWS, &output, scratch);
             say(name, "table", type, values, (size_t)(ROWS * WIDTH * sizes[type]));
+        }
+        /* rows of whole cache lines, from the start of a line and from inside one, which have a loop of their own */
+        posenc_lattice lines = lattice;
+        lines.plan = &plan_of_lines;
+        for (int first = 0; first < 32 && type == POSENC_FLOAT32; first += 16) {
+            posenc_output output = {0};
+            output.out = (char *)values + (-(uintptr_t)values & 63u) + first;
+            output.row = 64 * sizes[type];
+            output.type = type;
+            output.stream = 1;
+            level->table(&lines, -1, 900, ROWS, &output, scratch);
+            say(name, "lines", first, output.out, (size_t)(ROWS * output.row));
         }
         posenc_rotation r = {0};
         for (int layout = 0; layout < 3; layout++) {

@@ -15,6 +15,7 @@ import posenc_fast as pf
 from posenc_fast._core.engine import backend as _backend
 from posenc_fast._core.engine import blocks as _blocks
 from posenc_fast._core.engine import python as _python
+from support.checkout import checkout
 
 pytestmark = pytest.mark.skipif(_backend.kernel is None, reason="the kernel is not built")
 MIB = 1 << 20
@@ -252,6 +253,47 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
                     fill(out, _backend.kernel.STORES.index("past the cache") if way == "past" else 0)
                     made.append(whole[begin - first :][: first + rows * (width + around)].tobytes())
                 assert made[0] == made[1], (name, first)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
+    """Sizes are in KiB: second level, last level, and the least size of x for which rows are prefetched."""
+    cases = [
+        (2048, 260 * 1024, 2048),
+        (1024, 32 * 1024, 16 * 1024),
+        (1024, 8 * 1024, 4 * 1024),
+        (1024, 0, None),
+        (512, 32 * 1024, None),
+    ]
+    program = tmp_path / "rule.c"
+    calls = "".join(f'printf("%td ", posenc_prefetch_from({s} << 10, {last} << 10));' for s, last, _ in cases)
+    program.write_text(f'#include "tuning.h"\n#include <stdio.h>\nint main(void) {{ {calls} return 0; }}\n')
+    subprocess.run(["cc", f"-I{checkout() / 'src'}", "-o", tmp_path / "rule", program], check=True)
+    found = subprocess.run([tmp_path / "rule"], capture_output=True, text=True, check=True).stdout.split()
+    never = 2**63 - 1
+    assert [int(n) for n in found] == [never if k is None else k * 1024 + (s == 2048) for s, _, k in cases]
+
+
+@linux
+@pytest.mark.parametrize("level", pf.isa_levels())
+@pytest.mark.parametrize("around", [0, 16])
+@pytest.mark.parametrize("width", [16, 64, 528])
+def test_rows_of_whole_lines(level, width, around):
+    """Write more rows than two blocks, each as long as some cache lines, past the cache and through it."""
+    encoding, rows, kind = pf.sinusoidal(width), 350, _backend.kernel.KINDS["float32"]
+    past = _backend.kernel.STORES.index("past the cache")
+    with pf.use_backend("cython", isa=level):
+        engine = _backend.current()
+        lattice, _ = encoding._plans.lattice(engine, False)
+        for first in range(16):
+            made = []
+            for way in (0, past):
+                whole = np.full(rows * (width + around) + 64, 7, np.float32)
+                begin = -whole.ctypes.data % 64 // 4 + first
+                out = whole[begin : begin + rows * (width + around)].reshape(rows, -1)[:, :width]
+                lattice.table(engine.level, 0, 40, out, kind, way)
+                made.append(whole[begin - first :][: first + rows * (width + around) + 16])
+            np.testing.assert_array_equal(*made, err_msg=f"{first} values into a line")
 
 
 # ---- fences: without a fence, another thread may read old memory, which tests of values do not find ------------------
