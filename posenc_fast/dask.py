@@ -40,7 +40,7 @@ try:
     import dask.array as da
     from dask.utils import is_index_like, is_series_like
 except ImportError as error:
-    raise ImportError("posenc_fast.dask needs Dask: pip install 'dask[array]'") from error
+    raise ImportError("posenc_fast.dask needs Dask; run pip install 'dask[array]'") from error
 
 __all__ = ["encode", "grid", "table"]
 

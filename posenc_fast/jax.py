@@ -42,7 +42,7 @@ try:
     import jax.numpy as jnp
     from jax.custom_derivatives import SymbolicZero
 except ImportError as error:
-    raise ImportError("posenc_fast.jax needs jax: pip install jax") from error
+    raise ImportError("posenc_fast.jax needs jax; run pip install jax") from error
 
 __all__ = ["add_to", "encode", "rotate", "table"]
 

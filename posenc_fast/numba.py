@@ -37,7 +37,7 @@ try:
     from numba.core import errors, types
     from numba.extending import overload
 except ImportError as error:
-    raise ImportError("posenc_fast.numba needs numba: pip install numba") from error
+    raise ImportError("posenc_fast.numba needs numba; run pip install numba") from error
 
 __all__ = ["add_to", "address_of", "encode", "rotate", "table"]
 

@@ -43,7 +43,7 @@ from .typing import Layout
 try:
     import polars as pl
 except ImportError as error:
-    raise ImportError("posenc_fast.polars needs polars: pip install polars") from error
+    raise ImportError("posenc_fast.polars needs polars; run pip install polars") from error
 
 __all__ = ["ExprNamespace"]
 

@@ -39,7 +39,7 @@ try:
     from sklearn.base import BaseEstimator, TransformerMixin
     from sklearn.utils.validation import _check_feature_names_in, check_array, check_is_fitted, validate_data
 except ImportError as error:
-    raise ImportError("posenc_fast.sklearn needs scikit-learn: pip install scikit-learn") from error
+    raise ImportError("posenc_fast.sklearn needs scikit-learn; run pip install scikit-learn") from error
 
 __all__ = ["PositionalEncoder"]
 

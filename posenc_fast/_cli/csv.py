@@ -183,7 +183,7 @@ def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
         raise ValueError(f"{name}, line {reader.rows.line_num}: {error}{hint}") from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} is not CSV in UTF-8: {error}; .npy and Parquet are supported only in regular files"
+            f"{name} is not CSV in UTF-8: {error}; convert it to UTF-8, or pass a .npy or Parquet file, not a pipe"
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} cannot be read as gzip: {error}") from None

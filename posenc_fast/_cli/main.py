@@ -104,7 +104,7 @@ def _escape_unencodable() -> Iterator[None]:
 
 
 def _parser() -> Parser:
-    about = "Compute sinusoidal position encodings, rounded once from the exact value."
+    about = "Compute and check position encodings, rounded once from the exact value."
     parser = Parser(prog="posenc-fast", description=about, epilog=EXAMPLES)
     parser.add_argument("--version", action="version", version=f"posenc_fast {__version__}")
     parser.set_defaults(run=lambda arguments: parser.print_help())

@@ -185,6 +185,8 @@ def report_error(message: str) -> None:
 
 def give_up_output() -> None:
     """Redirect standard output to the null device if it cannot be flushed. The interpreter would flush it at exit."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except OSError:

@@ -24,7 +24,7 @@ PLOTS = {
     "grid": "similarity of all patches of an image to one patch, for a preset\nof two axes (--shape, --patch, --step)",
     "heatmap": "the table (--length, --start, --step, --positions)",
     "rotary": "the angles of a head, for a rotary preset (--length, --start,\n--step, --positions)",
-    "shift": "a table, its transition matrix, and both multiplied (--length,\n--offset)",
+    "shift": "a table, the transition matrix of an offset, and their product\n(--length, --offset)",
     "similarity": "dot products with the row of a position (--position, --span,\n--step)",
     "sinusoids": "columns against position (--length, --start, --step,\n--columns)",
     "wavelengths": "wavelength of every column, on a logarithmic scale",

@@ -118,7 +118,7 @@ def _show(name: str, width: int) -> None:
         ("pairs" if facts.rotary else "columns", facts.layout),
         ("axes", facts.axes),
         ("positions", facts.positions),
-        ("odd widths", facts.odd),
+        ("widths", facts.odd),
     ]
     if facts.differs:
         rows.append(("differs", f"from {facts.original}: {facts.differs}"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 try:
     import matplotlib.pyplot as _  # noqa: F401
 except ImportError as error:
-    raise ImportError("posenc_fast.plot needs matplotlib: pip install matplotlib") from error
+    raise ImportError("posenc_fast.plot needs matplotlib; run pip install matplotlib") from error
 
 from ._clocks import clocks
 from ._curves import errors, frequencies, sinusoids, wavelengths

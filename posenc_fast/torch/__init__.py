@@ -13,7 +13,7 @@ from __future__ import annotations
 try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("posenc_fast.torch needs the package torch: pip install torch") from error
+    raise ImportError("posenc_fast.torch needs the package torch; run pip install torch") from error
 
 from typing import TYPE_CHECKING, Any
 

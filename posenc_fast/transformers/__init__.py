@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     import torch  # noqa: F401
 except ImportError as error:
-    raise ImportError("posenc_fast.transformers needs the package torch: pip install torch") from error
+    raise ImportError("posenc_fast.transformers needs the package torch; run pip install torch") from error
 
 from ._check import check
 

@@ -301,10 +301,10 @@ def _of_sinusoidal(name: str, module: torch.nn.Module, config: Any, dtype: torch
     judged = judge_waves(rows, computed.encoding, positions_of_rows, narrowest(rows))
     expected, errors = repr(computed.encoding), (judged.largest_error, judged.radians)
     if judged.complete and judged.fault is None:
-        yield Finding(name, kind, "right", None, f"those of {expected}", *errors)
+        yield Finding(name, kind, "right", None, f"same as {expected}", *errors)
     elif judged.complete:
-        says = f"of {expected}: {judged.reason}"
+        says = f"differs from {expected}: {judged.reason}"
         yield Finding(name, kind, "wrong", judged.fault, says, *errors, judged.first_position)
     else:
-        says = f"not those of {expected}, and no known cause explains the difference"
+        says = f"differs from {expected}, and no known cause explains the difference"
         yield Finding(name, kind, "wrong", "frequencies", says, *errors, judged.first_position)

@@ -468,7 +468,7 @@ class RandomPositions(Adds):
     [
         (Learned, "no known encoding"),
         (PositionalRaises, "RuntimeError: not"),
-        (PositionalEncoder, "other layers"),
+        (PositionalEncoder, "has weights"),
         (RandomPositions, ""),
         (NotFinite, "the rows are not finite"),
         (AnyShape, "the shape of the rows depends on the values of x"),

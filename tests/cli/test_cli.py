@@ -481,6 +481,12 @@ def test_standard_output_is_closed():
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (status, b"")
         assert err == (b"posenc-fast: error: standard output is closed\n" if status else b"")
+    # an error of a file has no other error after it
+    process = command(
+        "encode", "missing.csv", "--d-model", "4", "-o", "o.npy", code=["-c", CLOSED.replace("FILE", "1")]
+    )
+    err = process.communicate(timeout=60)[1].decode()
+    assert (process.returncode, err) == (2, "posenc-fast: error: missing.csv: No such file or directory\n")
 
 
 def test_standard_error_is_closed(monkeypatch, capfdbinary):

@@ -103,14 +103,14 @@ def test_rows_are_those_of_the_core(encode, rejected, dtype):
 
 # fmt: off
 MISSING = {
-    "torch": ("torch", "posenc_fast.torch needs the package torch: pip install torch"),
-    "transformers": ("torch", "posenc_fast.transformers needs the package torch: pip install torch"),
-    "jax": ("jax", "posenc_fast.jax needs jax: pip install jax"),
-    "numba": ("numba", "posenc_fast.numba needs numba: pip install numba"),
-    "dask": ("dask", "posenc_fast.dask needs Dask: pip install 'dask[array]'"),
-    "polars": ("polars", "posenc_fast.polars needs polars: pip install polars"),
-    "sklearn": ("sklearn", "posenc_fast.sklearn needs scikit-learn: pip install scikit-learn"),
-    "plot": ("matplotlib", "posenc_fast.plot needs matplotlib: pip install matplotlib"),
+    "torch": ("torch", "posenc_fast.torch needs the package torch; run pip install torch"),
+    "transformers": ("torch", "posenc_fast.transformers needs the package torch; run pip install torch"),
+    "jax": ("jax", "posenc_fast.jax needs jax; run pip install jax"),
+    "numba": ("numba", "posenc_fast.numba needs numba; run pip install numba"),
+    "dask": ("dask", "posenc_fast.dask needs Dask; run pip install 'dask[array]'"),
+    "polars": ("polars", "posenc_fast.polars needs polars; run pip install polars"),
+    "sklearn": ("sklearn", "posenc_fast.sklearn needs scikit-learn; run pip install scikit-learn"),
+    "plot": ("matplotlib", "posenc_fast.plot needs matplotlib; run pip install matplotlib"),
 }
 # fmt: on
 

@@ -97,7 +97,7 @@ def test_error_without_an_optional_package(name):
     assert attribute == f"module 'posenc_fast' cannot import its attribute {name!r}: {imports[0]}", run.stderr
     assert len(imports) == 2
     for each in imports:
-        assert re.fullmatch(rf"posenc_fast\.{name} needs .*: pip install .*", each)
+        assert re.fullmatch(rf"posenc_fast\.{name} needs .*; run pip install .*", each)
 
 
 # ---- reprs and recipes ----------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
             import ml_dtypes
         except ImportError:
             raise ImportError(
-                f"{label} is bfloat16, which needs the package ml_dtypes: pip install ml_dtypes"
+                f"{label} is bfloat16, which needs the package ml_dtypes; run pip install ml_dtypes"
             ) from None
         dtype = ml_dtypes.bfloat16
     try:

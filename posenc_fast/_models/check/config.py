@@ -34,7 +34,7 @@ _MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
 # A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600
-_STORED = "no file stores the frequencies, because the program that loads the model computes them"
+_COMPUTED = "the program that loads the model computes the frequencies from this config"
 
 
 class Part(NamedTuple):
@@ -173,7 +173,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
         return Part(name, "unknown", "no layer has a rotary encoding", rotates=False, tower=tower)
     length = scaled_length(part)
     longest = "" if length is None else f"; longest position {length:g}"
-    return Part(name, "right", f"{_description_of(kinds)}{longest}; {_STORED}", rotaries, length, tower=tower)
+    return Part(name, "right", f"{_description_of(kinds)}{longest}; {_COMPUTED}", rotaries, length, tower=tower)
 
 
 def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:

@@ -510,7 +510,7 @@ def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     continuations: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),
-        "repeat after {:g} rows, with the opposite sign before them": lambda p, n: np.mod(p + n, 2 * n) - n,
+        "from row {0:g} on are the rows of positions from -{0:g} on": lambda p, n: np.mod(p + n, 2 * n) - n,
     }
     for words, used_rows in continuations.items():
         for begin in range(0, len(lengths), _LENGTHS_AT_ONCE):
@@ -549,7 +549,7 @@ def _permutation(sample: Sample, waves: Waves) -> str:
         order.append(best)
     if not _explains(sample, _Variant("layout", "", waves.take(np.array(order)), sample.positions)):
         return ""
-    return f"the columns are in another order: the exact columns {listed(order, 6)}"
+    return f"the columns are in another order: in this order, they are the exact columns {listed(order, 6)}"
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:

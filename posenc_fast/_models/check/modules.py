@@ -203,7 +203,7 @@ def _judge_module(name: str, module: Any, expected: Expected, longest: float | N
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
         return Finding(name, _MODULE, "unknown", None, "the module is on the meta device, without values")
     if _has_weights(module):
-        reason = "forward has other layers too; pass the module or function that only encodes positions"
+        reason = "the module has weights, so it does more than encode positions; pass the module or function that only encodes positions"
         return Finding(name, _MODULE, "unknown", None, reason)
     try:
         runner = _Runner.of(module)
@@ -543,7 +543,7 @@ def _rotations(
     def with_counted_positions(x: Floats, positions: Floats) -> Array:
         indices = positions[:, 0].astype(np.intp)
         if (positions[:, 0] != indices).any() or indices.max() >= _MOST_TOKENS:
-            raise Unusable(f"the module counts tokens, and the check tries at most {_MOST_TOKENS} tokens")
+            raise Unusable(f"the module counts positions from 0, and the check tries at most {_MOST_TOKENS} tokens")
         tokens = np.ones((int(indices.max()) + 1, x.shape[1]))
         tokens[indices] = x
         result: Array = rotate(tokens)[indices]

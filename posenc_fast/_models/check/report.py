@@ -42,7 +42,7 @@ _ADVICE: dict[str, str] = {
         "keep frequencies, positions and angles in float32, and round only cosines and sines: leave these buffers out "
         "of .half(), .to(torch.bfloat16) and autocast, and compute inv_freq and arange with dtype=torch.float32"
     ),
-    "base": "compute the tensor anew with the config's rope_theta, or correct the config that it was trained with",
+    "base": "compute the tensor anew with the config's rope_theta, or set rope_theta to the base of the training",
     "layout": "reorder the columns as the model's rotation reads them: cat((x, x)) for halves, repeat_interleave(2) for pairs",
     "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",

@@ -139,8 +139,8 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"expected={expected!r}, called with no argument but a width, does not have the {width} columns that {name} "
-        f"returns; pass an Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
+        f"expected={expected!r} has no encoding of the {width} columns that {name} returns if a width is the only "
+        f"argument; pass an Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
     )
 
 

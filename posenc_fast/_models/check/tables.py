@@ -203,7 +203,7 @@ def _judge_faults(name: str, flat: Array, finite: Any, answer: Identification, f
             judged_from_0 = judge_waves(flat, guess.encoding, positions, form, not_zero & ~before_0)
             if judged_from_0.complete and judged_from_0.fault is None:
                 count = int(before_0.sum())
-                reason = f"computed by {guess.words}, after {count} {'row' if count == 1 else 'rows'} of another kind"
+                reason = f"computed by {guess.words}, after {count} {'row' if count == 1 else 'rows'} for other tokens"
                 numbers = judged_from_0.largest_error, judged_from_0.radians
                 return Finding(name, TABLE, "right", None, reason, *numbers)
         if judged.complete and judged.fault is not None:

@@ -243,7 +243,7 @@ def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor:
         value = part.config.get(key, row.default_dim)
         if value is None and row.default_dim is not None:
             raise ValueError(
-                f"{part.key(key)}=None makes tables too wide for the heads of {part.model}; set this key to a number"
+                f"{part.key(key)}=None makes the tables of cosines and sines wider than the heads of {part.model}; set this key to a number"
             )
         count = dim if value is None else count_of(value, part.key(key), 2)
         if count != dim and (config_factor is not None or not row.reads_dim_keys):
