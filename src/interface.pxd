@@ -27,7 +27,7 @@ from posenc_fast.c_api cimport (
 )
 from work cimport (
     LINE_BYTES, EncodeWork, RotationWork, RowsWork, TableWork, lay_out_encode, lay_out_rotation, lay_out_rows,
-    lay_out_table,
+    lay_out_table, reserve,
 )
 
 cdef enum:
@@ -318,6 +318,36 @@ cdef inline int check_rows(const CEncoding* e, const Positions* p, Py_ssize_t ro
     return OK
 
 
+# Work space of `write_rows` and of `write_consecutive`. Like in work.pxd, the functions `lay_out_..` set the pointers,
+# and return the number of doubles. The work space of the loops follows, from `loops` on.
+cdef struct RowsOfPositions:
+    double* row  # components of one row
+    double* components  # components of up to CHUNK rows
+    double* loops
+
+
+cdef struct Integers:
+    int64_t* spans  # spans and offsets of up to CHUNK rows
+    int32_t* offsets
+    double* loops
+
+
+cdef inline Py_ssize_t lay_out_positions(const CEncoding* e, RowsOfPositions* to, double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0
+    to.row = reserve(base, &used, components_of(e))
+    to.components = reserve(base, &used, CHUNK * components_of(e))
+    to.loops = base + used if base != NULL else NULL
+    return used
+
+
+cdef inline Py_ssize_t lay_out_integers(Integers* to, double* base) noexcept nogil:
+    cdef Py_ssize_t used = 0
+    to.spans = <int64_t*>reserve(base, &used, CHUNK)
+    to.offsets = <int32_t*>reserve(base, &used, CHUNK)
+    to.loops = base + used if base != NULL else NULL
+    return used
+
+
 cdef inline int encode_rows(const CEncoding* e, const CPlan* plan, const double* components, Py_ssize_t rows,
                             const Output* output, double* scratch) noexcept nogil:
     cdef unsigned char* left = NULL
@@ -331,31 +361,30 @@ cdef inline int encode_rows(const CEncoding* e, const CPlan* plan, const double*
 cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
                            double* scratch) noexcept nogil:
     """Write rows of positions that passed `check_rows`. Return BEYOND if another thread has changed them since."""
-    cdef double* row = scratch
-    cdef double* components = row + components_of(e)
-    cdef double* loop_scratch = components + CHUNK * components_of(e)
+    cdef RowsOfPositions work
     cdef Output part = output[0]
     cdef const CPlan* plan
     cdef const CPlan* next_plan
     cdef Py_ssize_t i = 0, n
     cdef int error = OK
+    lay_out_positions(e, &work, scratch)
     if all_direct(e, p, rows):
-        return encode_rows(e, e.real, p.real, rows, output, loop_scratch)
+        return encode_rows(e, e.real, p.real, rows, output, work.loops)
     while i < rows and error == OK:
         n, plan = 0, NULL
         while n < CHUNK and i + n < rows:
-            next_plan = find_row(e, p, i + n, row)
+            next_plan = find_row(e, p, i + n, work.row)
             if next_plan == NULL:
                 return BEYOND
             if n and next_plan != plan:
                 break
             plan = next_plan
-            memcpy(components + n * plan.axes, row, plan.axes * sizeof(double))
+            memcpy(work.components + n * plan.axes, work.row, plan.axes * sizeof(double))
             n += 1
         part.out = output.out + i * output.row
         if output.x != NULL:
             part.x = output.x + i * output.x_row
-        error = encode_rows(e, plan, components, n, &part, loop_scratch)
+        error = encode_rows(e, plan, work.components, n, &part, work.loops)
         i += n
     return error
 
@@ -384,8 +413,7 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
                                   double* scratch) noexcept nogil:
     cdef const CLattice* lattice = find_lattice(e, output.type)
     cdef int64_t span, span_rows
-    cdef int64_t* spans = <int64_t*>scratch
-    cdef int32_t* offsets = <int32_t*>(spans + CHUNK)
+    cdef Integers work
     cdef Output part = output[0]
     cdef Py_ssize_t offset, i = 0, k, n, chunk = CHUNK if output.batches < 2 else CHUNK_OF_SUM
     if lattice == NULL:
@@ -397,13 +425,14 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
         e.level.table(lattice, span, offset, rows, output, scratch)
         return OK
     # sums of float64 cannot be computed by `table`, but only by `rows`
+    lay_out_integers(&work, scratch)
     while i < rows:
         n = min(chunk, rows - i)
         for k in range(n):
-            spans[k] = span + ((offset + i + k) >> lattice.span_bits)
-            offsets[k] = <int32_t>((offset + i + k) & (span_rows - 1))
+            work.spans[k] = span + ((offset + i + k) >> lattice.span_bits)
+            work.offsets[k] = <int32_t>((offset + i + k) & (span_rows - 1))
         part.out, part.x = output.out + i * output.row, output.x + i * output.x_row
-        e.level.rows(lattice, spans, offsets, n, &part, scratch + 2 * CHUNK)
+        e.level.rows(lattice, work.spans, work.offsets, n, &part, work.loops)
         i += n
     return OK
 
@@ -411,6 +440,8 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
 cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     """Return the bytes of scratch that suffice for every function."""
     cdef Output output
+    cdef RowsOfPositions rows_of_positions
+    cdef Integers integers
     cdef EncodeWork encode_work
     cdef TableWork table_work
     cdef RowsWork rows_work
@@ -420,12 +451,13 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
     cdef const CLattice* lattice = e.lattice if e.lattice != NULL else e.lattice_dd
     memset(&output, 0, sizeof(output))
     output.stream = True
-    doubles = (CHUNK + 1) * components_of(e) + lay_out_encode(plan, &output, &encode_work, NULL)
+    doubles = lay_out_positions(e, &rows_of_positions, NULL) + lay_out_encode(plan, &output, &encode_work, NULL)
     if lattice != NULL:
         doubles = max(doubles, lay_out_table(lattice, &table_work, NULL))
         # of all calls of `lay_out_rows`, a sum with several batches needs the most doubles
         output.x, output.batches = <const char*>e, 2
-        doubles = max(doubles, 2 * CHUNK + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
+        doubles = max(doubles, lay_out_integers(&integers, NULL)
+                      + lay_out_rows(lattice, &output, CHUNK_OF_SUM, &rows_work, NULL))
     return scratch_bytes(doubles)
 
 

@@ -110,7 +110,7 @@ static inline int posenc_stores(const posenc_result *r)
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
     /* Such rows take longer to compute than to write (measured by python bench/crossover.py --encode). Rows of float64
-       go through a buffer of doubles anyway, which can be written past the cache. */
+       are an exception: they are computed in a buffer in any case, and the buffer can be written past the cache. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */

@@ -7,13 +7,13 @@ import errno
 import json
 import os
 import re
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from .._core.numbers.formats import TYPES, float_type
-from .._core.rotary.pairs import LAYOUTS
 from .._core.rotary.value import Rotary
+from ..typing import WeightLayout
 from .arguments import add_command
 from .formats import BFLOAT16_HELP
 from .output import STANDARD, complain, opened, report_written, usable_target
@@ -72,7 +72,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--layer", type=int, metavar="N", help="index of the layer, from 0, if layers have different encodings"
     )
-    parser.add_argument("--layout", choices=LAYOUTS, help="layout of the weights (default: the layout of the model)")
+    parser.add_argument(
+        "--layout",
+        choices=get_args(WeightLayout),
+        help="with --onnx and --gguf: layout of the weights (default: the layout of the model)",
+    )
     parser.add_argument(
         "--seq-len", type=int, metavar="N", help="sequence length (needed for the scalings dynamic and longrope)"
     )

@@ -202,9 +202,10 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     with np.errstate(over="ignore", under="ignore"):
         divisors = np.where(is_zero, _NO_ROTATION, unscaled / np.where(is_zero, 1.0, frequencies)).astype(np.float32)
     if not (np.isfinite(divisors) & (divisors > 0)).all():
+        i = int(np.argmin(np.isfinite(divisors) & (divisors > 0)))
         raise ValueError(
-            "a frequency differs so much from the power of the base that the quotient is not a positive float32 "
-            "number; give another base"
+            f"frequency {i}, {float(frequencies[i])!r}, cannot be stored in rope_freqs.weight: the unscaled frequency "
+            f"{float(unscaled[i])!r} divided by it is not a positive float32 number; give a Rotary with another base"
         )
     return divisors
 

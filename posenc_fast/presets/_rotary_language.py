@@ -288,7 +288,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
-    """Rotary embedding of HunYuan, whose base is multiplied at every length."""
+    """Rotary embedding of HunYuan, with a base multiplied by a power of alpha, also for short sequences."""
     return Rotary(
         whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling={"rope_type": "ntk", "alpha": alpha}
     )

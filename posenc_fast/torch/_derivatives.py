@@ -20,6 +20,12 @@ from ..typing import RotaryLayout, TableLayout
 from . import _devices as devices
 from . import _tensors as tensors
 
+
+def scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
+    """Return scale * tensor. With scale 1, the result is the tensor itself."""
+    return tensor if scale == 1 else tensor * scale
+
+
 # ---- derivatives of x: sums and rotations by positions ---------------------------------------------------------------
 
 
@@ -40,7 +46,7 @@ class Addition:
 
     def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
         """Return x_scale times the tangent of x, or times the gradient of the sum (backward)."""
-        return tangent if self.x_scale == 1 else tangent * self.x_scale
+        return scaled(tangent, self.x_scale)
 
     backward = forward
 

@@ -160,7 +160,7 @@ def _save_scale(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None
 
 def _gradient_of_add_encoding(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     # the 7 other arguments have no gradients
-    return gradient if ctx.x_scale == 1 else gradient * ctx.x_scale, *[None] * 7
+    return derivatives.scaled(gradient, ctx.x_scale), *[None] * 7
 
 
 add_encoding.register_autograd(_gradient_of_add_encoding, setup_context=_save_scale)

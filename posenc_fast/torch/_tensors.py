@@ -288,7 +288,7 @@ def check_operand(tensor: torch.Tensor, name: str) -> None:
 
 
 def _elsewhere(tensor: torch.Tensor, name: str) -> ValueError:
-    """Return the error for a tensor on another device."""
+    """Return the error for a tensor that is not on the CPU."""
     fixes = {
         "x": "pass x.cpu(), or use SinusoidalEncoding or RotaryEncoding, which accept any device",
         "out": "pass a CPU tensor, or do not pass out",

@@ -283,6 +283,13 @@ def test_functions_may_change_their_arguments():
     is_right(rotation, pf.Rotary(64))
 
 
+def test_additive_presets_are_not_compared_with_rotations():
+    """A preset that adds rows does not explain a function that rotates vectors."""
+    turns = Turns(pf.Rotary(64))
+    finding = finding_of(lambda x, positions: turns.rotate(x, *turns.tables(positions)), "detr")
+    assert (finding.verdict, "raised TypeError" in finding.says) == ("unknown", True)
+
+
 def test_functions_may_compute_a_table_at_each_call():
     longest = []
 

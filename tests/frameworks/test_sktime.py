@@ -16,7 +16,7 @@ FunctionTransformer = optional("sktime.transformations.func_transform").Function
 TimeSince = optional("sktime.transformations.time_since").TimeSince
 PositionalEncoder = optional("posenc_fast.sklearn").PositionalEncoder
 
-# ignore a warning of sktime about one of its own defaults, which would be an error
+# sktime warns about one of its own defaults; pytest would turn this warning into an error
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config ``remember_data`` will change:FutureWarning")
 
 HOURS = pd.date_range("2026-01-01", periods=24 * 21, freq="h")

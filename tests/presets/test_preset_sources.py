@@ -1,5 +1,5 @@
-"""Compare presets of weather, molecules and tables with their sources: scikit-learn, published constants, and values in
-the sources' own tests. test_source_programs.py tests presets whose programs are in packages."""
+"""Compare presets of weather, molecules and tabular data with their sources: scikit-learn, published constants, and
+values in the sources' own tests. test_source_programs.py tests presets whose programs are in packages."""
 
 from __future__ import annotations
 

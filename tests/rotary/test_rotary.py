@@ -122,6 +122,12 @@ def test_tables_equal_the_encoding(dtype):
 
 
 @pytest.mark.usefixtures("backend")
+def test_tables_into_the_halves_of_one_array():
+    both = np.full((5, 8), 9.0, np.float32)
+    pf.Rotary(8).tables(5, out=(both[:, :4], both[:, 4:]))
+    np.testing.assert_array_equal(both, np.concatenate(pf.Rotary(8).tables(5), axis=1))
+
+
 def test_tables_into_out():
     rotary = pf.Rotary(8)
     room = np.zeros((2, 5, 9), np.float32)

@@ -320,7 +320,10 @@ def grid(case, axes=2):
 
 
 def vision(case, flip=False):
-    """Rotate queries (tokens, heads, head_dim) at positions (tokens, axes). With ``flip``, columns come first."""
+    """Rotate queries (tokens, heads, head_dim) at positions (tokens, axes).
+
+    With ``flip``, the program of transformers gets the coordinates in the opposite order.
+    """
     positions = grid(case, case.ours.ndim)
     q = case.queries(TOKENS, 2, case.ours.head_dim)
     given = case.tensor(positions[:, ::-1] if flip else positions)

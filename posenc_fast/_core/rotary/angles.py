@@ -78,7 +78,7 @@ class Angles:
         if out is not None:
             shape = (*shape, self.settings.rotary_dim // 2)
             outs = tuple(check_out(outs[i], shape, result_type, name=f"out[{i}]") for i in range(2))
-            if np.may_share_memory(*outs):
+            if np.shares_memory(*outs):
                 raise ValueError("the two arrays of out share memory; give cosines and sines separate memory")
             if isinstance(positions, Converted):
                 # if out shares memory with positions, cosines would overwrite them before sines are computed

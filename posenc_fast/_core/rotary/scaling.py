@@ -13,7 +13,7 @@ from ..numbers.arguments import count_of, real, real_array
 from ..numbers.arrays import Floats
 from ..numbers.doubles import exp2, product
 from ..numbers.exact import Real, decimal_two_pi, real_of, split, working
-from ..numbers.names import meant
+from ..numbers.names import meant, one_of
 from ..numbers.schedule import Schedule, geometric, radians
 
 # value that marks a parameter without a default
@@ -305,11 +305,11 @@ def checked_scaling(scaling: Any, pairs: int, where: str = "scaling") -> tuple[s
     if not isinstance(scaling, Mapping):
         raise TypeError(f"{where} must be a mapping with a rope_type, not {scaling!r}")
     parameters: dict[str, Any] = dict(scaling)
-    name = parameters.pop("rope_type", parameters.pop("type", None))
-    if not isinstance(name, str) or name not in SCALINGS:
-        raise ValueError(
-            f"{where} has rope_type={name!r}, but rope_type must be one of {', '.join(SCALINGS)}{meant(name, SCALINGS)}"
-        )
+    key = "rope_type" if "rope_type" in parameters else "type"
+    if key not in parameters:
+        raise ValueError(f"{where} lacks 'rope_type', which must be one of {', '.join(SCALINGS)}")
+    name = one_of(parameters.pop(key), f"{where}[{key!r}]", SCALINGS)
+    parameters.pop("type", None)
     known = SCALINGS[name].parameters
     unknown = sorted(set(parameters) - set(known), key=str)
     if unknown:

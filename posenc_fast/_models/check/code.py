@@ -363,7 +363,7 @@ def finding_of(
     if runner.shape_finding is not None:
         return runner.shape_finding
     errors = _most_likely(runner.errors)
-    if call != "length" and not isinstance(expected, Encoding):
+    if call != "length" and (expected is None or runner.rotary):
         finding_or_errors = _judge_as_rotation(function, name, expected, longest, runner.axes)
         if isinstance(finding_or_errors, Finding):
             return finding_or_errors

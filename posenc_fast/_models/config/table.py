@@ -218,8 +218,8 @@ def names(block: str) -> Collection[str]:
 def pairs(block: str) -> dict[str, str]:
     """Return a dict from the names in a block that lists names with texts to the texts.
 
-    `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why a
-    model type is not a Rotary. `no rotations`: why a rope_type is not a Rotary. `foreign`: key to use instead of a key
+    `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why
+    `from_config` returns no Rotary for a model type. `no rotations`: the same for a rope_type. `foreign`: key to use instead of a key
     of another package.
     """
     return dict(line.split(": ", 1) for line in _blocks()[f"@{block}"].lines)
