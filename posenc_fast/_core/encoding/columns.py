@@ -54,7 +54,7 @@ def reorder_columns(
     Returns
     -------
     ndarray
-        A new array of the same shape and type.
+        A new array of the same shape and dtype.
 
     Raises
     ------

@@ -28,7 +28,7 @@ from ..positions.positions import InTurns, Positions, Progression, pair
 from ..positions.times import SECONDS, time_of
 from .sinusoids import Period
 
-# shortest and longest period; within these limits, products with positions neither overflow nor underflow in float64
+# shortest and longest period; both, and their reciprocals, are far within the range of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
 # units in the labels of periods, from the largest to the smallest

@@ -386,10 +386,10 @@ class Encoding:
 
         Notes
         -----
-        Let a = abs(position * frequency). For a up to 2^53 (for 64-bit integers and frequencies up to 1: always), the
-        error is at most half a unit in the last place of the result plus 2^-50 min(1, a). For float64, it is at most
-        one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. If phases are whole quarter
-        turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
+        Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
+        result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
+        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and plus 2^-50 beyond. If
+        phases are whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
 
         With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
         also holds for float64.
@@ -440,8 +440,8 @@ class Encoding:
         start, step : int or float
             Row i of the L rows has position ``start + i * step`` (default: 0 and 1).
         positions : array_like, optional
-            Positions of the rows instead of start and step. Shape (L,), or (..., L) for other positions in each
-            sequence of the batch; with A axes, (L, A) or (..., L, A).
+            Positions of the rows instead of start and step. Shape (L,), or (..., L) if each sequence of the batch has
+            its own positions; with A axes, (L, A) or (..., L, A).
         x_scale : float
             Factor of x (default: 1).
         precision, workers
@@ -537,8 +537,8 @@ class Encoding:
 
         Notes
         -----
-        sin(a + b) = sin a cos b + cos a sin b, and the same for the cosine: section 3.5 of Vaswani et al., 2017,
-        arXiv:1706.03762, gives this as the reason for sinusoids.
+        sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b. Section 3.5 of Vaswani et
+        al., 2017, arXiv:1706.03762, gives this as the reason for sinusoids.
 
         Examples
         --------
@@ -621,8 +621,8 @@ class Encoding:
         -------
         ndarray of float64, shape (d_model,)
             `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th distinct frequency from the
-            slowest. With several axes, the length of a column's frequency vector counts. Constant columns keep their
-            amplitude.
+            slowest. With several axes, columns are ordered by the lengths of their frequency vectors. Constant columns
+            keep their amplitude.
 
         Raises
         ------
