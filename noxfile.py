@@ -93,7 +93,7 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel by other compilers, with flags that it must override: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel by other compilers, with flags it must override: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 

@@ -296,7 +296,7 @@ class Plans:
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """Return (Lattice, binary logarithm of the number of rows in a span), or (None, 0) if no lattice is possible."""
+        """Return (Lattice, binary logarithm of the number of rows in a span), or (None, 0) if `lattice_impossible`."""
         key = (engine.backend, engine.level, double_double)
         cached: tuple[Any, int] | None = self._cache.get(key)
         if cached is None:
