@@ -93,13 +93,13 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel by other compilers, with flags it must override: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel by these compilers, and with unsafe flags: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
-    """Build the AVX-512 loops by other compilers, test them in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    """Run AVX-512 loops built by these compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
     session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 

@@ -245,7 +245,7 @@ def _of_floats(values: Floats, quotients: Floats) -> Pair:
 def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint64], inverse: Floats) -> Pair:
     """Return the angles of uint64 positions. `inverse` has high and low parts of 1 / (4 numerator) for each ratio."""
     numerator, denominator = ratios
-    # four times the angle without whole turns, in units of 1 / numerator turn
+    # four times the angle, without whole turns of the angle; the unit is a turn divided by numerator
     fourfold = magnitudes % numerator * denominator % numerator * np.uint64(4)
     quarters = (fourfold + numerator // np.uint64(2)) // numerator
     remainder = fourfold.astype(np.int64) - (quarters * numerator).astype(np.int64)

@@ -172,8 +172,8 @@ class Plans:
     def _calls_of(self, engine: Engine) -> Any:
         """Return compiled calls that use the cached plans and lattices.
 
-        Creating other plans here would delay the first call. Return None for the Python engine, for exact periods or
-        float32 frequencies, and if no Plan is cached.
+        Creating missing plans here would delay the first call. Return None for the Python engine, for exact periods or
+        products in float32, and if no Plan is cached.
         """
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
         real, phase = self._cache.get((name, "real"), (None, False))

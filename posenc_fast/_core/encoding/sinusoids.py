@@ -139,7 +139,7 @@ class Sinusoids:
         )
 
     def with_(self, *, phases: Array | None = None, amplitudes: Array | None = None) -> Sinusoids:
-        """Return sinusoids with the same frequencies, and other phases or amplitudes."""
+        """Return sinusoids with the same frequencies, and with the given phases or amplitudes."""
         return Sinusoids(
             self.schedules,
             self.index,

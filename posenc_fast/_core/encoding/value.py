@@ -43,8 +43,8 @@ _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    An Encoding is immutable. Equal values compare equal and have the same hash. You can pickle an Encoding, and share
-    it between threads.
+    An Encoding is immutable. Encodings with the same numbers compare equal and have the same hash. You can pickle an
+    Encoding, and share it between threads.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ class Encoding:
         precision, workers
             As in `table`.
         out : ndarray of the shape and dtype of x, optional
-            Array for the result. ``out=x`` adds in place. Arrays that overlap x in another way raise an error.
+            Array for the result. ``out=x`` adds in place. Otherwise, out must share no memory with x.
 
         Returns
         -------
@@ -633,7 +633,7 @@ class Encoding:
         -----
         For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For
         Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2
-        from its alpha. Pass the amplitudes to another Encoding, or multiply the rows by them.
+        from its alpha. Pass the amplitudes to a new Encoding, as in the example.
 
         Examples
         --------
@@ -668,7 +668,8 @@ class Encoding:
         Raises
         ------
         TypeError, ValueError
-            If an argument is invalid, the encoding has several axes or no frequency, or the interval is too long.
+            If an argument is invalid, the encoding has several axes or only constant columns, or the interval is too
+            long.
 
         Examples
         --------

@@ -40,7 +40,7 @@ class OnnxCache(NamedTuple):
 class Rotary:
     """RoPE: rotation of pairs of values by angles ``position * frequency``.
 
-    A Rotary is immutable. Equal values compare equal and have the same hash.
+    A Rotary is immutable. Two Rotary objects with the same settings compare equal and have the same hash.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Rotary:
     of the length). `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded once to float32. The
     error is at most half a unit in the last place plus 2^-20 of the length.
 
-    To move keys that were rotated for other positions, use `shift`.
+    To move rotated keys to other positions, use `shift`.
 
     References
     ----------
@@ -224,7 +224,8 @@ class Rotary:
         layer_type : str, optional
             Kind of layers, such as "sliding_attention", instead of layer.
         layout : {"half", "interleaved", "interleaved_to_half"}, optional
-            Layout of weights in another order (default: the model's layout). Needed if the model_type is unknown.
+            Layout of the weights, if it is not the model's own layout (the default). Needed if the model_type is
+            unknown.
         seq_len : int, optional
             Length of the sequence. Needed for scalings that depend on it (dynamic, longrope).
 
@@ -591,7 +592,8 @@ class Rotary:
         Raises
         ------
         ValueError
-            If the architecture is unknown or has another layout, or GGUF cannot express this Rotary.
+            If the architecture is unknown, if its layout is not the layout of this Rotary, or if GGUF cannot express
+            this Rotary.
 
         Examples
         --------
@@ -627,8 +629,8 @@ class Rotary:
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
             (length,), or (batch, length) if each sequence has its own positions. In general, the shape is some of the
-            first axes of x, followed by length. If positions have several axes, append an axis of this number. At
-            missing positions, the pairs become NaN.
+            first axes of x, followed by length. If positions have several axes, append an axis with one number for
+            each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
@@ -639,7 +641,7 @@ class Rotary:
         precision, workers
             As in `Encoding.table`.
         out : ndarray of the shape and dtype of x, optional
-            Array for the result. ``out=x`` rotates in place. Arrays that overlap x in another way raise an error.
+            Array for the result. ``out=x`` rotates in place. Otherwise, out must share no memory with x.
 
         Returns
         -------
