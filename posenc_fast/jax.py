@@ -627,7 +627,8 @@ def _at_positions(
         return call.compute(x, positions=positions.reshape(tokens))
     positions = np.broadcast_to(positions, batch + tokens)
     if isinstance(call, _Sum) and shared:
-        # Encoding.add_to does not broadcast positions (batch, length) over the axes between: expand them
+        # Encoding.add_to does not broadcast positions (batch, length) over the axes of x between batch and length, so
+        # expand them
         between = [1] * (len(shape) - 2)
         positions = np.broadcast_to(positions.reshape(*batch, *between, *tokens), (*x.shape[:-1], *tokens[1:]))
     return call.compute(x, positions=positions)

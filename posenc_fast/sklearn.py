@@ -117,8 +117,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
 
     Columns of a pandas or polars DataFrame, or of an Arrow table, may have different types: integers (exact over int64
     and uint64), real numbers, timestamps and durations (as seconds, exact in their own unit). Other input is converted
-    by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in each of its columns. Infinite values
-    raise an error.
+    by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in all columns that encode it. Infinite
+    values raise an error.
 
     Examples
     --------

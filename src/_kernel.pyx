@@ -297,7 +297,7 @@ cdef class Plan:
 
         positions are float64 of shape (rows, axes). single is true if angles are float32 products. stores is the result
         of the function `stores` for the whole array of which `out` is a part. Return None if all rows are written.
-        Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and is unchanged, else 0.
+        Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and was not written, else 0.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows

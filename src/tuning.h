@@ -110,8 +110,8 @@ static inline int posenc_stores(const posenc_result *r)
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
     /* Rows that are computed one by one take longer to compute than to write (measured by python bench/crossover.py
-       --encode). Rows of float64 are an exception: they are always computed in a buffer, and writing the buffer past
-       the cache costs nothing more. */
+       --encode). Rows of float64 are an exception: they are always computed in a buffer, which can be written past the
+       cache without another copy. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */

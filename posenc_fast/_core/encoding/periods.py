@@ -66,7 +66,8 @@ def periodic(periods: Any) -> Schedule:
     -----
     The angle of position p is p / period turns, as a real number. At a whole number of quarter turns, the sine and the
     cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0 at any date.
-    Each position is reduced separately, also in tables. So these columns take longer than those of other schedules.
+    Columns with such frequencies take longer than other columns, because each position is reduced separately, also in
+    tables.
 
     Examples
     --------

@@ -183,8 +183,8 @@ class Encoding:
     def recipe(self) -> str | None:
         """Python expression that rebuilds the encoding with all its numbers.
 
-        Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
-        written as ``Fraction(16, 3)``, so the evaluation also needs the name ``Fraction``. The recipe is None if no
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as a third of
+        16, are written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if no
         public function can rebuild the encoding. `repr` equals the recipe, except that arrays of more than 64 numbers
         are shortened.
         """
@@ -285,7 +285,7 @@ class Encoding:
             "exact" rounds the exact value once (default). "float32" reproduces frameworks that compute in float32: it
             rounds frequencies, positions and their products to float32, then evaluates the exact sine.
         out : ndarray of shape (length, d_model), optional
-            Array for the result, with the dtype of the result. Each row must be contiguous.
+            Array for the result. If dtype is given, out must have this dtype. Each row must be contiguous.
         workers : int, optional
             Maximum number of threads, as in `scipy.fft` (default: 1). Small tables use one thread.
 

@@ -393,8 +393,8 @@ class Rotary:
     def recipe(self) -> str:
         """Python expression that rebuilds the Rotary with all its numbers.
 
-        Evaluate it with the names of posenc_fast. `repr` equals the recipe, except that lists of more than 64 numbers
-        are shortened.
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. `repr` equals the recipe, except that lists of more than
+        64 numbers are shortened.
         """
         return recipes.written(self._call())
 
