@@ -120,7 +120,7 @@ def architectures(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def free_threaded(session: nox.Session) -> None:
-    """Run the tests on Python without the GIL. ``nox -s free_threaded -- FOLDER`` keeps this Python in FOLDER."""
+    """Run the tests on Python without the GIL. ``nox -s free_threaded -- FOLDER`` keeps a built Python in FOLDER."""
     session.run(".ci/free-threaded", *session.posargs, external=True)
 
 

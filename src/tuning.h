@@ -85,10 +85,11 @@ static inline ptrdiff_t posenc_too_large(ptrdiff_t last_level)
 }
 
 /* Return the least number of bytes of x for which a rotation prefetches rows of x, by the sizes of the caches:
-   a large second level (Sapphire Rapids, 2 MiB, with a slow last level): if x does not fit into it; this saves a seventh
-   of the time;
-   a middle one (Zen 5, 1 MiB): if x is too large for the last level; this saves a seventh, but costs 8 % if x fits;
-   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; this would cost 5 to 14 %.
+   a large second level (Sapphire Rapids, 2 MiB, with a slow last level): if x does not fit into the second level;
+   prefetching then saves a seventh of the time;
+   a middle one (Zen 5, 1 MiB): if x is too large for the last level; prefetching then saves a seventh, but would cost
+   8 % for a smaller x;
+   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; prefetching would cost 5 to 14 %.
    Measured by python bench/targets.py --only rotary- */
 static inline ptrdiff_t posenc_prefetch_from(ptrdiff_t second_level, ptrdiff_t last_level)
 {
