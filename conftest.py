@@ -1,4 +1,4 @@
-"""Skip tests and examples of packages that are not installed. With POSENC_FAST_REQUIRE_EXTRAS=1 they fail instead."""
+"""Skip tests and examples that need a missing package. With POSENC_FAST_REQUIRE_EXTRAS=1, they fail instead."""
 
 from __future__ import annotations
 

@@ -93,13 +93,13 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel by other compilers, with bad flags: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel by these compilers, and with unsafe flags: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
-    """Test the AVX-512 loops of other compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    """Run AVX-512 loops built by these compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
     session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 
@@ -120,7 +120,7 @@ def architectures(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def free_threaded(session: nox.Session) -> None:
-    """Run the tests on Python without the GIL. ``nox -s free_threaded -- FOLDER`` keeps the Python it builds."""
+    """Run the tests on Python without the GIL. ``nox -s free_threaded -- FOLDER`` keeps a built Python in FOLDER."""
     session.run(".ci/free-threaded", *session.posargs, external=True)
 
 

@@ -34,7 +34,8 @@ STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
 STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
 # compute doubles in 64-bit registers; a 32-bit build needs SSE2, as NumPy does
 STRICT_X86 = {64: ["-mfpmath=sse"], 32: ["-msse2", "-mfpmath=sse"]}
-# with /fp:precise, compilers before Visual Studio 2022 merge products and sums to FMA; src/arithmetic.h forbids this
+# With /fp:precise, compilers before Visual Studio 2022 merge products and sums to FMA. A pragma in src/arithmetic.h
+# forbids this.
 STRICT_MSVC = ["/O2", "/fp:precise"]
 # a kernel with these flags needs an interpreter that runs with LD_PRELOAD=libasan.so
 SANITIZERS = [

@@ -70,8 +70,8 @@ def table(
     length, start, step, dtype, precision
         As in `Encoding.table`.
     chunks : int, str or tuple
-        Division of the rows, as in Dask for an array of shape (length,): the number of rows of all chunks, a tuple with
-        the number of rows of each chunk, "auto" (default), or bytes such as "64 MiB".
+        Division of the rows, as in Dask for an array of shape (length,): one number of rows for every chunk, a tuple
+        with the number of rows of each chunk, "auto" (default), or a size in bytes such as "64 MiB".
 
     Returns
     -------
@@ -156,7 +156,8 @@ def encode(
     Notes
     -----
     Each chunk is passed to `Encoding.encode`. The rows have the same bits as one call for all positions, with one
-    exception: if a chunk contains integers beyond 2**53, its rows may differ by a rounding, within the same bounds.
+    exception: if a chunk contains integers beyond 2**53, its rows may differ by a rounding. The error bounds of
+    `Encoding.encode` hold for them, too.
 
     Examples
     --------

@@ -167,7 +167,7 @@ def add_to(
         Position of the first row (default: 0).
     positions : array_like, optional
         Positions of the rows, traced or static as in `encode` (default: ``start, start + 1, ..``). The shape is
-        (length,) or (..., length). For an encoding of A axes, add an axis of (A,).
+        (length,) or (..., length). For an encoding of several axes, append an axis with one number for each axis.
     x_scale, precision
         As in `Encoding.add_to`.
 
@@ -220,7 +220,7 @@ def rotate(
         Position of the first token (default: 0), such as the counter of a compiled loop.
     positions : array_like, optional
         Positions of the tokens, traced or static as in `encode` (default: ``start, start + 1, ..``). The shape is
-        (length,) or (batch, length). With sections, add an axis of (axes,).
+        (length,) or (batch, length). For a Rotary of several axes, append an axis with one number for each axis.
     seq_axis, inverse, precision
         As in `Rotary.apply`.
 
@@ -627,7 +627,8 @@ def _at_positions(
         return call.compute(x, positions=positions.reshape(tokens))
     positions = np.broadcast_to(positions, batch + tokens)
     if isinstance(call, _Sum) and shared:
-        # Encoding.add_to does not broadcast positions (batch, length) over the axes between: expand them
+        # Encoding.add_to does not broadcast positions (batch, length) over the axes of x between batch and length, so
+        # expand them
         between = [1] * (len(shape) - 2)
         positions = np.broadcast_to(positions.reshape(*batch, *between, *tokens), (*x.shape[:-1], *tokens[1:]))
     return call.compute(x, positions=positions)

@@ -89,7 +89,7 @@ class ExprNamespace:
         periods : sequence of shape (k,)
             Names of cycles of the calendar: "day", "week" (from Monday), "month", "quarter" and "year". Or lengths of
             cycles, as in `posenc_fast.periodic`: "12h", 43200 and ``datetime.timedelta(hours=12)`` are half a day.
-            Columns of numbers need lengths.
+            For columns of numbers, give lengths, not names.
         timezone : str, optional
             Key of the zone database, such as "Europe/Berlin", whose wall clock defines days, weeks, months, quarters
             and years. Default: the zone of the column; times without a zone are read as local times. Lengths are
@@ -102,7 +102,7 @@ class ExprNamespace:
         Returns
         -------
         polars.Expr
-            Expression of type ``Array(Float32, 2 * k)``, with the name of the column.
+            Expression of type ``Array(Float32, 2 * k)`` (or with the given dtype), with the name of the column.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class ExprNamespace:
         Returns
         -------
         polars.Expr
-            Expression of type ``Array(Float32, d_model)``, with the name of the column.
+            Expression of type ``Array(Float32, d_model)`` (or with the given dtype), with the name of the column.
 
         Raises
         ------

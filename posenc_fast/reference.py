@@ -5,9 +5,9 @@ Every encoding is a row of independent sinusoids::
     out[n, c] = amplitude[c] * sin(sum_a position[n, a] * frequency[c, a] + 2 pi phase[c])
 
 A cosine is a sine with a phase of a quarter turn. A layout is an order of the columns. A rotary encoding (RoPE) rotates
-pairs of values by the same angles. `exact_frequencies`, `exact_row` and `exact_rotation` compute this to more digits
-than any dtype has. posenc_fast rounds these values once. Tests and ``posenc-fast verify`` compare every engine with the
-three functions. This module uses no other module of posenc_fast.
+pairs of values by angles ``position * frequency``. `exact_frequencies`, `exact_row` and `exact_rotation` compute
+frequencies, rows and rotations to more digits than any dtype has. posenc_fast rounds rows once. Tests and
+``posenc-fast verify`` compare the engines with the three functions. This module uses no other module of posenc_fast.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def vaswani_numpy(length: int, d_model: int) -> Floats:
 
     Notes
     -----
-    It is the formula of `vaswani_loops`, vectorised as in tutorials.
+    The formula is that of `vaswani_loops`, vectorised as in tutorials.
 
     Examples
     --------

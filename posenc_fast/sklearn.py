@@ -84,8 +84,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     timezone : str, optional
         Key of the zone database, such as "Europe/Berlin". Its wall clock defines days, weeks, months, quarters and
         years, and times without a zone are read as UTC. Default: the zone that each column had in `fit`, to which
-        `transform` converts columns of another zone. Times without a zone are then read as local times, and `transform`
-        raises an error if only one of the two columns has a zone. Lengths are counted in UTC.
+        `transform` converts columns of another zone. Times without a zone are then read as local times. A column that
+        has a zone in `fit` must have a zone in `transform`, and a column without one must have none. Lengths are
+        counted in UTC.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other (default), or all sines of a column before all cosines.
     dtype : dtype, optional
@@ -116,8 +117,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
 
     Columns of a pandas or polars DataFrame, or of an Arrow table, may have different types: integers (exact over int64
     and uint64), real numbers, timestamps and durations (as seconds, exact in their own unit). Other input is converted
-    by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in each of its columns. Infinite values
-    raise an error.
+    by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in all columns that encode it. Infinite
+    values raise an error.
 
     Examples
     --------
@@ -242,7 +243,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         ------
         TypeError, ValueError
             If the columns differ from those of `transform`, or positions are ambiguous: a range is not shorter than the
-            longest wavelength of a pair of sine and cosine, or both values of a pair are 0.
+            longest wavelength of a pair of sine and cosine, or, with periods, both values of a pair are 0.
 
         Examples
         --------
@@ -288,7 +289,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         return type(X)(result, schema=features)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the names of the output columns: ``time_sin0, time_cos0, ..``, or ``time_day_sin, ..``.
+        """Return the names of the output columns: ``time_sin0, time_cos0, ..``, or with periods ``time_day_sin, ..``.
 
         Parameters
         ----------
@@ -344,9 +345,10 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
                 raise ValueError(f"periods is missing, but {name} has timestamps; pass periods, such as ['day', '24h']")
 
     def _zone(self, i: int, column: _Column) -> datetime.tzinfo | None:
-        """Return the zone that a column had in `fit`, or None if the column or `timezone` decides.
+        """Return the zone that a column had in `fit`. Return None for numbers and durations, or if `timezone` is given.
 
-        Raise an error if timestamps have a zone only in `fit`, or only now.
+        Also return None if the column had no zone in `fit`, or several. Raise an error if timestamps have a zone only
+        in `fit`, or only now.
         """
         clock = self._clocks[i]
         if self.timezone is not None or column.letter != "M" or clock is None:
@@ -448,7 +450,7 @@ def _parts_of_cycles(rows: Floats, names: Any, layout: Layout) -> Floats:
     pairs = np.ldexp(pairs, -np.frexp(np.abs(pairs).max(axis=2, keepdims=True))[1])
     pairs = pairs / np.sqrt((pairs**2).sum(axis=2, keepdims=True))
     parts = cycle_of_1.locate(pairs, low=0, high=1)[0]
-    # locate may have moved a part beyond an end of [0, 1] to the end: search these again where 0 is in the middle
+    # locate moves a part beyond an end of [0, 1] to this end. Search such parts again in an interval around 0.
     ends = (parts == 0) | (parts == 1)
     parts[ends] = cycle_of_1.locate(pairs[ends], low=-0.5, high=0.5)[0]
     parts = parts - np.floor(parts)

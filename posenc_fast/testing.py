@@ -34,7 +34,7 @@ def assert_right(source: Any, expected: Any = None, *, config: Any = None) -> No
     Raises
     ------
     AssertionError
-        If a finding is wrong, or no finding is right. The message is the report.
+        If a finding has the verdict "wrong", or none has the verdict "right". The message is the report.
     TypeError, ValueError, OSError, ImportError
         If an argument is invalid, or a file cannot be read.
 

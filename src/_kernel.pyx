@@ -100,7 +100,7 @@ cdef extern from *:
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
 
 cdef enum:
-    SMALL = 1 << 14  # for fewer values, releasing the GIL would not save time
+    SMALL = 1 << 14  # minimum number of values for which the GIL is released; for fewer, this would not save time
     ON_STACK = 4096  # number of doubles of scratch on the stack; a larger scratch is allocated
     # Debug builds append FENCE bytes of value FENCE to the work space. A loop that writes too far changes these bytes.
     FENCE = 64
@@ -258,10 +258,10 @@ cdef class Plan:
 
     frequencies, of shape (2, axes, waves), are in turns per unit, as sums of two doubles. For calls with ``single``,
     they are in radians per unit, rounded to float32, and low parts are zero. source, of shape (width,), has the index
-    of each column in a row of sines and cosines. amplitude has the factor of each column. largest has the largest
-    absolute frequency of each axis, in turns per unit. runs has the first column of each run of consecutive sources,
-    and then the width. planar is true if a row of sines and cosines has all sines first, and false if sines and cosines
-    alternate.
+    of each column's value in a row of sines and cosines. amplitude has the factor of each column. largest has the
+    largest absolute frequency of each axis, in turns per unit. runs has the first column of each run of consecutive
+    sources, and then the width. planar is true if a row of sines and cosines has all sines first, and false if sines
+    and cosines alternate.
     """
     cdef CPlan c
     cdef const double[:, :, ::1] _frequencies
@@ -297,7 +297,7 @@ cdef class Plan:
 
         positions are float64 of shape (rows, axes). single is true if angles are float32 products. stores is the result
         of the function `stores` for the whole array of which `out` is a part. Return None if all rows are written.
-        Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and is unchanged, else 0.
+        Otherwise return a byte for each row. It is 1 if the row needs exact arithmetic and was not written, else 0.
         """
         cdef Py_buffer view
         cdef Py_ssize_t rows
@@ -385,7 +385,8 @@ cdef class Lattice:
             self._origin.check()
 
     cdef int _evaluate_origin(self, int level) except -1:
-        # Most tables begin at 0, and short tables would spend most of their time on this row. So it is computed once.
+        # Most tables begin at position 0. Short tables would spend most of their time on its row, so this row is
+        # computed once, for all tables.
         cdef EvaluateWork layout
         cdef _Scratch work = _Scratch(lay_out_evaluate(self.plan.c.waves, &layout, NULL))
         cdef CRow two_rows[2]
@@ -641,9 +642,9 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
     """Read cosines and sines at two addresses, and write them side by side to `angles`, of float64 or float32.
 
-    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). In each row at an address, both
-    halves must be equal, and the first half is written. Return whether all halves are equal. If they are not, `angles`
-    is only partly written. kind is the kind of the values at the addresses.
+    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). Only the first half of each row
+    at an address is written, because the second half should have the same values. Return whether this is true for all
+    rows. If it is not, `angles` is only partly written. kind is the kind of the values at the addresses.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs
@@ -1238,9 +1239,9 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
                           int64_t start, object x, object axis, object out, dict kinds, object large):
     """Return x rotated by angles. If angles is NULL, rotate x for the positions start, start + 1 and so on.
 
-    Return None for other types, dtypes and shapes of x, axis and out than those in `Calls.rotate`, and if the rotation
-    is impossible. groups is 1, or the number of sequences in x. tokens is the number of tokens of angles, or the
-    maximum number if angles is NULL.
+    Return None for other types, dtypes and shapes of x, axis and out than those in `Calls.rotate`, and if
+    `_rotate_tokens` returns False. groups is 1, or the number of sequences in x. tokens is the number of tokens of
+    angles, or the maximum number of tokens in x if angles is NULL.
     """
     cdef Py_buffer x_view, out_view
     cdef Tokens t
@@ -1295,7 +1296,8 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint per_sequence,
     """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
 
     All arrays have the same number of tokens and the same kind. If per_sequence is true, each sequence has its own
-    angles. Return whether the rotation succeeded.
+    angles. Return False, for example, if an array overlaps another, or the encoding has no lattice. Otherwise return
+    True.
     """
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]

@@ -12,8 +12,8 @@ Design
     ``sincos_dd`` returns them in double-double, as sums of two doubles, for float64 results and for (d).
 (d) Rows of consecutive positions are not evaluated but rotated: value and quadrature of an anchor row, times cosine and
     sine of the offset. The row above and the row below the anchor by the same offset share both products. Anchors are
-    themselves rotated from one exact evaluation per *span*. The anchor of a position depends only on the position, and
-    so do the bits of its row.
+    themselves rotated, from a row that is evaluated once per *span*. The anchor of a position depends only on the
+    position, and so do the bits of the position's row.
 (e) An *output* describes how rows are stored: written, or added to scale * x, in any of the four types, through the
     cache or past it by non-temporal stores.
 (f) The bits are the same at every level. Products and sums are separate operations, except in two places. The error of

@@ -339,7 +339,7 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
     elif split != NULL and x == out:
         split_in_place(<bfloat*>out, stride, split, split_stride, n, rows)
     elif split == NULL:
-        # Otherwise split_elsewhere has written correct rows: it returned False, but no value is far.
+        # If split is not NULL, split_elsewhere has written correct rows: it returned False, but no value is far.
         rotate_plain_rows(r, x, stride, out, out_stride, angle, angle_stride, rows)
 
 
@@ -531,7 +531,7 @@ cdef inline Py_ssize_t bytes_to_row(const Py_ssize_t* strides, Py_ssize_t g, Py_
 
 cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                Py_ssize_t end) noexcept nogil:
-    """Rotate the tokens first .. end of a group whose heads are closer in memory than its tokens.
+    """Rotate the tokens from first to before end of a group, whose heads are closer in memory than its tokens.
 
     All heads of a token come first, then the next token.
     """
@@ -562,7 +562,7 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
 
 cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                      Py_ssize_t end) noexcept nogil:
-    """Rotate the tokens first .. end of a group. All tokens of some heads come first, then those of the next heads.
+    """Rotate the tokens of a group from first to before end: these tokens of some heads, then of the next heads.
 
     The heads of all batches are counted as one sequence.
     """

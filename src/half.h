@@ -9,7 +9,7 @@
 #define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this */
 #endif
 
-/* bits of a float that posenc_odd returns; rounded to float16, it equals the double rounded once to float16 */
+/* bits of a float that posenc_odd returns; rounded to float16, the float becomes the float16 nearest to the double */
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
@@ -157,7 +157,7 @@ static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000
 
 /* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32. This is so if it is
    subnormal, infinite or NaN, or its absolute value is 2^97 or more. Return whether any of n values is far. The first
-   loop is fast. It returns 0 if all values are usual, and so not far. Otherwise the second loop checks the values.
+   loop is fast, and enough if all values are usual, and so not far. Otherwise the second loop checks the values.
    Zeros are neither far nor usual. */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {

@@ -184,7 +184,7 @@ cdef inline int check_same_or_apart(const Extent* x, const Py_ssize_t* x_strides
 
 
 cdef inline double* aligned(void* scratch) noexcept nogil:
-    """Return the first start of a cache line in scratch, which is at most LINE_BYTES - 1 bytes behind its start."""
+    """Return the start of the first whole cache line in scratch, at most LINE_BYTES - 1 bytes behind scratch."""
     return <double*>((<uintptr_t>scratch + LINE_BYTES - 1) & ~<uintptr_t>(LINE_BYTES - 1))
 
 
@@ -222,7 +222,7 @@ cdef inline void split_integer(int64_t value, double* high, double* low) noexcep
 
 
 cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
-    """Return whether the loops would not compute a row of finite components: an EXACT_ROW of `find_kind`."""
+    """Return whether a row of finite components is an EXACT_ROW (see `find_kind`), which the loops do not compute."""
     cdef Py_ssize_t a
     cdef double size, turns
     for a in range(plan.axes):

@@ -26,7 +26,8 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    double* memory  # memory of the four rows below; the pointers to the rows of position 0 point to lattice.origin
+    # The next four pointers point to rows in `memory`. For the anchor at position 0, they point to lattice.origin.
+    double* memory
     const double* value
     const double* quadrature
     const double* value_low
@@ -86,7 +87,7 @@ cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_
 
 cdef inline void rotate_row(crdouble v, crdouble q, crdouble cosine, crdouble sine, double sign, rdouble out,
                             Py_ssize_t n) noexcept nogil:
-    """Compute v * cosine + sign * q * sine.
+    """Compute v * cosine + sign * q * sine, where v and q are value and quadrature of an anchor, in either order.
 
     Functions below that compute in doubles use the same operations, and so compute the same bits.
     """

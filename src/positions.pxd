@@ -6,7 +6,8 @@ Results of float64 are computed in double-double, all other results in doubles.
 All instruction-set levels must return the same bits, but sines and cosines with and without FMA may differ in their
 last bits. So for results of 32 and 16 bits, a level without FMA computes a row in plain products and sums. Then it
 rounds the largest and the smallest values that FMA could give (within REACH). If the two roundings differ, the level
-computes the row again with emulated FMA (``posenc_fma``), which is slow.
+computes the row again with emulated FMA (``posenc_fma``), which is slow. For sums with x, no level uses FMA in sines
+and cosines.
 """
 
 from libc.math cimport INFINITY, NAN, fabs
@@ -45,7 +46,7 @@ cdef inline step find_kind(const CPlan* plan, const double* position, int* kind)
                 kind[0] = NAN_ROW
                 return
             exact = exact or not turns <= MOST or fabs(position[a]) > HUGE
-        # an axis whose frequencies are all zero does not make a row exact
+        # an axis whose frequencies are all zero does not make a row an EXACT_ROW
         exact = exact or (turns < TINY and position[a] != 0 and plan.largest[a] > 0)
     if exact:
         kind[0] = EXACT_ROW

@@ -7,7 +7,7 @@ anchors are written in one of these ways:
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
 - `write_streamed`: float32 past the cache, if the rows above and below have the same offset from a cache line;
-- `stream_run`: the same for all offsets of two whole blocks in one loop;
+- `stream_run`: float32 past the cache, all offsets of two whole blocks in one loop;
 - `write_buffered`: all other rows, a few cache lines at a time: 16-bit types, and other rows past the cache.
 """
 
@@ -185,7 +185,7 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
 
 cdef inline void stream_run(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2,
                             const Output* output, Py_ssize_t row1, Py_ssize_t row2, double* tiles) noexcept nogil:
-    """Do the same as `write_run` past the cache, for rows of whole cache lines that are adjacent in memory."""
+    """Do the same as `write_run` past the cache, for adjacent rows that are as long as a number of cache lines."""
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j
     cdef float* buffer = <float*>tiles
     # With long vectors, lines that two rows share are written at once. Written in two parts, they are read from memory
@@ -208,7 +208,7 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
                                Py_ssize_t n) noexcept nogil:
     """Round n columns to 16 bits, and write them to the table from column first on, or to the line buffers.
 
-    Return whether this second rounding may be wrong for a value.
+    The values in tile were already rounded once, to floats. Return whether rounding them again may be wrong.
     """
     cdef bint doubtful = False
     cdef uint16_t* out
@@ -341,7 +341,8 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
                 continue
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
-                # `distance` sums later; the order is a row in all batches, then the next row in all batches
+                # Prefetch for the sum that comes `distance` sums later. Each row is added to all batches before the
+                # next row.
                 batch = (b + distance) % output.batches
                 ahead = (b + distance) // output.batches
                 if above >= 0:

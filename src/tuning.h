@@ -85,10 +85,11 @@ static inline ptrdiff_t posenc_too_large(ptrdiff_t last_level)
 }
 
 /* Return the least number of bytes of x for which a rotation prefetches rows of x, by the sizes of the caches:
-   a large second level (Sapphire Rapids, 2 MiB, with a slow last level): if x does not fit into it; this saves a seventh
-   of the time;
-   a middle one (Zen 5, 1 MiB): if x is too large for the last level; this saves a seventh, but costs 8 % if x fits;
-   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; this would cost 5 to 14 %.
+   a large second level (Sapphire Rapids, 2 MiB, with a slow last level): if x does not fit into the second level;
+   prefetching then saves a seventh of the time;
+   a middle one (Zen 5, 1 MiB): if x is too large for the last level; prefetching then saves a seventh, but would cost
+   8 % for a smaller x;
+   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; prefetching would cost 5 to 14 %.
    Measured by python bench/targets.py --only rotary- */
 static inline ptrdiff_t posenc_prefetch_from(ptrdiff_t second_level, ptrdiff_t last_level)
 {
@@ -109,8 +110,9 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    /* Such rows take longer to compute than to write (measured by python bench/crossover.py --encode). Rows of float64
-       are an exception: they are computed in a buffer in any case, and the buffer can be written past the cache. */
+    /* Rows that are computed one by one take longer to compute than to write (measured by python bench/crossover.py
+       --encode). Rows of float64 are an exception: they are always computed in a buffer, which can be written past the
+       cache without another copy. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */

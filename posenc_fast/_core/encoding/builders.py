@@ -124,8 +124,8 @@ def positional_encoding(
     start, step : int or float
         Row i has position ``start + i * step`` (default: 0 and 1).
     base : float
-        Base of the powers in the formula (default: 10000, as in the paper). The longest wavelength is almost 2 pi times
-        the base.
+        Base of the powers in the formula (default: 10000, as in the paper). For a large d_model, the longest wavelength
+        is almost 2 pi times the base.
     layout : {"interleaved", "concatenated"}
         "interleaved": sines in even columns, cosines in odd columns (default). "concatenated": all sines before all
         cosines.
@@ -191,8 +191,8 @@ def sinusoidal(
     base, freq_shift, first : float
         Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))`` radians per unit of position (defaults:
         10000, 0 and 1). The power is not rounded. freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1
-        gives i/(d/2-1), so that the last frequency is exactly ``first / base``, as in tensor2tensor, fairseq and
-        Whisper.
+        gives i/(d/2-1), as in tensor2tensor, fairseq and Whisper. If d_model is even, the last frequency is then
+        exactly ``first / base``.
     frequencies : Schedule, array_like or mapping, optional
         Frequencies instead of base, freq_shift and first, one for each pair of columns: ``ceil(d_model/2)`` of them, or
         ``d_model//2`` if odd is "zero". A mapping such as ``{"sin": ..., "cos": ...}`` has separate frequencies for

@@ -69,5 +69,5 @@ def rotary_capsule(plans: Plans, head_dim: int, layout: int) -> Any:
     angles = encoding_capsule(plans)
     assert backend.kernel is not None
     make = backend.kernel.rotary_capsule
-    # the id identifies the instruction-set level, because angles has one capsule for each level
+    # the id of the capsule `angles` identifies the level, because the plans have one such capsule for each level
     return plans.capsule((id(angles), head_dim, layout), lambda: make(angles, head_dim, layout))

@@ -54,13 +54,13 @@ def reorder_columns(
     Returns
     -------
     ndarray
-        A new array of the same shape and type.
+        A new array of the same shape and dtype.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is invalid. Also with "crop" and an odd width, if sines come first in one order and cosines in
-        the other: then the numbers of sines and cosines do not match.
+        If an argument is invalid. With "crop" and an odd width, also if sines come first in one of the two orders and
+        cosines in the other, because the numbers of sines and cosines do not match.
 
     Notes
     -----

@@ -68,7 +68,7 @@ class Cycles:
     def check_lengths(self, letter: str, name: str) -> None:
         """Raise an error if a length has no unit and the column has timestamps (dtype letter "M").
 
-        Otherwise a length of 24 would mean 24 seconds.
+        Without this error, a length of 24 would silently mean 24 seconds.
         """
         if letter == "M" and self._without_unit:
             raise ValueError(

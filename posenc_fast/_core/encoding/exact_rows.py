@@ -26,7 +26,7 @@ def _bits_of(number: Fraction) -> int:
 def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
     """Return the exact row of a position as an array (2, d): high parts and low parts of the values."""
     waves = sinusoids.waves()
-    # number of bits that holds all whole turns, even if position and frequency are large
+    # enough bits for all whole turns of the angle, even if position and frequency are large
     largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])
     bits = _exact.PAIR_BITS + max(_bits_of(p) for p in position) + largest + 64
     frequencies: list[Fraction] = []

@@ -110,8 +110,8 @@ def grid(
     -----
     A column that depends on one axis is computed once for that axis, and copied. A column that depends on several axes,
     as in random Fourier features, is computed for every point. ``reshape(-1, d_model)`` returns the points in raster
-    order. To keep rows for class tokens, pass a slice as out. For a learned scale or a sum of axes, use
-    `Encoding.add_to`.
+    order. To keep rows for class tokens, pass a slice as out. To add the encodings of all axes to x, instead of joining
+    them, call `Encoding.add_to` for each axis.
 
     Examples
     --------

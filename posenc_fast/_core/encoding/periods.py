@@ -28,7 +28,7 @@ from ..positions.positions import InTurns, Positions, Progression, pair
 from ..positions.times import SECONDS, time_of
 from .sinusoids import Period
 
-# shortest and longest period; within these limits, products with positions neither overflow nor underflow in float64
+# shortest and longest period; both, and their reciprocals, are far within the range of float64
 _SHORTEST, _LONGEST = Fraction(1, 2**500), Fraction(2**500)
 _UNITS = SECONDS | {"min": SECONDS["m"], "µs": SECONDS["us"]}
 # units in the labels of periods, from the largest to the smallest
@@ -66,7 +66,8 @@ def periodic(periods: Any) -> Schedule:
     -----
     The angle of position p is p / period turns, as a real number. At a whole number of quarter turns, the sine and the
     cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0 at any date.
-    Each position is reduced separately, also in tables. So these columns take longer than those of other schedules.
+    Columns with such frequencies take longer than other columns, because each position is reduced separately, also in
+    tables.
 
     Examples
     --------
@@ -245,7 +246,7 @@ def _of_floats(values: Floats, quotients: Floats) -> Pair:
 def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint64], inverse: Floats) -> Pair:
     """Return the angles of uint64 positions. `inverse` has high and low parts of 1 / (4 numerator) for each ratio."""
     numerator, denominator = ratios
-    # four times the angle without whole turns, in units of 1 / numerator turn
+    # four times the angle, without whole turns of the angle; the unit is a turn divided by numerator
     fourfold = magnitudes % numerator * denominator % numerator * np.uint64(4)
     quarters = (fourfold + numerator // np.uint64(2)) // numerator
     remainder = fourfold.astype(np.int64) - (quarters * numerator).astype(np.int64)

@@ -48,7 +48,7 @@ class _Columns(NamedTuple):
 
 
 class Plans:
-    """The engines' Plans and Lattices of some sinusoids. Each is created on first use, and cached.
+    """The engines' `Plan` and `Lattice` objects of some sinusoids. Each is created on first use, and cached.
 
     Threads may use the cache without a lock. If two threads create the same entry, the two entries are equal, and one
     of them stays in the cache.
@@ -172,8 +172,8 @@ class Plans:
     def _calls_of(self, engine: Engine) -> Any:
         """Return compiled calls that use the cached plans and lattices.
 
-        Creating other plans here would delay the first call. Return None for the Python engine, for exact periods or
-        float32 frequencies, and if no Plan is cached.
+        Creating missing plans here would delay the first call. Return None for the Python engine, for exact periods or
+        products in float32, and if no Plan is cached.
         """
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
         real, phase = self._cache.get((name, "real"), (None, False))
@@ -187,8 +187,9 @@ class Plans:
     def least(self, unit: Fraction) -> Floats | None:
         """Return the smallest nonzero frequency of each axis, in turns per unit, or None if no row needs a check.
 
-        The engine checks underflow only of products with the largest frequency. Return None if no product with another
-        frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two doubles.
+        The engine checks underflow only of products with the largest frequency. Return None if no product with a
+        smaller frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two
+        doubles.
         """
         key = 1 if unit == 1 else unit
         if key not in self._least:
@@ -280,7 +281,7 @@ class Plans:
                 in_rows, quadrant, amplitude = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
                 quarters, low = 4 * in_rows[:, first + i], in_rows[:, first + count + i]
                 side = np.sign(in_rows[:, axis : first : sinusoids.axes].sum(axis=1))
-                # true where the value is exactly 0 at a quarter turn; other zeros are sines that underflow
+                # true where the value is exactly 0 at a quarter turn; other zeros are values that underflow
                 exact = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
                 sides = side[exact] if quadrant % 2 == 0 and not added else np.ones(int(exact.sum()))
                 signs = sides if added else (-amplitude if quadrant >= 2 else amplitude) * sides
@@ -295,7 +296,7 @@ class Plans:
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached
 
     def lattice(self, engine: Engine, double_double: bool) -> tuple[Any, int]:
-        """Return (Lattice, binary logarithm of the rows in a span). Return (None, 0) if a lattice is impossible."""
+        """Return (Lattice, binary logarithm of the number of rows in a span), or (None, 0) if `lattice_impossible`."""
         key = (engine.backend, engine.level, double_double)
         cached: tuple[Any, int] | None = self._cache.get(key)
         if cached is None:

@@ -20,7 +20,7 @@ SHOWN = 64
 
 
 def recipe_of(name: str, *arguments: Any, defaults: Mapping[str, Any] | None = None, **options: Any) -> Recipe:
-    """Return the recipe of a call, without options that have their values in defaults."""
+    """Return the recipe of a call, without the options whose value is their default. Options with arrays are kept."""
     kept = {
         key: value
         for key, value in options.items()

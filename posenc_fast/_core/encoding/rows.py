@@ -65,7 +65,7 @@ def add(
         view_x = collapse(np.ascontiguousarray(x), dims)
     assert view_x is not None
     # In a progression of fractions, rows at integer positions are written twice (see `fill_progression`). If the first
-    # writing changed x, the second would add to the changed x. So the rows are written to a copy.
+    # writing changed x, the second would add to the changed x. So the rows are written to a new array first.
     written_twice = isinstance(positions, tuple) and not all(isinstance(number, int) for number in positions)
     copied = view is None or (written_twice and same_memory(x, result))
     if view is None or copied:
@@ -162,11 +162,12 @@ def _fill_exactly(
 ) -> None:
     """Write the rows that the engine left out.
 
-    Whole real positions that fit into 64 bits are encoded as integers. Other rows are computed in exact arithmetic.
+    With one axis, real positions from 2**52 to below 2**63 are whole, and are encoded as integers. Other rows are
+    computed in exact arithmetic.
     """
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]
-        # real numbers from 2**52 on are whole
+        # float64 numbers from 2**52 on are whole
         whole = (np.abs(values) < 2.0**63) & (np.abs(values) >= 2.0**52)
         if whole.any():
             integers = Converted(values[whole].astype(np.int64)[:, np.newaxis], positions.unit, form="integer")

@@ -139,7 +139,7 @@ class Sinusoids:
         )
 
     def with_(self, *, phases: Array | None = None, amplitudes: Array | None = None) -> Sinusoids:
-        """Return sinusoids with the same frequencies, and other phases or amplitudes."""
+        """Return sinusoids with the same frequencies, and with the given phases or amplitudes."""
         return Sinusoids(
             self.schedules,
             self.index,
@@ -185,7 +185,7 @@ class Sinusoids:
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
 
     def pairs(self) -> Floats:
-        """Return all frequencies in turns as `turns` does, but with the frequencies of exact periods."""
+        """Return all frequencies in turns per unit, as in `turns`, but with those of exact periods instead of zeros."""
         values: Floats | None = self._cache.get("pairs")
         if values is None:
             values = self._cache["pairs"] = self.turns(Fraction(1), 1)

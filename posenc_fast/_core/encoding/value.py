@@ -43,8 +43,8 @@ _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    An Encoding is immutable. Equal values compare equal and have the same hash. You can pickle an Encoding, and share
-    it between threads.
+    An Encoding is immutable. Encodings with the same numbers compare equal and have the same hash. You can pickle an
+    Encoding, and share it between threads.
 
     Parameters
     ----------
@@ -183,8 +183,8 @@ class Encoding:
     def recipe(self) -> str | None:
         """Python expression that rebuilds the encoding with all its numbers.
 
-        Evaluate it with the names of posenc_fast. Periods that float64 cannot represent, such as a third of 16, are
-        written as ``Fraction(16, 3)``, so the evaluation also needs the name ``Fraction``. The recipe is None if no
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as a third of
+        16, are written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if no
         public function can rebuild the encoding. `repr` equals the recipe, except that arrays of more than 64 numbers
         are shortened.
         """
@@ -285,7 +285,7 @@ class Encoding:
             "exact" rounds the exact value once (default). "float32" reproduces frameworks that compute in float32: it
             rounds frequencies, positions and their products to float32, then evaluates the exact sine.
         out : ndarray of shape (length, d_model), optional
-            Array for the result, with the dtype of the result. Each row must be contiguous.
+            Array for the result. If dtype is given, out must have this dtype. Each row must be contiguous.
         workers : int, optional
             Maximum number of threads, as in `scipy.fft` (default: 1). Small tables use one thread.
 
@@ -386,10 +386,10 @@ class Encoding:
 
         Notes
         -----
-        Let a = abs(position * frequency). For a up to 2^53 (for 64-bit integers and frequencies up to 1: always), the
-        error is at most half a unit in the last place of the result plus 2^-50 min(1, a). For float64, it is at most
-        one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and 2^-50 beyond. If phases are whole quarter
-        turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
+        Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
+        result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
+        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and plus 2^-50 beyond. If
+        phases are whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
 
         With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
         also holds for float64.
@@ -440,14 +440,14 @@ class Encoding:
         start, step : int or float
             Row i of the L rows has position ``start + i * step`` (default: 0 and 1).
         positions : array_like, optional
-            Positions of the rows instead of start and step. Shape (L,), or (..., L) for other positions in each
-            sequence of the batch; with A axes, (L, A) or (..., L, A).
+            Positions of the rows instead of start and step. Shape (L,), or (..., L) if each sequence of the batch has
+            its own positions; with A axes, (L, A) or (..., L, A).
         x_scale : float
             Factor of x (default: 1).
         precision, workers
             As in `table`.
         out : ndarray of the shape and dtype of x, optional
-            Array for the result. ``out=x`` adds in place. Arrays that overlap x in another way raise an error.
+            Array for the result. ``out=x`` adds in place. Otherwise, out must share no memory with x.
 
         Returns
         -------
@@ -537,8 +537,8 @@ class Encoding:
 
         Notes
         -----
-        sin(a + b) = sin a cos b + cos a sin b, and the same for the cosine: section 3.5 of Vaswani et al., 2017,
-        arXiv:1706.03762, gives this as the reason for sinusoids.
+        sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b. Section 3.5 of Vaswani et
+        al., 2017, arXiv:1706.03762, gives this as the reason for sinusoids.
 
         Examples
         --------
@@ -621,8 +621,8 @@ class Encoding:
         -------
         ndarray of float64, shape (d_model,)
             `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th distinct frequency from the
-            slowest. With several axes, the length of a column's frequency vector counts. Constant columns keep their
-            amplitude.
+            slowest. With several axes, columns are ordered by the lengths of their frequency vectors. Constant columns
+            keep their amplitude.
 
         Raises
         ------
@@ -633,7 +633,7 @@ class Encoding:
         -----
         For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For
         Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2
-        from its alpha. Pass the amplitudes to another Encoding, or multiply the rows by them.
+        from its alpha. Pass the amplitudes to a new Encoding, as in the example.
 
         Examples
         --------
@@ -668,7 +668,8 @@ class Encoding:
         Raises
         ------
         TypeError, ValueError
-            If an argument is invalid, the encoding has several axes or no frequency, or the interval is too long.
+            If an argument is invalid, the encoding has several axes or only constant columns, or the interval is too
+            long.
 
         Examples
         --------

@@ -32,7 +32,7 @@ class Engine(NamedTuple):
     """A module that computes, and the instruction-set level that it uses.
 
     backend is the name of the engine. level is the index of the level in `isa_levels`, and isa is the name of the
-    level. For the NumPy engine, they are 0 and None.
+    level. For the NumPy engine, level is 0 and isa is None.
     """
 
     module: ModuleType
@@ -65,10 +65,11 @@ def isa_levels() -> tuple[Isa, ...]:
 
 
 def select(name: str, isa: str | None = None, *, caller: str = "use_backend") -> Engine:
-    """Return the engine with this name at the level isa (default: the fastest). The name "auto" means "cython".
+    """Return the engine with this name at the level isa (default: the fastest).
 
     Raise ValueError for unknown names, and RuntimeError with the reason if the engine or level is unavailable. Messages
-    begin with the caller. The caller "" means that name and isa come from the environment variables.
+    begin with the caller. The caller "" means that name and isa come from the environment variables. Only then, the
+    name may be "auto", which means "cython".
     """
     one_of(name, f"{caller or VARIABLE}: the backend", BACKENDS if caller else ("auto", *BACKENDS))
     if isa is not None:
@@ -177,7 +178,7 @@ def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     Raises
     ------
     ValueError
-        If the backend or level does not exist, or the backend has no levels.
+        If the backend or level does not exist, or isa is given for the backend "python", which has no levels.
     RuntimeError
         If the backend or level is unavailable here. The message gives the reason.
 

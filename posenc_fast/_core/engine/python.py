@@ -80,7 +80,7 @@ def angles(positions: Floats, turns: Floats) -> Pair:
 
 
 def angles_single(positions: Floats, radians: Floats) -> Pair:
-    """Return double-double angles (rows, waves) in turns. Before, in radians, products and sums are rounded to float32.
+    """Return double-double angles (rows, waves) in turns. They are first computed in radians, in float32.
 
     radians has the frequencies in radians, of shape (2, axes, waves), already rounded to float32.
     """
@@ -203,7 +203,7 @@ class Plan:
 
         positions are float64 of shape (rows, axes). single is true if angles are float32 products. The argument stores
         is unused here. Return None if all rows are written. Otherwise return a byte for each row. It is 1 if the row
-        needs exact arithmetic and is unchanged, else 0.
+        needs exact arithmetic and was not written, else 0.
         """
         left = rows_left_out(positions, self.largest)
         self._encode_chosen(~left, positions, out, kind, single, x, scale)
@@ -294,7 +294,7 @@ class Plan:
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
-        """Return rows of all sines, then all cosines (if self.planar), or of each wave's sine and cosine in turn."""
+        """Return rows of all sines, then all cosines. Unless self.planar, each wave's sine and cosine are adjacent."""
         return (
             np.concatenate([sine, cosine], axis=1)
             if self.planar
@@ -332,7 +332,11 @@ class _Offsets:
 
 
 class Lattice:
-    """Rows of integer positions, rotated from anchors, as in the Lattice of the compiled kernel."""
+    """Rows of integer positions, as in the Lattice of the compiled kernel.
+
+    A span has 2**span_bits positions, and a block 2**block_bits. The middle row of a block is its anchor. Anchors are
+    rotated from the first row of a span, and the rows of a block are rotated from its anchor.
+    """
 
     def __init__(
         self,
@@ -419,8 +423,8 @@ class Lattice:
     def _exact(self, spans: npt.NDArray[np.int64]) -> tuple[Pair, Pair]:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
-        # Split a position into the nearest multiple of 2**32 and a remainder. With the multiple below, small negative
-        # positions would get the multiple -1 and a large remainder.
+        # Split a position into the nearest multiple of 2**32 and a remainder. With the next lower multiple instead,
+        # small negative positions would get the multiple -1 and a large remainder.
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]

@@ -31,8 +31,8 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 def useful(workers: int, size: int, worth: int) -> int:
     """Return the number of workers to use for an array of this size.
 
-    worth is the minimum size for two threads. Each thread gets at least half as many values. Starting a thread takes
-    about 20 microseconds, so a smaller part would not be worth a thread.
+    worth is the minimum size for two threads. The part of each thread has at least half this size. Starting a thread
+    takes about 20 microseconds, so a smaller part would not be worth a thread.
     """
     return max(1, min(workers, 2 * size // worth))
 
@@ -86,8 +86,8 @@ def run(task: Callable[[Any], Any], blocks: Iterable[Any], workers: int) -> None
         # the caller computes as well, because waking a thread takes as long as computing a block of a small array
         work()
         # The system may deliver an interrupt to any thread. CPython without the GIL can miss an interrupt that comes
-        # while the caller is about to sleep, which takes long while others compute. So the caller sleeps for at most
-        # 0.1 s at a time.
+        # just before the caller sleeps. Then the caller would sleep until the other threads are done. So it sleeps for
+        # at most 0.1 s at a time.
         with lock:
             stop = True
             while busy:

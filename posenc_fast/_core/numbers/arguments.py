@@ -157,8 +157,8 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """Return (start, step) as exact numbers, or raise an error.
 
-    Both are int if all positions start + i * step are integers of int64 or uint64. Otherwise both are Fractions. The
-    step is 1 if there is at most one position.
+    Both are int if all positions start + i * step are integers from -2**63 to 2**64 - 1. Otherwise both are Fractions.
+    The step is 1 if there is at most one position.
     """
     # number of steps from the first to the last position
     steps = max(length - 1, 0)

@@ -1,4 +1,4 @@
-"""Round sums of two doubles once, to the dtype of the output, and find the rows that need exact arithmetic."""
+"""Round sums of two doubles to the dtype of the output, and find the rows that need exact arithmetic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPLIT_LIMIT = 2.0**990
 
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
-    """Return the sum of two doubles, rounded once to the format. Floats of 16 bits are returned as uint16."""
+    """Return high + low, rounded to a double and then to the format. Floats of 16 bits are returned as uint16."""
     return round_once(kind, high + low)
 
 
@@ -62,7 +62,7 @@ def values_of(kind: int, x: npt.NDArray[Any]) -> Floats:
 def round_into(
     kind: int, high: Floats, low: Floats, out: npt.NDArray[Any], x: npt.NDArray[Any] | None, scale: float
 ) -> None:
-    """Write high + low to `out`, or scale * x + high + low, rounded once."""
+    """Write high + low to `out`, or scale * x + high + low, rounded as in `round_to`."""
     if x is None:
         out[...] = round_to(kind, high, low)
         return

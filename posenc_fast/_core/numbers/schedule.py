@@ -445,9 +445,9 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
 
     Notes
     -----
-    The relative error of an angle in float32 is 2^-25: 0.03 radians at position 10^6, for a frequency of 1. With the
-    program's own frequencies, a table differs from the program's table only by the error of the program's sine. With
-    torch 2.13 on x86-64, one value of twenty differs, by one unit in the last place.
+    Rounding an angle to float32 changes the angle by up to 2^-24 of its size, or 0.03 radians for angles near 10^6.
+    With the program's own frequencies, a table differs from the program's table only by the error of the program's
+    sine. With torch 2.13 on x86-64, one value of twenty differs, by one unit in the last place.
 
     Examples
     --------

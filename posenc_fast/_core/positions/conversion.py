@@ -99,8 +99,9 @@ def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
 class _Values(NamedTuple):
     """Values of positions, and what they mean.
 
-    unit is the number of seconds in a count, or 1 for numbers. missing is a mask of the missing values that are not
-    NaN. letter is "M" for timestamps, "m" for durations, else "".
+    For times, values are counts of a unit, and unit is the number of seconds in a count. For numbers, unit is 1.
+    missing is a mask of the missing values, without NaNs in values. letter is "M" for timestamps, "m" for durations,
+    else "".
     """
 
     values: npt.NDArray[Any]

@@ -28,9 +28,9 @@ def column_values(column: Any, name: str) -> Column | None:
 
 
 def column_zone(column: Any) -> Any:
-    """Return the zone of a column of times, which is an object or a key.
+    """Return the time zone of a column of times, or of a scalar of pyarrow. The zone is an object or a key.
 
-    Return None for columns without a zone, and for other objects.
+    Return None if there is no time zone.
     """
     dtype = getattr(column, "dtype", None)
     arrow = getattr(dtype, "pyarrow_dtype", getattr(column, "type", None))

@@ -109,8 +109,8 @@ def mask_coordinates(
 
     Notes
     -----
-    ``y = cumsum(mask)`` along the columns; normalised, ``(y + offset) / (y[last] + eps) * scale``. The same for x,
-    along the rows. A row or column with only padding has coordinates of about ``offset / eps * scale``.
+    ``y = cumsum(mask)`` along the columns; normalised, ``(y + offset) / (y[last] + eps) * scale``. x is computed in the
+    same way, along the rows. A row or column with only padding has coordinates of about ``offset / eps * scale``.
 
     References
     ----------

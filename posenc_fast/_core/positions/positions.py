@@ -1,6 +1,6 @@
 """Convert positions of any type to float64 components, the input of the engines.
 
-The form of positions defines the components of one axis, and so the frequencies by which they are multiplied:
+The engines multiply each component by frequencies. The form of positions tells which components an axis has:
 
 ``"real"``
     One float64.

@@ -37,7 +37,7 @@ class Angles:
         self._encodings: dict[tuple[tuple[Function, ...], bool], Encoding] = {}
 
     def with_factor(self, factor: float, settings: Settings) -> Angles:
-        """Return an Angles with the same frequencies, another attention factor and other settings."""
+        """Return an Angles with the same frequencies, and with the given attention factor and settings."""
         return Angles(settings, self._schedules, factor)
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
@@ -98,7 +98,7 @@ class Angles:
     ) -> Array:
         """Return rows of the cosines of all pairs and then their sines.
 
-        positions is an array, or the number of consecutive positions from start.
+        positions has converted positions, or is the number of consecutive positions from start.
         """
         encoding = self.of("cos", "-sin" if inverse else "sin", inverse=inverse)
         return self._rows(encoding, positions, start, dtype, single, out, inverse=inverse)

@@ -91,8 +91,8 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
     numbers = [count_of(number, "each number in sections", 0) for number in sections]
-    # There are two meanings. Numbers of pairs are all positive, and add up to the number of pairs. Axes of pairs are
-    # counted from 0, so one of them is 0.
+    # sections has two meanings. Numbers of pairs are all positive, and add up to the number of all pairs. Axes of pairs
+    # are counted from 0, so one of them is 0.
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):
@@ -106,7 +106,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
     """Return the axis of each pair. Pairs take the axes in turn: 0, 1, 2, 0, 1, 2 and so on.
 
-    When an axis has its count of pairs, the first axis gets its further turns.
+    Axis a gets counts[a] pairs. After that, axis 0 takes its place.
     """
     axes = [0] * pairs
     for a in range(1, len(counts)):

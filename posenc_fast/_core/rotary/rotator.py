@@ -404,14 +404,14 @@ class Rotator:
         return result if out is None else out
 
     def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
-        """Rotate x, of shape (.., batches, heads, length, head_dim), and write the result to `out`, block by block.
+        """Rotate x, and write the result to `out`, block by block. `_arranged` returned the two arrays.
 
         If back is true, the values of a pair are rotary_dim/2 apart in x and adjacent in `out`.
         """
         form, engine, pairs = format_of(x.dtype), backend.current(), self._settings.rotary_dim // 2
         assert form is not None
         source, target, layout = x.view(form.stored), out.view(form.stored), 0 if back else self._layout
-        # the engines accept one axis of groups and two axes of batches
+        # the engines accept one axis along which rows of angles differ, and then two axes of batches
         outer_groups = x.shape[: groups - 1] if groups > 1 else ()
         outer_batches = x.shape[max(groups, 1) : -4]
 
@@ -439,7 +439,8 @@ class Rotator:
 def _arranged(array: Array, axis: int, groups: int) -> Array:
     """Return a view of shape (groups.., batches.., length, head_dim). axis is the axis of the tokens in `array`.
 
-    The view has at least one axis of groups and two axes of batches. New axes have length 1.
+    Rows of angles differ along the axes of groups, and are the same along the axes of batches. The view has at least
+    one axis of groups and two axes of batches. New axes have length 1.
     """
     if axis == array.ndim - 3:
         array = array.swapaxes(-3, -2)

@@ -350,7 +350,10 @@ def _positive_numbers(value: Any, pairs: int, name: str) -> tuple[float, ...]:
 
 
 def frequencies_of(rotary_dim: int, base: float, rope_type: str, parameters: Mapping[str, Any]) -> Frequencies:
-    """Return the Frequencies for a rope_type and parameters. Raise an error if a frequency is not finite."""
+    """Return the Frequencies for a rope_type and parameters.
+
+    Raise an error if a frequency or the attention factor is not finite.
+    """
     if SCALINGS[rope_type].compute is _default:
         return Frequencies(geometric(rotary_dim // 2, base=base), 1.0)
     schedule = Scaled(rotary_dim, base, rope_type, tuple(sorted(parameters.items())))

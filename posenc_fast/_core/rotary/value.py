@@ -40,15 +40,15 @@ class OnnxCache(NamedTuple):
 class Rotary:
     """RoPE: rotation of pairs of values by angles ``position * frequency``.
 
-    A Rotary is immutable. Equal values compare equal and have the same hash.
+    A Rotary is immutable. Two Rotary objects with the same settings compare equal and have the same hash.
 
     Parameters
     ----------
     head_dim : int
         Number of values in a head.
     base : float
-        Base of the frequencies (default: 10000). Pair i rotates by ``base ** (-2i / rotary_dim)`` radians per unit of
-        position.
+        Base of the frequencies (default: 10000). Without scaling, pair i rotates by ``base ** (-2i / rotary_dim)``
+        radians per unit of position.
     rotary_dim : int, optional
         Number of leading values to rotate (default: all). The rest is unchanged.
     layout : {"half", "interleaved", "interleaved_to_half"}
@@ -64,16 +64,17 @@ class Rotary:
         original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len. llama3: factor,
         low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
         partial_rotary_factor. axial: no parameters; each section has its own frequencies. xpos: scale_base, center,
-        smoothing, keys. xpos multiplies cosines and sines by ``zeta[i] ** ((position - center) / scale_base)``, or for
-        keys by the reciprocal.
+        smoothing, keys. xpos multiplies the cosine and sine of pair i by ``zeta[i] ** ((position - center) /
+        scale_base)``, where zeta[i] is ``(2i / rotary_dim + smoothing) / (1 + smoothing)``. With keys=True, it divides
+        instead.
     sections : sequence of int, optional
-        Number of pairs (at least 1) that read each axis of a position with several axes, in order. Or the axis of each
-        pair, counted from 0.
+        For positions with several axes: how many pairs read each axis (at least 1), in order. Or the axis that each
+        pair reads, counted from 0.
     frequencies : Schedule, sequence of Schedule, or array_like of shape (pairs,) or (pairs, axes), optional
         Frequencies of the rotary_dim/2 pairs in radians per unit of position, instead of base and scaling. Negative
         frequencies rotate backwards. With several axes, give a schedule for each axis, with a frequency for each pair
-        that reads the axis. Or give a matrix, or a schedule of all pairs for each axis. The angle of a pair is then the
-        sum over the axes.
+        that reads the axis. If each pair reads all axes, give a matrix, or for each axis a schedule of all pairs. The
+        angle of such a pair is the sum over the axes.
     attention_factor : float
         Factor of cosines and sines if frequencies are given (default: 1). A scaling has its own factor.
 
@@ -92,7 +93,7 @@ class Rotary:
     of the length). `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded once to float32. The
     error is at most half a unit in the last place plus 2^-20 of the length.
 
-    To move keys that were rotated for other positions, use `shift`.
+    To move rotated keys to other positions, use `shift`.
 
     References
     ----------
@@ -223,7 +224,8 @@ class Rotary:
         layer_type : str, optional
             Kind of layers, such as "sliding_attention", instead of layer.
         layout : {"half", "interleaved", "interleaved_to_half"}, optional
-            Layout of weights in another order (default: the model's layout). Needed if the model_type is unknown.
+            Layout of the weights, if it is not the model's own layout (the default). Needed if the model_type is
+            unknown.
         seq_len : int, optional
             Length of the sequence. Needed for scalings that depend on it (dynamic, longrope).
 
@@ -235,8 +237,8 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError, OSError
-            If the config is incomplete, ambiguous or has an unknown key, or if the model has no RoPE, or none that
-            rotates pairs.
+            If the config is incomplete, ambiguous or has an unknown key, or if the model has no RoPE, or a RoPE that
+            does not rotate pairs.
 
         References
         ----------
@@ -293,9 +295,9 @@ class Rotary:
         -----
         The layout describes the rows of queries and keys in the file. They can differ from those of the Hugging Face
         model: converters permute rows if llama.cpp rotates adjacent values and transformers does not, as for Llama. The
-        divisors ``rope_freqs`` become factors of the scaling longrope. Numbers are those of the file, most of them
-        float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the model. llama.cpp rotates them
-        by its fourth axis, which is 0 in texts.
+        divisors ``rope_freqs`` become factors of the scaling longrope. Numbers of the file are used unchanged; most are
+        float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the original model. llama.cpp
+        rotates these pairs by a fourth axis, which is 0 in texts.
 
         References
         ----------
@@ -391,8 +393,8 @@ class Rotary:
     def recipe(self) -> str:
         """Python expression that rebuilds the Rotary with all its numbers.
 
-        Evaluate it with the names of posenc_fast. `repr` equals the recipe, except that lists of more than 64 numbers
-        are shortened.
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. `repr` equals the recipe, except that lists of more than
+        64 numbers are shortened.
         """
         return recipes.written(self._call())
 
@@ -420,7 +422,7 @@ class Rotary:
     def frequencies(self) -> Floats:
         """Frequency of each pair after scaling, in radians per unit of position, rounded to float64.
 
-        The shape is (rotary_dim/2,), or (rotary_dim/2, axes), as in the parameter.
+        The shape is (rotary_dim/2,), or (rotary_dim/2, axes) if each pair reads several axes.
         """
         values, axes = self._angles_of("cos").frequencies, self._settings.axes
         return values if axes is None or values.ndim == 1 else values[np.arange(len(values)), axes]
@@ -487,7 +489,7 @@ class Rotary:
         ----------
         positions_or_length : int or array_like
             A number n means the positions ``start .. start + n - 1``. Otherwise positions as in `Encoding.encode`, of
-            shape (...), or (..., axes) with sections.
+            shape (...), or (..., axes) for several axes.
         start : float
             First position, if the first argument is a number (default: 0).
         dtype, precision, workers
@@ -560,7 +562,7 @@ class Rotary:
         -------
         dict or None
             Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers
-            has no parameters for it: custom frequencies, xPos, scalings of other packages, sections in another order.
+            cannot express it: custom frequencies, xPos, scalings of other packages, unsupported orders of sections.
             Configs do not contain the layout, which depends on the class of the model.
 
         Examples
@@ -590,7 +592,8 @@ class Rotary:
         Raises
         ------
         ValueError
-            If the architecture is unknown or has another layout, or GGUF cannot express this Rotary.
+            If the architecture is unknown, if its layout is not the layout of this Rotary, or if GGUF cannot express
+            this Rotary.
 
         Examples
         --------
@@ -625,9 +628,9 @@ class Rotary:
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
-            (length,), or (batch, length) for other positions in each sequence. In general, the shape is some of the
-            first axes of x, followed by length. With sections, add an axis of (axes,). At missing positions, the pairs
-            become NaN.
+            (length,), or (batch, length) if each sequence has its own positions. In general, the shape is some of the
+            first axes of x, followed by length. If positions have several axes, append an axis with one number for
+            each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
@@ -638,7 +641,7 @@ class Rotary:
         precision, workers
             As in `Encoding.table`.
         out : ndarray of the shape and dtype of x, optional
-            Array for the result. ``out=x`` rotates in place. Arrays that overlap x in another way raise an error.
+            Array for the result. ``out=x`` rotates in place. Otherwise, out must share no memory with x.
 
         Returns
         -------
@@ -686,8 +689,9 @@ class Rotary:
             Keys returned by `apply`, for any positions.
         offset : float or array_like
             Distance for all keys. Or an array: (length,) for each token, (batch, length) for the tokens of each
-            sequence, (blocks, 1) for each block of a paged cache, the first axis of keys. With sections, a number moves
-            all axes, and an array has one more axis of (axes,).
+            sequence, (blocks, 1) for each block of a paged cache, if the first axis of keys has the blocks. If
+            positions have several axes, a number moves all of them, and an array needs a last axis with a distance for
+            each.
         seq_axis, out, workers
             As in `apply`. ``out=keys`` moves keys in place.
 
@@ -698,7 +702,7 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError
-            If an argument is invalid, or the lengths of keys depend on their positions (xpos). keys and out are
+            If an argument is invalid, or the norms of rotated keys depend on positions (xpos). keys and out are
             unchanged in this case.
 
         Notes
@@ -708,8 +712,9 @@ class Rotary:
         a pair (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the whole
         distance, instead of shifting keys many times.
 
-        The result equals `apply` at the positions ``offset``, with two exceptions: the keys already contain the
-        attention factor, and after ``layout="interleaved_to_half"`` the values of their pairs are rotary_dim/2 apart.
+        shift rotates keys as `apply` does at the positions ``offset``, with two exceptions. It does not multiply by the
+        attention factor, which the keys already contain. After ``layout="interleaved_to_half"``, it reads pairs whose
+        values are rotary_dim/2 apart.
 
         Examples
         --------
