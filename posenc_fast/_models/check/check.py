@@ -25,11 +25,11 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# (encodings, part) for a tensor. The encodings are those that the tensor may have by its config. There are none if a
+# (encodings, part) for a tensor. The encodings are those that the config allows for the tensor. They are empty if a
 # part of the config describes the tensor, but does not determine its encoding. `part` is then the name of this part,
 # otherwise "".
 _ByConfig = tuple[tuple[Rotary, ...], str]
-# the value of _ByConfig for a tensor without a config, or that the config does not describe
+# the value of _ByConfig for a tensor that no config describes
 _NOTHING: _ByConfig = ((), "")
 
 
@@ -74,13 +74,14 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     positions multiply their errors. Without a config, frequencies and tables of any known encoding are right.
     Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
 
-    Functions are called at about a hundred positions from 0 to 1000000. Positions are arrays of NumPy, or of torch or
-    jax if these are imported. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in
-    files is never executed.
+    Functions of positions are called at about a hundred positions from 0 to 1000000. Positions are passed as arrays of
+    NumPy, or of torch or jax if these are imported. If a function accepts no array, `check` passes a list, or one
+    position at a time. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in files is
+    never executed.
 
     A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
-    key that the model does not read, or a value that cannot be read. It is unknown if the model is unknown or has no
-    rotary encoding. Frequencies are unknown if their config cannot be read. Most checkpoints store no frequencies. If
+    key about RoPE that the model does not read, or a misspelt key, or a value that cannot be read. It is unknown if the
+    model is unknown or has no rotary encoding, or if programs read the config differently. Frequencies are unknown if their config cannot be read. Most checkpoints store no frequencies. If
     no tensor is compared with a right config, the finding of the config describes the encoding. At most 64 parts of a
     config, 128 kinds of layers and 4096 keys of a part are read.
 

@@ -119,7 +119,7 @@ class Finding:
         if self.verdict != "right":
             return self
         return replace(
-            self, verdict="unknown", says=f"{self.says}; but it is unknown whether the model needs them, see {reason}"
+            self, verdict="unknown", says=f"{self.says}; unknown whether the model needs these values, see {reason}"
         )
 
     def twice_rounded(self) -> Finding:

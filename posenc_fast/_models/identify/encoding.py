@@ -82,7 +82,8 @@ class Identification(Shown):
     zero_rows : tuple of int
         Indices of the rows of zeros, which are padding, or class tokens before a grid.
     error : float
-        Largest difference from the table; if nothing was found, the largest difference of the nearest preset.
+        Largest difference from the table. If nothing was found, the largest difference of the nearest preset, or
+        infinity if no preset was compared completely.
     closest : str or None
         The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
     axes : tuple of int or range
