@@ -84,7 +84,7 @@ _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0
 
 
 class Windows(NamedTuple):
-    """Which layers have a sliding window (all except every n-th), and their encoding."""
+    """The layers with a sliding window (all except every n-th), and how the encodings with and without one differ."""
 
     # n, the distance from one layer without a window to the next; None if the file lists the layers
     every: int | None

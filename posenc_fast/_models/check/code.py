@@ -219,8 +219,8 @@ class _Function:
     """A function of positions or of a length.
 
     form: first form of call that works, or None. errors: reasons why other forms failed. shape_finding: finding for a
-    result of a wrong shape, or None. axes: axes of positions. rotary: whether a Rotary is expected. expected_width:
-    number of columns of the expected Encoding, or 0.
+    result of a wrong shape, or None. axes: number of axes of positions. rotary: whether a Rotary is expected.
+    expected_width: number of columns of the expected Encoding, or 0.
     """
 
     def __init__(self, function: Any, name: str, expected: Expected, call: Call | None) -> None:
@@ -341,7 +341,7 @@ def _on_axes(positions: Sequence[float], axes: int) -> Floats:
 
 
 def check_function(function: Any, expected: Any = None, config: Any = None, call: Call | None = None) -> Report:
-    """Return the report on a function of positions or of a length."""
+    """Return the report on a function of positions, of a length, or of vectors and positions."""
     if isinstance(function, type):
         raise TypeError(f"source is the class {function.__name__}; pass an instance of it")
     if call not in (None, "positions", "length"):
@@ -539,7 +539,7 @@ def _run_at_lengths(runner: _Function, longest: float | None) -> tuple[Floats, _
 
 
 def _rows_of_table(table: Array, rows: Any, length: int) -> Array:
-    """Return some rows of a table. The axis of the rows is the first axis of this length."""
+    """Return some rows of a table. The axis of the rows is the first axis whose length is ``length``."""
     result: Array = table.take(rows, axis=table.shape.index(length))
     return result
 
@@ -675,4 +675,4 @@ def judge_rotated(
         assert not isinstance(exact, Encoding)
         limit_clause = f"; beyond position {limit:g} {reason}" if reason else ""
         return judge_rotation(name, Rotation(before, after, accepted), exact, call_clause + limit_clause)
-    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause.removeprefix('; ')}; beyond position 0 {reason}")
+    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause.removeprefix('; ')}; at every position {reason}")

@@ -162,9 +162,9 @@ def _at_least_half_agree(tensor: _Frequencies, exact: Floats) -> bool:
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding, with "unknown" instead of "right" if no encoding of ``rotaries`` has as many frequencies.
+    """Return the finding for frequencies whose number differs from that of each encoding in ``rotaries``.
 
-    If ``rotaries`` is empty, return the finding unchanged.
+    The verdict "right" becomes "unknown". If ``rotaries`` is empty, the finding is unchanged.
     """
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":

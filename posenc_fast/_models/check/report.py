@@ -87,7 +87,7 @@ class Finding:
     is_ : str
         Kind of what was checked, such as "rotary frequencies", "computed rows" or "config". Its key in JSON is ``is``.
     verdict : {"right", "wrong", "unknown"}
-        unknown: learned positions, other weights, or an unknown or ambiguous config.
+        unknown: learned positions, other weights, an unknown or ambiguous config, or code that could not be called.
     fault : str or None
         Kind of fault if the verdict is wrong: rounded (values, positions or angles were rounded to 16 bits), base,
         layout, scaling, frequencies (none of these), values (single rows or columns). Code can also have the faults
@@ -97,7 +97,7 @@ class Finding:
     largest_error : float or None
         Largest absolute difference from the exact values; None if nothing was compared.
     radians : float or None
-        Largest error of an angle at the longest position.
+        Largest error of an angle at the longest position, in radians.
     first_position : float or None
         First position with a wrong value.
     """
@@ -123,7 +123,7 @@ class Finding:
         )
 
     def twice_rounded(self) -> Finding:
-        """Return the finding for values that were rounded to bfloat16, and then stored in float16. They are wrong."""
+        """Return the finding for values that were rounded to bfloat16, and then stored in float16: "wrong"."""
         reason = self.says.removesuffix(", with values of bfloat16, rounded once")
         reason = f"{reason}, but rounded to bfloat16 before they were stored in float16"
         return replace(self, verdict="wrong", fault="rounded", says=reason)
@@ -158,7 +158,7 @@ class Report:
     Parameters
     ----------
     path : str
-        File or folder that was checked, or the name of the function or module.
+        File or folder that was checked, the name of the function or of the module's class, "arrays" or "config".
     findings : tuple of Finding
         One for each function, module and positional tensor, and for some parts of the config.
     """

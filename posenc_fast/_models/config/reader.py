@@ -165,7 +165,8 @@ def _loaded(path: Path) -> Any:
 def _part(config: Config) -> tuple[Config, str, str]:
     """Return (part with RoPE, its place in the config, its model type).
 
-    In the config of a composite model, which has a part for each of its models, this is the text part.
+    The config of a composite model has a part for each of its models. Return the part that models.txt lists, which is
+    usually the text part, or raise an error if the config has several of the listed parts.
     """
     where, model = "config", _type_of(config)
     # descend into sub-configs until the model type has RoPE

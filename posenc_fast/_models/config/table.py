@@ -174,7 +174,7 @@ class Row(NamedTuple):
 
     @property
     def axial(self) -> bool:
-        """Whether positions have the axes of an image or a video."""
+        """Whether pairs are divided equally among the axes of an image or a video."""
         return self.sections is not None and self.sections.rule.startswith("axial")
 
 

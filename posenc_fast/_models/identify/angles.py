@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
 # values of freq_shift to try
 _SHIFTS = (0.0, 1.0, 0.5)
-# frequencies of the first pair that sources use
+# common frequencies of the first pair
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 

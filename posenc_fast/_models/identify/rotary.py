@@ -43,7 +43,7 @@ class RotaryIdentification(Shown):
     rotary : Rotary or None
         The encoding. None if nothing was found.
     layout : str or None
-        Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not determine it.
+        Argument of `Rotary`; None for frequencies and for tables with one column per pair, which do not determine it.
     direction : int
         1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ or nothing was
         found.
@@ -200,7 +200,7 @@ def identify_rotary(
 
 
 def _array(value: Any, name: str) -> tuple[Array, int]:
-    """Return (float64 or complex array, number of the original format). Raise an error if a value is not finite."""
+    """Return (float64 or complex array, index of the original format in `FORMATS`). All values must be finite."""
     array, form = numbers_of(value, name)
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
