@@ -116,8 +116,8 @@ def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
 def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
     """Return possible positions of the first cell of a grid, one coordinate per axis.
 
-    If start is None, all coordinates are 0, or all are 1, or they centre the grid. Otherwise, all coordinates are start,
-    and there are no possible positions if start is not an integer.
+    If start is None, all coordinates are 0, or all are 1, or they centre the grid. Otherwise, all coordinates are
+    start, and there are no possible positions if start is not an integer.
     """
     if start is not None:
         return [(int(start),) * len(lengths)] if start == int(start) else []
