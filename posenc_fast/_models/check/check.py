@@ -49,7 +49,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         Default: identify the encoding of a function, which the report then names; compare a module with its own
         buffers.
     config : path, mapping or config of transformers, optional
-        Config of the expected rotary encoding (default: config.json or params.json in the folder).
+        Config of the expected rotary encoding (default for files: config.json or params.json in their folder).
     call : {"positions", "length"}, optional
         What the function takes as its argument: positions, or a number of rows (default: `check` tries both).
 
@@ -70,9 +70,9 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     -----
     A value is right if it is the exact value rounded once to its type, or differs from it only by the errors of
     float32 arithmetic. These are a few units in the last place for frequencies, and the error of float32 angles for
-    cosines and sines. Tables in 16 bits are right if they are rounded once. Frequencies in 16 bits are wrong, because
-    positions multiply their errors. Without a config, frequencies and tables of any known encoding are right.
-    Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
+    cosines and sines. Tables in 16 bits are right if they are rounded once. Frequencies that were rounded to 16 bits
+    are wrong, because positions multiply their errors. Without a config, frequencies and tables of any known encoding
+    are right. Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
 
     Functions of positions are called at about a hundred positions from 0 to 1000000. Positions are passed as arrays of
     NumPy, or of torch or jax if these are imported. If a function accepts no array, `check` passes a list, or one

@@ -42,8 +42,11 @@ _ADVICE: dict[str, str] = {
         "keep frequencies, positions and angles in float32, and round only cosines and sines: leave these buffers out "
         "of .half(), .to(torch.bfloat16) and autocast, and compute inv_freq and arange with dtype=torch.float32"
     ),
-    "base": "compute the tensor anew with the config's rope_theta, or set rope_theta to the base of the training",
-    "layout": "reorder the columns as the model's rotation reads them: cat((x, x)) for halves, repeat_interleave(2) for pairs",
+    "base": "compute the tensor anew with the config's rope_theta, or set rope_theta to the base of the trained model",
+    "layout": (
+        "reorder the columns as the model's rotation reads them: cat((x, x), -1) if the columns of a pair are half of "
+        "the width apart, x.repeat_interleave(2, -1) if they are adjacent"
+    ),
     "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
     "values": "compute the tensor anew, or take it from an undamaged file",
@@ -51,7 +54,7 @@ _ADVICE: dict[str, str] = {
     "error": "make the code accept these positions",
     "exponent": "divide position p by base ** (2 * i / d) for both columns of pair i = 0, 1, .. of d columns",
     "functions": "take the sine in one column of each pair, and the cosine of the same angle in the other",
-    "length": "compute rows for the longest sequence, and raise an error beyond the last one",
+    "length": "compute rows for the longest sequence, and raise an error beyond the last row",
     "padding": "compute every row, and mask padding tokens instead",
     "shape": "return one row for each position, with the columns of the encoding",
     "sign": "multiply positions by frequencies without a minus sign, and subtract only in the rotation of a pair",
