@@ -211,7 +211,10 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
 
 
 def _sections(settings: Settings, architecture: str, mode: str | None) -> list[int]:
-    """Return the number of pairs of each of llama.cpp's four axes, or raise an error for sections in another order."""
+    """Return the number of pairs of each of llama.cpp's four axes.
+
+    Raise an error if there are more axes, or if the order of the sections is not that of the architecture.
+    """
     axes = settings.axes
     if axes is not None:
         counts: list[int] = np.bincount(axes).tolist()

@@ -48,7 +48,7 @@ ARCHITECTURES = {
     )
     for architecture in text.split()
 }
-# architectures whose files may have sections; sections in such a file are contiguous
+# architectures of _NORMAL and _NEOX whose files may have sections; these sections are contiguous
 _SECTIONED = ("glm4", "glm4moe")
 # architectures that rotate whole heads; llama.cpp rejects files in which only a part of the head rotates
 _WHOLE = ("llama", "deci", "falcon", "llama-embed")
@@ -84,9 +84,9 @@ _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0
 
 
 class Windows(NamedTuple):
-    """Which layers have a sliding window (all except every n-th), and their encoding."""
+    """The layers with a sliding window (all except every n-th), and how the encodings with and without one differ."""
 
-    # n, the distance of layers without a window; None if the file lists the layers
+    # n, the distance from one layer without a window to the next; None if the file lists the layers
     every: int | None
     # whether the layer without a window is the first of every n layers, instead of the last
     first: bool = False

@@ -46,7 +46,7 @@ def check(model: torch.nn.Module) -> Report:
     -------
     Report
         A finding for each tensor that can be positional, and for each rotary or sinusoidal module. The modules are run
-        in the dtype of the model at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the longest.
+        in the dtype of the model at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the last of the model.
 
     Raises
     ------
@@ -56,8 +56,8 @@ def check(model: torch.nn.Module) -> Report:
     Notes
     -----
     A rotary module is compared with `Rotary.from_config` of its config. The verdict is unknown if the config cannot be
-    read, if the module has unknown arguments, or if it is on the device "meta". Cosines and sines in 16 bits are right if
-    they are rounded once. Values with the rounding errors of float32 arithmetic are right.
+    read, if no call of the module returns cosines and sines, or if the module is on the device "meta". Cosines and
+    sines in 16 bits are right if they are rounded once. Values with the rounding errors of float32 arithmetic are right.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def _unused(finding: Finding) -> Finding:
 
 
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
-    """Return the encoding of a kind of layers by the config, or raise an error if it has none."""
+    """Return the encoding that the config describes for a kind of layers, or raise an error if these have no RoPE."""
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
         raise ValueError("according to the config, the layers of this module have no RoPE")

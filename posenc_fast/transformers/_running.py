@@ -19,9 +19,9 @@ from ..presets import qwen_omni_timesteps
 
 # matches names of rotary classes. The case matters: "SolarOpen" contains "rOpe", but is not rotary.
 _ROTARY = re.compile(r"Rotary|Rope|RoPE")
-# matches names of modules whose attention rotates backwards, so that the sines have the opposite sign
+# matches names of rotary classes of models that rotate backwards, so that their sines have the opposite sign
 _BACKWARDS = re.compile(r"NanoChat")
-# matches names of modules that return sines before cosines
+# matches names of rotary classes that return sines before cosines
 _SINES_FIRST = re.compile(r"GPTJ|CodeGen")
 # largest number of rows requested from modules that accept a number of tokens instead of positions
 MOST_TOKENS = 1 << 15

@@ -1,7 +1,7 @@
 """Read arrays by name from .npy, .npz and safetensors files.
 
-Files are read instead of mapped into memory. If another program truncates a mapped file, the process crashes. The sizes
-in a header are compared with the size of the file before memory is allocated.
+Files are read instead of mapped into memory, because a process crashes if another program truncates a file that it has
+mapped. The sizes in a header are compared with the size of the file before memory is allocated.
 """
 
 from __future__ import annotations

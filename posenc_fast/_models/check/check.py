@@ -25,11 +25,11 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# (encodings, part) for a tensor. The encodings are those that the tensor may have by its config. There are none if a
+# (encodings, part) for a tensor. The encodings are those that the config allows for the tensor. They are empty if a
 # part of the config describes the tensor, but does not determine its encoding. `part` is then the name of this part,
 # otherwise "".
 _ByConfig = tuple[tuple[Rotary, ...], str]
-# the value of _ByConfig for a tensor without a config, or that the config does not describe
+# the value of _ByConfig for a tensor that no config describes
 _NOTHING: _ByConfig = ((), "")
 
 
@@ -49,7 +49,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         Default: identify the encoding of a function, which the report then names; compare a module with its own
         buffers.
     config : path, mapping or config of transformers, optional
-        Config of the expected rotary encoding (default: config.json or params.json in the folder).
+        Config of the expected rotary encoding (default for files: config.json or params.json in their folder).
     call : {"positions", "length"}, optional
         What the function takes as its argument: positions, or a number of rows (default: `check` tries both).
 
@@ -70,17 +70,18 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     -----
     A value is right if it is the exact value rounded once to its type, or differs from it only by the errors of
     float32 arithmetic. These are a few units in the last place for frequencies, and the error of float32 angles for
-    cosines and sines. Tables in 16 bits are right if they are rounded once. Frequencies in 16 bits are wrong, because
-    positions multiply their errors. Without a config, frequencies and tables of any known encoding are right.
-    Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
+    cosines and sines. Tables in 16 bits are right if they are rounded once. Frequencies that were rounded to 16 bits
+    are wrong, because positions multiply their errors. Without a config, frequencies and tables of any known encoding
+    are right. Ambiguous values, and values of unknown encodings, such as learned positions, are unknown.
 
-    Functions are called at about a hundred positions from 0 to 1000000. Positions are arrays of NumPy, or of torch or
-    jax if these are imported. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in
-    files is never executed.
+    Functions of positions are called at about a hundred positions from 0 to 1000000. Positions are passed as arrays of
+    NumPy, or of torch or jax if these are imported. If a function accepts no array, `check` passes a list, or one
+    position at a time. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in files is
+    never executed.
 
     A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
-    key that the model does not read, or a value that cannot be read. It is unknown if the model is unknown or has no
-    rotary encoding. Frequencies are unknown if their config cannot be read. Most checkpoints store no frequencies. If
+    key about RoPE that the model does not read, or a misspelt key, or a value that cannot be read. It is unknown if the
+    model is unknown or has no rotary encoding, or if programs read the config differently. Frequencies are unknown if their config cannot be read. Most checkpoints store no frequencies. If
     no tensor is compared with a right config, the finding of the config describes the encoding. At most 64 parts of a
     config, 128 kinds of layers and 4096 keys of a part are read.
 

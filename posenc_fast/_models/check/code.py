@@ -219,8 +219,8 @@ class _Function:
     """A function of positions or of a length.
 
     form: first form of call that works, or None. errors: reasons why other forms failed. shape_finding: finding for a
-    result of a wrong shape, or None. axes: axes of positions. rotary: whether a Rotary is expected. expected_width:
-    number of columns of the expected Encoding, or 0.
+    result of a wrong shape, or None. axes: number of axes of positions. rotary: whether a Rotary is expected.
+    expected_width: number of columns of the expected Encoding, or 0.
     """
 
     def __init__(self, function: Any, name: str, expected: Expected, call: Call | None) -> None:
@@ -255,7 +255,7 @@ class _Function:
         return self.results(self.form.run(positions), len(positions))
 
     def repeats(self) -> bool:
-        """Return whether two calls at the same positions return the same values, or a call fails."""
+        """Return True if two calls at the same positions return the same values, or if a call fails, else False."""
         with contextlib.suppress(Unusable):
             first, second = (self.at(_first_positions(self.axes)).arrays for _ in range(2))
             return all(np.array_equal(*both, equal_nan=True) for both in zip(first, second, strict=True))
@@ -321,7 +321,7 @@ class _Function:
         for row in positions.tolist():
             position = tuple(number_type(value) if value == int(value) else value for value in row)
             results.append(call_quietly(self.function, position[0] if self.axes == 1 else position))
-        # each result is a row, or a tuple of a row of each table
+        # each result is a row, or a tuple with one row per table
         if isinstance(results[0], tuple):
             return tuple(np.stack([numbers_in(row, self.name) for row in rows]) for rows in zip(*results, strict=False))
         return np.stack([numbers_in(row, self.name) for row in results])
@@ -332,7 +332,7 @@ def _first_positions(axes: int) -> Floats:
 
 
 def _on_axes(positions: Sequence[float], axes: int) -> Floats:
-    """Return positions (n, axes). Each axis has all numbers, shifted cyclically by the index of the axis."""
+    """Return an array (n, axes). Each axis has all ``positions``, shifted cyclically by the index of the axis."""
     column = np.array(positions, np.float64)
     return np.stack([np.roll(column, axis) for axis in range(axes)], axis=1)
 
@@ -341,7 +341,7 @@ def _on_axes(positions: Sequence[float], axes: int) -> Floats:
 
 
 def check_function(function: Any, expected: Any = None, config: Any = None, call: Call | None = None) -> Report:
-    """Return the report on a function of positions or of a length."""
+    """Return the report on a function of positions, of a length, or of vectors and positions."""
     if isinstance(function, type):
         raise TypeError(f"source is the class {function.__name__}; pass an instance of it")
     if call not in (None, "positions", "length"):
@@ -375,7 +375,7 @@ def finding_of(
 
 
 def _most_likely(errors: list[str]) -> list[str]:
-    """Return the first error of each of the three most likely forms of call, if it has one."""
+    """Return the first error of each of the three most likely forms of call. A form without an error is left out."""
     forms = ("f(positions of", "f(length)", "f(an integer)")
     first_errors = (next((error for error in errors if error.startswith(form)), "") for form in forms)
     return [error for error in first_errors if error]
@@ -423,7 +423,7 @@ def _run_at_positions(
 ) -> tuple[Floats, _Results, str] | Finding:
     """Call a function of positions, for about the time limit.
 
-    Return (positions, results, clause about the position from which on calls fail). The clause is "" if no call fails.
+    Return (positions, results, clause about the positions at which calls fail). The clause is "" if no call fails.
     Return a finding if the calls fail at all positions.
     """
     begin, first_positions = time.thread_time(), _first_positions(runner.axes)
@@ -434,7 +434,7 @@ def _run_at_positions(
     if seconds_per_position * len(positions) > _TIME_LIMIT:
         kept = np.linspace(0, len(positions) - 1, max(12, int(_TIME_LIMIT / seconds_per_position))).astype(int)
         positions = positions[np.unique(kept)]
-    # leave out the largest position until the call works
+    # leave out one largest position after the other, until the call works
     sizes = np.abs(positions).max(axis=1)
     reason, failed_at = "", 0.0
     for limit in sorted(set(sizes.tolist()), reverse=True):
@@ -476,7 +476,7 @@ def _largest_quick_position(runner: _Function, longest: float | None, seconds: f
     begin = time.thread_time()
     with contextlib.suppress(Unusable):
         runner.at(positions)
-    # time beyond what the larger number of positions explains
+    # time of this call, minus the time that its larger number of positions explains
     excess = time.thread_time() - begin - seconds * len(positions) / len(_FIRST_POSITIONS)
     if excess <= max(seconds, 1e-3):
         return 1e6
@@ -539,7 +539,7 @@ def _run_at_lengths(runner: _Function, longest: float | None) -> tuple[Floats, _
 
 
 def _rows_of_table(table: Array, rows: Any, length: int) -> Array:
-    """Return some rows of a table. The axis of the rows is the first axis of this length."""
+    """Return some rows of a table. The axis of the rows is the first axis whose length is ``length``."""
     result: Array = table.take(rows, axis=table.shape.index(length))
     return result
 
@@ -660,7 +660,7 @@ def judge_rotated(
     run: function of vectors and positions (n, axes) that returns rotated vectors. call_clause: clause about the call.
     """
     positions = positions_up_to(longest, axes)
-    # leave out the largest position until both calls work
+    # leave out one largest position after the other, until both calls work
     sizes = np.abs(positions).max(axis=1)
     reason = ""
     for limit in sorted(set(sizes.tolist()), reverse=True):
@@ -675,4 +675,4 @@ def judge_rotated(
         assert not isinstance(exact, Encoding)
         limit_clause = f"; beyond position {limit:g} {reason}" if reason else ""
         return judge_rotation(name, Rotation(before, after, accepted), exact, call_clause + limit_clause)
-    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause.removeprefix('; ')}; beyond position 0 {reason}")
+    return Finding(name, FUNCTION, "wrong", "error", f"{call_clause.removeprefix('; ')}; at every position {reason}")

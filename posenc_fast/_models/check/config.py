@@ -16,7 +16,7 @@ from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping, parameters
 from .frequencies import described
 from .report import Finding, Verdict, listed
 
-# keys of a config whose value is the longest position
+# keys of a config whose value is the number of positions, here also called the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
 # names of tensors and of parts of a config that encode images, audio or other data instead of text
 _TOWERS = re.compile(

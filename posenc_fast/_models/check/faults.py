@@ -58,9 +58,10 @@ class Sample(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The result of a comparison. fault: None for right rows. reason: description of the fault, or "" for right rows.
+    """The result of a comparison.
 
-    The other fields are fields of a `Finding`.
+    fault: kind of fault, or None for right rows. reason: description of the fault, or "" for right rows. The other
+    fields mean the same as in a `Finding`.
     """
 
     fault: Fault | None
@@ -89,7 +90,7 @@ def judge_rows(
     """
     waves = Waves.of(encoding)
     is_finite = np.isfinite(sample.values).all(axis=1)
-    # the reason names each row by one number, with several axes by the largest coordinate of its position
+    # The reason names each row by the absolute value of its position or, with several axes, of its largest coordinate.
     coordinates = np.abs(sample.positions).max(axis=1)
     if not is_finite.any():
         return Outcome("values", "no row is finite", math.inf, None, float(coordinates.min()))
@@ -187,7 +188,8 @@ def _zeros(
     coordinates = np.abs(sample.positions).max(axis=1)
     reason = f"{_subject_and_verb(coordinates[zero])} zero"
     others = sample.take(~zero)
-    # Several rows of zeros after all other rows mean that the table is too short. One row of zeros is padding anywhere.
+    # Several rows of zeros after all other rows mean that the table is too short. A single row of zeros is padding,
+    # wherever it is.
     fault: Fault = "length" if zero.sum() > 1 and coordinates[zero].min() > coordinates[~zero].max() else "padding"
     if is_right(others, encoding):
         return fault, reason
@@ -446,7 +448,7 @@ def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
 def _base_of_angles(angles: Floats, first: float, exponents: Floats) -> float | None:
     """Return the base for which ``first * base ** -exponents`` is closest to the angles per row.
 
-    Return None if no angle is usable, or if the base is too large or too small for a float.
+    Return None if no angle is usable, or if the base is not between exp(-100) and exp(100).
     """
     usable = (exponents > 0) & (angles > 1e-7)
     if not usable.any():
@@ -478,9 +480,9 @@ def _angles_per_row(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp],
 
 
 def _consecutive(sample: Sample) -> Floats | None:
-    """Return the first rows, at most 64, for the positions 0, 1, .. without a gap.
+    """Return the rows of the positions 0, 1, .. up to the first missing position, at most 64 rows.
 
-    Return None if there are fewer than 8 rows, or if positions have several axes.
+    Return None if there are fewer than 8 such rows, or if positions have several axes.
     """
     if sample.positions.shape[1] != 1:
         return None
@@ -493,7 +495,10 @@ def _consecutive(sample: Sample) -> Floats | None:
 
 
 def _wrong_continuation(sample: Sample, waves: Waves) -> str:
-    """Return a sentence that says after how many rows the rows repeat or stay the same, or "" if they do neither."""
+    """Return a sentence that says how wrong rows continue after a number of right rows, or "" if this is unknown.
+
+    They may repeat the right rows, stay the same, or be the rows of negative positions.
+    """
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
         return ""
@@ -506,7 +511,7 @@ def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     beyond = sample.take(positions >= first_wrong)
     lengths = np.arange(int(last_right) + 1, int(first_wrong) + 1, dtype=np.float64)
     # Maps the description of a wrong continuation to a function of positions p and the table length n. The function
-    # returns the row of the table that the code uses at each position.
+    # returns the positions whose rows the code returns at p.
     continuations: dict[str, Callable[[Any, Any], Any]] = {
         "repeat after {:g} rows": np.mod,
         "stay the same from row {:g} on": lambda p, n: np.minimum(p, n - 1),
@@ -549,7 +554,7 @@ def _permutation(sample: Sample, waves: Waves) -> str:
         order.append(best)
     if not _explains(sample, _Variant("layout", "", waves.take(np.array(order)), sample.positions)):
         return ""
-    return f"the columns are in another order: in this order, they are the exact columns {listed(order, 6)}"
+    return f"the columns are in another order: from left to right, they are the exact columns {listed(order, 6)}"
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:

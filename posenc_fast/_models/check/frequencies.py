@@ -106,8 +106,8 @@ def judge_frequencies(
     values : array or tensor of shape (pairs,), possibly with more axes of length 1
         Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the frequencies must match one. Encodings with another number of pairs are left
-        out. Empty without a config.
+        Encodings of the model's layers; the frequencies must match one. An encoding is left out if it does not have as
+        many frequencies as ``values``, neither in all nor on one axis. Empty without a config.
     length : float, optional
         Longest position.
     """
@@ -162,9 +162,9 @@ def _at_least_half_agree(tensor: _Frequencies, exact: Floats) -> bool:
 
 
 def _of_other_length(finding: Finding, rotaries: Sequence[Rotary]) -> Finding:
-    """Return the finding, with "unknown" instead of "right" if no encoding of ``rotaries`` has as many frequencies.
+    """Return the finding for frequencies whose number differs from that of each encoding in ``rotaries``.
 
-    If ``rotaries`` is empty, return the finding unchanged.
+    The verdict "right" becomes "unknown". If ``rotaries`` is empty, the finding is unchanged.
     """
     counts = sorted({rotary.rotary_dim // 2 for rotary in rotaries})
     if not counts or finding.verdict != "right":
@@ -208,8 +208,8 @@ def _fault_finding(tensor: _Frequencies, variant: Variant, exact: Floats) -> Fin
 def _resembles(numbers: Floats, exact: Floats) -> bool:
     """Return whether values were probably meant to be the exact frequencies.
 
-    This is so if the ratio of each value to the exact one is between 1/2 and 2. It is also so if only the first ratio
-    is, and the values never rise. Zeros are ignored, but at most half of the values may be 0.
+    The result is True if the ratio of each value to the exact value is between 1/2 and 2. If the values never rise, it
+    suffices that the first ratio is in this range. Zeros are ignored, but at most half of the values may be 0.
     """
     if (numbers < 0).any() or not numbers.any():
         return False

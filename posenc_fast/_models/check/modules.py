@@ -71,10 +71,10 @@ def findings_of_runs(
 ) -> Iterator[Finding]:
     """Yield a finding for each module of a model that encodes positions.
 
-    If no module seems to do so, and the model has no weights, the model itself is judged.
+    If no module seems to do so, none is skipped, and no layer of the model has weights, the model itself is judged.
 
-    expected: encoding that the user expects. longest: longest position of the config. buffers: findings for the model's
-    tensors. skipped: names of modules to leave out, together with their submodules.
+    expected: encoding that the user expects. longest: number of positions in the config, or None. buffers: findings for
+    the model's tensors. skipped: names of modules to leave out, together with their submodules.
     """
     wrong_buffers = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
     skipped_prefixes = tuple(f"{name}." if name else "" for name in skipped)
@@ -93,7 +93,7 @@ def findings_of_runs(
             keys = [f"{name}.{key}" if name else key for key, _ in _own_tensors(module)]
             cause = next((wrong_buffers[key] for key in keys if key in wrong_buffers), None)
             if cause is not None and expected is None and finding.verdict != "wrong":
-                # the module agrees with its own buffer, but the buffer is wrong
+                # the module was compared with its own buffer, which is wrong
                 reason = f"{cause.name}: {cause.says}"
                 finding = replace(finding, verdict="wrong", fault=cause.fault, says=reason)
             yield finding
@@ -222,8 +222,8 @@ def _judge_module(name: str, module: Any, expected: Expected, longest: float | N
 class _Wanted(NamedTuple):
     """The encodings with which a module can be compared.
 
-    expected: encoding that the user expects. reference: encoding of the module's own buffers. longest: longest position
-    of the config. alone: whether the model has only one module that encodes positions.
+    expected: encoding that the user expects. reference: encoding of the module's own buffers. longest: number of
+    positions in the config, or None. alone: whether the model has only one module that encodes positions.
     """
 
     expected: Expected
@@ -335,7 +335,7 @@ def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
 def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int) -> Array:
     """Call a module with an x of zeros, and return its n rows.
 
-    Raise `Unusable` for results of other shapes, and for rows that depend on x or differ within a batch.
+    Raise `Unusable` if the result does not consist of n rows, or if the rows depend on x or differ within a batch.
 
     shape: function of n and d that returns the shape of x. rows_axis: axis of length n in x. width: d.
     """

@@ -42,8 +42,11 @@ _ADVICE: dict[str, str] = {
         "keep frequencies, positions and angles in float32, and round only cosines and sines: leave these buffers out "
         "of .half(), .to(torch.bfloat16) and autocast, and compute inv_freq and arange with dtype=torch.float32"
     ),
-    "base": "compute the tensor anew with the config's rope_theta, or set rope_theta to the base of the training",
-    "layout": "reorder the columns as the model's rotation reads them: cat((x, x)) for halves, repeat_interleave(2) for pairs",
+    "base": "compute the tensor anew with the config's rope_theta, or set rope_theta to the base of the trained model",
+    "layout": (
+        "reorder the columns as the model's rotation reads them: cat((x, x), -1) if the columns of a pair are half of "
+        "the width apart, x.repeat_interleave(2, -1) if they are adjacent"
+    ),
     "scaling": "apply the config's rope_scaling once: compute frequencies and attention factor anew from the config",
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
     "values": "compute the tensor anew, or take it from an undamaged file",
@@ -51,7 +54,7 @@ _ADVICE: dict[str, str] = {
     "error": "make the code accept these positions",
     "exponent": "divide position p by base ** (2 * i / d) for both columns of pair i = 0, 1, .. of d columns",
     "functions": "take the sine in one column of each pair, and the cosine of the same angle in the other",
-    "length": "compute rows for the longest sequence, and raise an error beyond the last one",
+    "length": "compute rows for the longest sequence, and raise an error beyond the last row",
     "padding": "compute every row, and mask padding tokens instead",
     "shape": "return one row for each position, with the columns of the encoding",
     "sign": "multiply positions by frequencies without a minus sign, and subtract only in the rotation of a pair",
@@ -87,7 +90,7 @@ class Finding:
     is_ : str
         Kind of what was checked, such as "rotary frequencies", "computed rows" or "config". Its key in JSON is ``is``.
     verdict : {"right", "wrong", "unknown"}
-        unknown: learned positions, other weights, or an unknown or ambiguous config.
+        unknown: learned positions, other weights, an unknown or ambiguous config, or code that could not be called.
     fault : str or None
         Kind of fault if the verdict is wrong: rounded (values, positions or angles were rounded to 16 bits), base,
         layout, scaling, frequencies (none of these), values (single rows or columns). Code can also have the faults
@@ -97,7 +100,7 @@ class Finding:
     largest_error : float or None
         Largest absolute difference from the exact values; None if nothing was compared.
     radians : float or None
-        Largest error of an angle at the longest position.
+        Largest error of an angle at the longest position, in radians.
     first_position : float or None
         First position with a wrong value.
     """
@@ -119,11 +122,11 @@ class Finding:
         if self.verdict != "right":
             return self
         return replace(
-            self, verdict="unknown", says=f"{self.says}; but it is unknown whether the model needs them, see {reason}"
+            self, verdict="unknown", says=f"{self.says}; unknown whether the model needs these values, see {reason}"
         )
 
     def twice_rounded(self) -> Finding:
-        """Return the finding for values that were rounded to bfloat16, and then stored in float16. They are wrong."""
+        """Return the finding for values that were rounded to bfloat16, and then stored in float16: "wrong"."""
         reason = self.says.removesuffix(", with values of bfloat16, rounded once")
         reason = f"{reason}, but rounded to bfloat16 before they were stored in float16"
         return replace(self, verdict="wrong", fault="rounded", says=reason)
@@ -158,7 +161,7 @@ class Report:
     Parameters
     ----------
     path : str
-        File or folder that was checked, or the name of the function or module.
+        File or folder that was checked, the name of the function or of the module's class, "arrays" or "config".
     findings : tuple of Finding
         One for each function, module and positional tensor, and for some parts of the config.
     """

@@ -139,8 +139,8 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"expected={expected!r} has no encoding of the {width} columns that {name} returns if a width is the only "
-        f"argument; pass an Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
+        f"{name} returns {width} columns, but the preset expected={expected!r}, called with only a width, has no "
+        f"encoding of this width; pass an Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
     )
 
 
@@ -175,7 +175,8 @@ def _outcome_finding(name: str, kind: str, outcome: Outcome, words: str, call_cl
 class Identified(NamedTuple):
     """The identified encoding of rows at consecutive positions.
 
-    start: position of the first row. words: description. factor: common factor of all values, compared with the preset.
+    start: position of the first row. words: description. factor: common factor of all values; for a preset, the factor
+    by which they differ from those of the preset.
     """
 
     encoding: Encoding

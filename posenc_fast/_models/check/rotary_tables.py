@@ -56,7 +56,7 @@ class Tables(NamedTuple):
         return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
 
     def encoding(self, rotary: Rotary) -> Encoding:
-        """Return the Encoding whose exact values for this Rotary have the columns of `together`."""
+        """Return the Encoding of the cosines and sines of this Rotary, with its columns in the order of `together`."""
         cosines: list[Function] = ["cos"] * self.copies
         sines: list[Function] = [] if self.sin is None else ["sin"] * self.copies
         return rotary._angles_of(*cosines, *sines)
@@ -78,8 +78,8 @@ def judge_rotary_tables(
     positions : array_like of shape (rows,) or (rows, axes), optional
         Positions of the rows (default: 0, 1, ..).
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the tables must match one. Encodings with another number of pairs are left out.
-        Empty without a config.
+        Encodings of the model's layers; the tables must match one. Encodings that rotate more or fewer pairs than the
+        tables are left out. Empty without a config.
     """
     tables = [array_of(table, name) for table in (cos, sin) if table is not None]
     finding = _judge_arrays(name, tables, positions, rotaries)
@@ -163,7 +163,7 @@ def _with_config(
     """Return the finding for tables that are compared with encodings of a config.
 
     candidates: the tables in each order of columns that they may have.
-    Return None if no encoding can be compared, for example because all have another number of pairs.
+    Return None if no encoding can be compared, for example because none rotates as many pairs as the tables.
     """
     cases = []
     for candidate in candidates:

@@ -184,7 +184,8 @@ def _rounding(
         with np.errstate(invalid="ignore"):
             rounded = waves.at(angles)
         agrees = np.abs(values - rounded) <= allowed
-        # values that the rounding changes by more than the tolerance; the table must agree with these and the others
+        # Mask of the values that the rounding changes by more than 3 tolerances. Most of these values in the table must
+        # agree with the rounded values, and so must most of the other values.
         changed = np.abs(rounded - exact) > 3 * allowed
         if changed.sum() >= 8 and agrees[changed].mean() >= _AGREEING and agrees[~changed].mean() >= _AGREEING:
             return words

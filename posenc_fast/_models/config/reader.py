@@ -43,9 +43,9 @@ MOST_KINDS = 128
 COMMON = ("rope_type", "type", "rope_theta", "partial_rotary_factor")
 # rotary parameters of models with several position axes
 SECTIONED = ("mrope_section", "mrope_interleaved")
-# Maps old names of rope types to current names. A config may contain both.
+# Maps old names of rope types to current names. A config may contain both names, in rope_type and in type.
 RENAMED = {"su": "longrope", "mrope": "default", "xdrope": "dynamic"}
-# rope_type with the frequencies of yarn, and other constants in the formula of the attention factor
+# rope_type with the frequencies of yarn, and with 0.07 instead of 0.1 in the formula of the attention factor
 TELECHAT = "telechat3-yarn"
 # pairs of keys: the value of the first key must not exceed the value of the second
 ORDERED = (("low_freq_factor", "high_freq_factor"), ("beta_slow", "beta_fast"))
@@ -165,7 +165,8 @@ def _loaded(path: Path) -> Any:
 def _part(config: Config) -> tuple[Config, str, str]:
     """Return (part with RoPE, its place in the config, its model type).
 
-    In the config of a composite model, which has a part for each of its models, this is the text part.
+    The config of a composite model has a part for each of its models. Return the part that models.txt lists, which is
+    usually the text part, or raise an error if the config has several of the listed parts.
     """
     where, model = "config", _type_of(config)
     # descend into sub-configs until the model type has RoPE
@@ -325,7 +326,7 @@ def _layout_of(part: Part) -> str:
 
 
 def _unscaled_if_listed(part: Part) -> Part:
-    """Return the part. Remove the scaling if the config excludes the requested layer from the scaling."""
+    """Return the part. Remove its scaling if the config lists the scaled layers, but not the requested layer."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":
@@ -490,8 +491,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     mscale, mscale_all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
-    # Programs treat 0 like a missing value. With mscale alone, they agree only for mscale=1. With mscale_all_dim alone,
-    # they never agree.
+    # Programs treat 0 like a missing value. If only mscale is present, they compute the same attention factor only for
+    # mscale=1. If only mscale_all_dim is present, they never do.
     if bool(mscale) != bool(mscale_all_dim) and mscale != 1 and "attention_factor" not in scaling:
         key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(

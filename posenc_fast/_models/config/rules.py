@@ -108,9 +108,9 @@ def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len
 
 
 def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
-    """Return the arguments for PhiMoE, which has short and long factors and mscales. The sequence length decides.
+    """Return the arguments for PhiMoE. The sequence length decides between short and long factors and mscales.
 
-    This is as in Microsoft's code, and in transformers until 4.57.
+    Microsoft's code does the same, and so does transformers until 4.57.
     """
     rope_type, parameters = scaling
     if rope_type == "default":

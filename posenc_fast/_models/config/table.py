@@ -174,7 +174,7 @@ class Row(NamedTuple):
 
     @property
     def axial(self) -> bool:
-        """Whether positions have the axes of an image or a video."""
+        """Whether pairs are divided equally among the axes of an image or a video."""
         return self.sections is not None and self.sections.rule.startswith("axial")
 
 
@@ -216,11 +216,11 @@ def names(block: str) -> Collection[str]:
 
 @functools.cache
 def pairs(block: str) -> dict[str, str]:
-    """Return a dict from the names in a block that lists names with texts to the texts.
+    """Return a dict from names to texts, for a block whose lines have the form "name: text".
 
     `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why
-    `from_config` returns no Rotary for a model type. `no rotations`: the same for a rope_type. `foreign`: key to use instead of a key
-    of another package.
+    `from_config` returns no Rotary for a model type. `no rotations`: why it returns none for a rope_type. `foreign`:
+    key to use instead of a key of another package.
     """
     return dict(line.split(": ", 1) for line in _blocks()[f"@{block}"].lines)
 

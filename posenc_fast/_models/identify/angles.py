@@ -24,7 +24,7 @@ BLOCK = 1 << 20
 ORDERS: tuple[tuple[Function, Function], ...] = (("sin", "cos"), ("cos", "sin"))
 # values of freq_shift to try
 _SHIFTS = (0.0, 1.0, 0.5)
-# frequencies of the first pair that sources use
+# common frequencies of the first pair
 FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 
 
@@ -60,7 +60,7 @@ class Angles(NamedTuple):
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
     """Return the common quotient of values and expected values, measured by least squares.
 
-    If sources use a factor that agrees with the measured one, return the factor of the sources.
+    If the quotient agrees with a common factor, such as 1 or the square root of the width, return this factor.
     """
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
@@ -69,7 +69,7 @@ def scale_of(table: Table, values: Floats, expected: Floats) -> float:
 
 
 def tolerated(table: Table, values: Floats, angles: Floats, scale: float) -> Floats:
-    """Return the tolerated difference of each value from the exact value. Sources compute these angles in float32."""
+    """Return the tolerated difference of each value from the exact value. It includes the errors of float32 angles."""
     allowed = 2 * table.form.rounding * np.abs(values) + abs(scale) * (IDENTIFIED_SINE + PER_ANGLE * np.abs(angles))
     result: Floats = np.maximum(allowed, 1e-300)
     return result

@@ -82,7 +82,8 @@ class Identification(Shown):
     zero_rows : tuple of int
         Indices of the rows of zeros, which are padding, or class tokens before a grid.
     error : float
-        Largest difference from the table; if nothing was found, the largest difference of the nearest preset.
+        Largest difference from the table. If nothing was found, the largest difference of the nearest preset, or
+        infinity if no preset was compared completely.
     closest : str or None
         The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
     axes : tuple of int or range
@@ -170,11 +171,11 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     Parameters
     ----------
     table : array_like of shape (n, d), or path
-        At least 8 rows of consecutive positions or of the points of a grid: an array of float64, float32, float16 or
-        bfloat16 (of ml_dtypes or jax), or a torch tensor or parameter. Rows of zeros count as padding. Axes of
-        length 1 are ignored, and so are leading axes along which all values are equal. Any other table of shape
-        (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that `check` reads. It must have only one
-        tensor, or only one tensor with the name of a position table.
+        Rows of consecutive positions or of the points of a grid: an array of float64, float32, float16 or bfloat16 (of
+        ml_dtypes or jax), or a torch tensor or parameter. At least 8 rows must not be zero; rows of zeros count as
+        padding. Axes of length 1 are ignored, and so are leading axes along which all values are equal. Any other table
+        of shape (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that `check` reads. It must have
+        only one tensor, or only one tensor with the name of a position table.
     start : float, optional
         Position of the first row, on each axis of a grid (default: identified from the table).
 
@@ -196,9 +197,9 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     match, the most common set is returned: for example, 100^-i equals 10000^(-i/2). The start is found up to half of
     the longest wavelength on either side of 0. The base is not found for three columns.
 
-    Tables over two and three axes are compared with presets for this number of axes and default parameters. All shapes
-    with one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0,
-    from 1 or from the middle. On squares, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The
+    Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
+    one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0, from 1
+    or from the middle. On squares, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The
     closest preset is named if it differs by at most half of its largest value, because any two cosines differ by at
     most 2.
 

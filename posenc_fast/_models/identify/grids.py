@@ -18,7 +18,7 @@ from .angles import BLOCK, Table, scale_of, tolerated
 _SAMPLE = 8
 # largest ratio of the lengths of the last two axes
 _LONGEST = 16
-# Some presets do not take the width as their first argument, but the width divided by this number.
+# Maps the name of a preset's first parameter to a number. The argument is the width divided by this number.
 _WIDTHS = {"num_pos_feats": 2, "channels": 1}
 
 
@@ -116,8 +116,8 @@ def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
 def _firsts(lengths: tuple[int, ...], start: float | None) -> list[tuple[Any, ...]]:
     """Return possible positions of the first cell of a grid, one coordinate per axis.
 
-    They are start or, if start is None, 0, 1, and the position that centres the grid. There is none if start is not an
-    integer.
+    If start is None, all coordinates are 0, or all are 1, or they centre the grid. Otherwise, all coordinates are
+    start, and there are no possible positions if start is not an integer.
     """
     if start is not None:
         return [(int(start),) * len(lengths)] if start == int(start) else []

@@ -1,7 +1,7 @@
 """Identify a rotary encoding from frequencies, tables of cosines and sines, or rotated vectors.
 
 Vectors before and after the rotation are converted to complex numbers, one for each token and pair. They are first
-compared with presets. If no preset fits, frequencies are measured and compared with the formulas of sources.
+compared with presets. If no preset fits, frequencies are measured and compared with known formulas.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RotaryIdentification(Shown):
     rotary : Rotary or None
         The encoding. None if nothing was found.
     layout : str or None
-        Argument of `Rotary`; None for frequencies and for tables with one column a pair, which do not determine it.
+        Argument of `Rotary`; None for frequencies and for tables with one column per pair, which do not determine it.
     direction : int
         1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ or nothing was
         found.
@@ -59,7 +59,7 @@ class RotaryIdentification(Shown):
         Factor of cosines and sines.
     error : float
         Largest difference from the cosines and sines or from the rotated values; for frequencies, the largest relative
-        difference. If nothing was found, the error of the nearest preset.
+        difference. If nothing was found, the error of the nearest preset, or infinity if no preset has the width.
     closest : str or None
         The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
     """
@@ -107,7 +107,7 @@ class _Fit(NamedTuple):
     preset: str = ""
 
     def rarity(self) -> tuple[bool, bool, bool]:
-        """Return a sort key that puts encodings of one axis, of whole heads and without a scaling first."""
+        """Return a sort key that puts encodings of few axes, of whole heads and without a scaling first."""
         rotary = self.rotary
         return (
             rotary.ndim > self.sample.positions.shape[1],
@@ -200,7 +200,7 @@ def identify_rotary(
 
 
 def _array(value: Any, name: str) -> tuple[Array, int]:
-    """Return (float64 or complex array, number of the original format). Raise an error if a value is not finite."""
+    """Return (float64 or complex array, index of the original format in `FORMATS`). All values must be finite."""
     array, form = numbers_of(value, name)
     if array.dtype.kind != "c":
         array = array.astype(np.float64)
@@ -286,7 +286,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible rotary width, after which the rotation changes no value."""
+    """Yield a sample for each layout and each possible number of rotated values. All later values are unchanged."""
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -403,13 +403,13 @@ def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
 
 
 def _compared(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[_Fit]:
-    """Return the comparisons of every preset with each sample that has the same layout and number of pairs."""
+    """Return the comparisons of each preset with the samples of its widths and, for vectors, of its layout."""
     fits = []
     for name, rotary in presets:
         for sample in samples:
             if rotary.rotary_dim != 2 * sample.pairs or sample.head_dim not in (None, rotary.head_dim):
                 continue
-            # Only vectors must have the layout of the preset. DeepSeek's tables have the layout before the rotation.
+            # Only vectors must have the layout of the preset. Tables may have another layout, as those of DeepSeek do.
             if sample.before is not None and sample.layout != rotary.layout:
                 continue
             frequencies = _frequencies_for(sample, rotary)

@@ -1,4 +1,4 @@
-"""Measure frequencies in tables and rotated vectors, and find the formula of a source that computes them.
+"""Measure frequencies in tables and rotated vectors, and find a known formula that computes them.
 
 Vectors are complex numbers, one for each token and pair.
 """
@@ -113,7 +113,7 @@ def frequencies_in(sample: Sample) -> Measured | None:
     """Return the frequencies that are measured in a sample.
 
     They are measured between tokens whose positions differ by 1 on one axis, and then more precisely by least squares
-    on all tokens. Return None if the pairs are not rotated, or if the positions do not determine the frequencies.
+    on all tokens. Return None if the sample is not a rotation, or if the positions do not determine the frequencies.
     """
     rounding = FORMATS[sample.kind].rounding
     if sample.frequencies is not None:
