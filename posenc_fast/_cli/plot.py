@@ -155,7 +155,7 @@ def _plot(arguments: argparse.Namespace) -> None:
             _check_positions(name, setting if name == "positions" else [setting])
     if "d_model" in parameters:
         settings["d_model"] = _DEFAULT_WIDTH if arguments.d_model is None else arguments.d_model
-    # a plot function draws on three axes of matplotlib, which its parameter "axes" takes, or on one, "ax"
+    # a plot function takes three Axes of matplotlib as its parameter "axes", or one as its parameter "ax"
     axes_parameter, axes_count = ("axes", 3) if "axes" in parameters else ("ax", 1)
     figure, settings[axes_parameter] = new_figure(axes_count)
     largest_dpi = _MOST_PIXELS / max(figure.get_size_inches())

@@ -59,8 +59,8 @@ def similarity(
 
     Notes
     -----
-    For pairs of columns, the sum of squared differences contains the same information. Divided by the sum for two
-    orthogonal rows, it is one minus the similarity. If there are more than 2000 rows, every n-th is drawn, and the axis
+    If the columns are pairs of sines and cosines, all rows have the same norm. The squared distance of two rows is then
+    proportional to one minus their similarity. If there are more than 2000 rows, every n-th is drawn, and the axis
     label gives n.
 
     Examples
@@ -132,8 +132,8 @@ def decay(
 
     Notes
     -----
-    The curve is the mean of ``cos(distance * frequency)`` over the pairs. It is the dot product of a query and a key
-    with the same value in all pairs, relative to distance 0. For an Encoding, columns are weighted by their squared
+    The curve is the mean of ``cos(distance * frequency)`` over the pairs. It is the dot product of a query and an
+    equal key, whose values are the same in all pairs, divided by the dot product at distance 0. For an Encoding, columns are weighted by their squared
     amplitudes, so the curve is the mean similarity of two rows.
 
     Examples
