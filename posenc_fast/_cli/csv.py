@@ -404,7 +404,7 @@ def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -
 
 
 def _records(form: int, values: Sequence[float] | Array) -> Array:
-    """Return the records of values of one form. Values of dates are integers: counts of the unit of the form."""
+    """Return the records of values of one form. Values of dates are integers, in microseconds or nanoseconds."""
     records = np.empty(len(values), RECORD)
     records["form"] = form
     records["bits"] = np.asarray(values, np.int64 if form >= MICROSECONDS else FORMS[form]).view(np.uint64)

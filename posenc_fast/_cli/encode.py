@@ -35,8 +35,9 @@ input. INPUT and OUT may be larger than memory.
 A cell is a number, or an ISO date or time (UTC unless it has an offset).
 Integers are exact over all of int64 and uint64, times to the nanosecond. The
 row of a missing position (an empty cell or "nan") is NaN. Empty lines are
-skipped, so a missing position in a file of one column must be "nan". The first line is a header if --column is a name, or if its cell does
-not begin like a number or a date.
+skipped, so a missing position in a file of one column must be "nan". The first
+line is a header if --column is a name, or if its cell in the column of
+positions does not begin like a number or a date.
 
 Columns of timestamps need --periods or --frequencies. --periods computes a sine
 and a cosine of each cycle. A cycle is day, week (from Monday), month, quarter

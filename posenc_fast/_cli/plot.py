@@ -70,7 +70,7 @@ def add(commands: Any) -> None:
         "--output",
         required=True,
         metavar="OUT",
-        help="file to write: .png, .svg, .pdf or another that matplotlib writes",
+        help="file to write: .png, .svg, .pdf or another format of matplotlib",
     )
     for name, option in _OPTIONS.items():
         parser.add_argument(

@@ -189,7 +189,10 @@ def _values_of_pool(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> 
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield (width, encoding) for each of WIDTHS, in the first two of _ORDERS in turn: both use the same loops."""
+    """Yield (width, encoding) for each of WIDTHS, in the first and the second of _ORDERS in turn.
+
+    The kernel's loops for integer positions are the same for both.
+    """
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 

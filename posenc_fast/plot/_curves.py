@@ -294,7 +294,7 @@ def errors(
         Positions of the rows (default: integers from 1 to 2e13, with steps that grow). Required if ``values`` is an
         array.
     label : str, optional
-        Name of the curve in the legend.
+        Name of the curve in the legend, if ``values`` is given (default: the name of the function, or "values").
 
     Returns
     -------

@@ -34,7 +34,7 @@ def similarity(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of the row of a position with the rows around it. The row itself has the value 1.
+    """Draw the dot products of the row of a position with the rows around it, relative to the row's product with itself.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of one patch of an image with all patches. The patch itself has the value 1.
+    """Draw the dot products of one patch of an image with all patches, relative to the patch's product with itself.
 
     Parameters
     ----------
