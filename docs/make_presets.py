@@ -29,8 +29,8 @@ HEAD = """\
 SEARCH
 Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or
 `Rotary` used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md).
-[`identify`](port.md) finds the name of a table. The page has COUNT presets. BESIDE more entries [at the
-end](#not-available-as-presets) describe encodings that are not presets:
+[`identify`](port.md) finds the presets of a table. The page has COUNT presets. BESIDE more entries [at the
+end](#not-available-as-presets) describe encodings that are not presets. The presets are in these families:
 
 CONTENTS
 

@@ -43,9 +43,10 @@ Columns of timestamps need --periods or --frequencies. --periods computes a sine
 and a cosine of each cycle. A cycle is day, week (from Monday), month, quarter
 or year in local time, or a length in UTC such as 12h. For a column of numbers,
 pass lengths in the units of the column, such as 24. Local time is the time in
---timezone (default: the time zone or offset of each timestamp, or the timestamp
-unchanged). CSV and Parquet then have the columns day_sin, day_cos, .. With
---frequencies, the position is the number of seconds since 1970-01-01T00:00Z.
+--timezone (default: the time zone or offset of each timestamp; a timestamp
+without either is local time). With --periods, CSV and Parquet have the columns
+day_sin, day_cos, .. With --frequencies, the position of a timestamp is the
+number of seconds since 1970-01-01T00:00Z.
 """
 EXAMPLES = """
 examples:

@@ -16,7 +16,7 @@ from .output import opened, report_written
 
 # description of each kind of plot, with its options
 PLOTS = {
-    "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",
+    "angles": "the angle of each frequency at each position, in cyclic colours\n(--length, --start, --step, --positions)",
     "clocks": "pairs of columns as hands of clocks (--positions, --pairs)",
     "decay": "alignment of queries and keys against distance (--distance)",
     "errors": "error against position, of float32 angles and of this package\n(--positions)",
