@@ -69,7 +69,7 @@ def errors(ax: Any) -> None:
 
 
 def faults(ax: Any) -> None:
-    """Draw the largest error of rotary tables in float32 against the position, for several roundings to 16 bits."""
+    """Draw the largest error of float32 rotary tables against the position, without and with roundings to 16 bits."""
     from ml_dtypes import bfloat16
 
     rotary = pf.Rotary(WIDTH)
@@ -193,7 +193,7 @@ def digits() -> Figure:
 
 
 def turned() -> Figure:
-    """Draw a pair of a query and of a key, not rotated and rotated at two pairs of positions of equal distance."""
+    """Draw two values of a query and of a key as vectors: at positions 0 and 0, 4 and 1, and 9 and 6."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     rotary = pf.Rotary(2, frequencies=[0.25])
     query, key = np.array([[1.0, 0.0]]), np.array([[0.8 * np.cos(1.1), 0.8 * np.sin(1.1)]])
@@ -235,7 +235,7 @@ def show(ax: Any, rows: Any, title: str) -> Any:
 
 
 def variance() -> Figure:
-    """Draw rows of certain positions, and rows of positions with a growing variance."""
+    """Draw rows of positions without variance, and rows of positions with a growing variance."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     encoding = pf.sinusoidal(64)
     variances = np.arange(100.0)

@@ -29,8 +29,8 @@ HEAD = """\
 SEARCH
 Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or
 `Rotary` used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md).
-[`identify`](port.md) finds the name of a table. The page has COUNT presets. BESIDE more entries [at the
-end](#not-available-as-presets) describe encodings that are not presets:
+[`identify`](port.md) finds the presets of a table. The page has COUNT presets. BESIDE more entries [at the
+end](#not-available-as-presets) describe encodings that are not presets. The presets are in these families:
 
 CONTENTS
 
@@ -39,12 +39,13 @@ radians per unit of position. "The paper" is Vaswani et al. 2017 ([arXiv:1706.03
 Each entry has some of these facts:
 
 - *columns*: order of the columns.
-- *positions*: positions to pass, also columns and rows of zeros that an `Encoding` cannot express. `mask_positions`,
-  `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
-- *widths*: which numbers of columns are valid, and what the preset does with an odd or another number. "Crop" means
-  that columns beyond the width are left out.
-- *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses. The
-  axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these positions.
+- *positions*: positions to pass, and what an `Encoding` cannot express, such as additional columns and rows of zeros.
+  `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
+- *widths*: which numbers of columns are valid, and what the preset does with other numbers, such as odd ones. "Crop"
+  means that columns beyond the width are left out.
+- *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses.
+  The axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these
+  positions.
 - *axes of a position*: number of coordinates of a position.
 - *also*: other programs with the same encoding.
 

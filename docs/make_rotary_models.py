@@ -51,8 +51,8 @@ Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
   separately, as in `from_config(config["vision_config"])`. The part must contain its `model_type`.
 - If the layers of a model differ, choose one with `layer=` or `layer_type=`. The result is None for a layer without
   RoPE.
-- Use `layout=` if the weights have another layout, such as the original files of Llama and Mistral. Also use it for
-  unknown model types.
+- Use `layout=` if the weights have another layout than in transformers, as in the original files of Llama and Mistral.
+  Also use it for unknown model types.
 - For the scalings dynamic and longrope, pass `seq_len=`, because their frequencies depend on the length of the
   sequence.
 - `from_config` raises an error for contradictory or ambiguous configs. Examples are sections that do not fit the pairs,
@@ -131,7 +131,8 @@ print(rotated.shape)
 """
 
 
-# ORDERS: by rules in models.txt, the axis that each pair uses. COUNTS: default numbers of pairs of the axes.
+# keys: rules in models.txt. Values: the axis that each pair uses. COUNTS stands for the default numbers of pairs of the
+# axes.
 ORDERS = {
     "axial": "the first half of the pairs uses the row, the second half the column",
     "axial_columns": "the first half of the pairs uses the column, the second half the row",

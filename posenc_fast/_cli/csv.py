@@ -205,7 +205,7 @@ def _delimiter_hint(first_row: list[str], separator: str) -> str:
 
 
 class _Reader:
-    """Iterate over (number of its last line, cells) for each row of CSV text. Empty lines are skipped.
+    """Iterate over the rows of CSV text, as (number of the last line of the row, cells). Empty lines are skipped.
 
     characters_left: number of characters that the current row may still have.
     """
@@ -404,7 +404,7 @@ def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -
 
 
 def _records(form: int, values: Sequence[float] | Array) -> Array:
-    """Return the records of values of one form. Values of dates are integers: counts of the unit of the form."""
+    """Return the records of values of one form. Values of dates are integers, in microseconds or nanoseconds."""
     records = np.empty(len(values), RECORD)
     records["form"] = form
     records["bits"] = np.asarray(values, np.int64 if form >= MICROSECONDS else FORMS[form]).view(np.uint64)
@@ -440,7 +440,7 @@ def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
 
 
 def _parse_integer(text: str) -> tuple[int, int]:
-    # int would raise an error for thousands of digits, so replace large numbers by 2^65, which is outside of both types
+    # int would raise an error for thousands of digits, so replace large numbers by 2^65, which is too large
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
         return INTEGER, value

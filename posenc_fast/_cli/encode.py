@@ -35,16 +35,18 @@ input. INPUT and OUT may be larger than memory.
 A cell is a number, or an ISO date or time (UTC unless it has an offset).
 Integers are exact over all of int64 and uint64, times to the nanosecond. The
 row of a missing position (an empty cell or "nan") is NaN. Empty lines are
-skipped, so a missing position in a file of one column must be "nan". The first line is a header if --column is a name, or if its cell does
-not begin like a number or a date.
+skipped, so a missing position in a file of one column must be "nan". The first
+line is a header if --column is a name, or if its cell in the column of
+positions does not begin like a number or a date.
 
 Columns of timestamps need --periods or --frequencies. --periods computes a sine
 and a cosine of each cycle. A cycle is day, week (from Monday), month, quarter
 or year in local time, or a length in UTC such as 12h. For a column of numbers,
 pass lengths in the units of the column, such as 24. Local time is the time in
---timezone (default: the time zone or offset of each timestamp, or the timestamp
-unchanged). CSV and Parquet then have the columns day_sin, day_cos, .. With
---frequencies, the position is the number of seconds since 1970-01-01T00:00Z.
+--timezone (default: the time zone or offset of each timestamp; a timestamp
+without either is local time). With --periods, CSV and Parquet have the columns
+day_sin, day_cos, .. With --frequencies, the position of a timestamp is the
+number of seconds since 1970-01-01T00:00Z.
 """
 EXAMPLES = """
 examples:

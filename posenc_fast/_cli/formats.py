@@ -90,7 +90,7 @@ def _csv(file: IO[bytes], table: _Table) -> Iterator[Write]:
     assert number_format is not None
     # write enough digits to distinguish any two numbers of the type
     digits = 1 + math.ceil(number_format.bits * math.log10(2))
-    # a template of a line: %s for the copied cells, which are one text, then one %g for each encoded value
+    # a template of a line: %s for the text of all copied cells, then one %g for each encoded value
     line = f"%s{',' if table.kept else ''}{','.join([f'%.{digits}g'] * table.shape[1])}\n"
     (header,) = _quoted([table.names()])
     file.write(f"{header}\n".encode())
@@ -123,7 +123,7 @@ class _Lines(list[str]):
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
     """Return each row as a line of CSV, without a line end."""
     lines = _Lines()
-    # csv.writer quotes only cells that contain a character of lineterminator, so it must have both \r and \n
+    # csv.writer may quote \r and \n in a cell only if lineterminator contains them, so lineterminator must have both
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 

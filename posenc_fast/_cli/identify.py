@@ -18,10 +18,10 @@ Print the encoding that computed TABLE, its presets, and the call that rebuilds
 it. The exit status is 1 if no known encoding matches.
 
 TABLE has the rows of consecutive positions. Give a .npy file, or an .npz or
-.safetensors file with a --key. An array of one dimension under a key holds the
-frequencies of a rotary encoding. Without --key, the file has one array, or
-arrays named like the arguments of posenc_fast.identify_rotary: frequencies; cos
-and sin; or x, turned and positions.
+.safetensors file with a --key. Without --key, the file has one array, or arrays
+named like the arguments of posenc_fast.identify_rotary: frequencies; cos and
+sin; or x, turned and positions. In an .npz or .safetensors file, an array of
+one dimension holds the frequencies of a rotary encoding.
 """
 HELP = """\
 Arrays of type |V2 (raw bytes) are read as bfloat16, because NumPy stores
@@ -65,7 +65,7 @@ def _identify(arguments: argparse.Namespace) -> int:
 def _read_arrays(path: str, key: str | None) -> dict[str, Any]:
     """Return the arguments of `identify_rotary` in a file, or one array named "table".
 
-    A single array of one dimension has the frequencies of a rotary encoding.
+    In an archive, a single array of one dimension has the frequencies of a rotary encoding.
     """
     from .. import identify_rotary
 

@@ -28,8 +28,8 @@ def add(commands: Any) -> None:
         _verify,
         "verify",
         "check accuracy on this machine",
-        "Compare values of every backend and level with exact values, and compare the\nbits of results with those of "
-        "other machines. Exit status 1 if an error exceeds\nthe promised bound, or bits differ.",
+        "Compare values of every backend and instruction level with exact values, and\ncompare the bits of results "
+        "with those of other machines. Exit status 1 if an\nerror exceeds the promised bound, or bits differ.",
     )
     verify.add_argument(
         "--seconds", type=float, default=20.0, help="seconds to spend on random positions (default: 20)"

@@ -148,7 +148,7 @@ def _printable(text: str) -> str:
 
 
 def styled(text: str, style: Style, file: IO[str] | None) -> str:
-    """Return the text in bold or in a colour, if the standard stream is a terminal that shows them."""
+    """Return the text in bold or in a colour, if ``file`` is a terminal that shows bold text and colours."""
     # NO_COLOR is explained on https://no-color.org. On Windows, only Windows Terminal is known to support the codes.
     plain = (
         os.environ.get("NO_COLOR")

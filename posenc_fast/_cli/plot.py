@@ -16,7 +16,7 @@ from .output import opened, report_written
 
 # description of each kind of plot, with its options
 PLOTS = {
-    "angles": "the angle of each column at each position, in colours that close\na circle (--length, --start, --step, --positions)",
+    "angles": "the angle of each frequency at each position, in cyclic colours\n(--length, --start, --step, --positions)",
     "clocks": "pairs of columns as hands of clocks (--positions, --pairs)",
     "decay": "alignment of queries and keys against distance (--distance)",
     "errors": "error against position, of float32 angles and of this package\n(--positions)",
@@ -70,7 +70,7 @@ def add(commands: Any) -> None:
         "--output",
         required=True,
         metavar="OUT",
-        help="file to write: .png, .svg, .pdf or another that matplotlib writes",
+        help="file to write: .png, .svg, .pdf or another format of matplotlib",
     )
     for name, option in _OPTIONS.items():
         parser.add_argument(
@@ -155,7 +155,7 @@ def _plot(arguments: argparse.Namespace) -> None:
             _check_positions(name, setting if name == "positions" else [setting])
     if "d_model" in parameters:
         settings["d_model"] = _DEFAULT_WIDTH if arguments.d_model is None else arguments.d_model
-    # a plot function draws on three axes of matplotlib, which its parameter "axes" takes, or on one, "ax"
+    # a plot function takes three Axes of matplotlib as its parameter "axes", or one as its parameter "ax"
     axes_parameter, axes_count = ("axes", 3) if "axes" in parameters else ("ax", 1)
     figure, settings[axes_parameter] = new_figure(axes_count)
     largest_dpi = _MOST_PIXELS / max(figure.get_size_inches())

@@ -44,7 +44,8 @@ def _subnormal(rng: np.random.Generator) -> float:
     return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
 
 
-# name of a range of positions -> function that draws one position of the range (the first of ROWS, for integers)
+# name of a range of positions -> function that draws a position of the range. An integer is the first of ROWS
+# consecutive positions.
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "0 .. 4095": lambda rng: rng.integers(0, 4096 - ROWS),
     "1e6 .. 2e6": lambda rng: rng.integers(10**6, 2 * 10**6),
@@ -72,7 +73,7 @@ class Worst(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Number of values checked for one dtype, call and engine, and the value closest to its bound or beyond it."""
+    """Number of values checked for one dtype, call and engine, and the worst of them."""
 
     values: int
     worst: Worst

@@ -51,8 +51,8 @@ def _integers(count: int, seed: int, bits: int) -> npt.NDArray[np.int64]:
 
 
 def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
-    """Return numbers of any dtype, with about as many digits as the dtype."""
-    # places: number of bits after the point. float64 has more digits than the other dtypes.
+    """Return numbers of a dtype: fractions of 40 bits for float64, and of 10 bits for the other dtypes."""
+    # places: number of bits after the point
     bits, places = (40, 36) if dtype.itemsize == 8 else (10, 6)
     integers = _integers(int(np.prod(shape)), seed, bits).reshape(shape)
     return (integers / 2.0**places).astype(dtype)
@@ -178,7 +178,7 @@ def _images() -> list[Encoding]:
 
 @functools.cache
 def _pool(dtype: np.dtype[Any]) -> Array:
-    """Return numbers of a dtype, from which `_values_of_pool` copies. Copying is faster than computing them."""
+    """Return numbers of a dtype, from which `_values_of_pool` copies, because copying takes less time than computing."""
     return _values((1 << 16,), dtype, 5)
 
 
@@ -189,7 +189,10 @@ def _values_of_pool(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> 
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield (width, encoding) for each of WIDTHS, in the first two of _ORDERS in turn: both use the same loops."""
+    """Yield (width, encoding) for each of WIDTHS, in the first and the second of _ORDERS in turn.
+
+    The kernel's loops for integer positions are the same for both.
+    """
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 
 
@@ -264,7 +267,7 @@ def _rotations(t: np.dtype[Any]) -> Iterator[Array]:
     for rotary in _rotaries():
         d = rotary.head_dim
         x = _values_of_pool((2, 3, d), t, d)
-        # signed zeros, and values far from 1
+        # signed zeros
         x[0, 1, ::3], x[1, 1, 1::4] = -0.0, 0.0
         # large values: at most 2^15 in float16, else 2^122 or 2^99
         exponent = 11 if t == np.float16 else 118 if d % 4 else 95
@@ -363,7 +366,7 @@ def expected(part: int | str) -> dict[str, str]:
 
 
 def report_bits() -> bool:
-    """Compare the bits of every engine of this machine with the expected hashes. Print the result, and return it."""
+    """Compare the bits of every engine of this machine with the expected hashes. Print the result. Return whether all are equal."""
     expected_calls, expected_loops, equal = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         prefix = f"backend or level {engine}, "

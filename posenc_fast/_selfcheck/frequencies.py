@@ -20,7 +20,7 @@ from .._core.rotary.value import Rotary
 from ..presets import get, names
 from ..presets._registry import facts
 
-# a width that all presets support whose width can be chosen
+# a width that is valid for every preset whose width can be chosen
 WIDTH = 96
 _WEIGHTS = np.arange(1, 25).reshape(12, 2) / 8
 # preset -> arguments of its call; other presets get WIDTH if their width can be chosen, else no argument

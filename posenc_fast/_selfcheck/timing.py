@@ -1,4 +1,4 @@
-"""Measure speed: alternate the sides in one process, without garbage collection, and compare medians."""
+"""Measure speed: time the calls to compare (the sides) alternately in one process, without garbage collection."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
 
 
 def readable(number: float) -> str:
-    """Return the number with three significant digits, and with all digits before the point."""
+    """Return the number with three significant digits, or with all digits before the point if these are more."""
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 

@@ -49,7 +49,7 @@ def sinusoids(
     encoding, length, start, step, d_model, title, ax
         As in `heatmap`.
     columns : sequence of int, optional
-        Columns to draw (default: up to four, with visible wavelengths from short to long).
+        Columns to draw (default: up to four, from short to long wavelengths whose periods are visible).
 
     Returns
     -------
@@ -280,7 +280,7 @@ def errors(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the largest error of a row's values against its position.
+    """Draw the largest error of each row against the position of the row.
 
     Parameters
     ----------
@@ -289,12 +289,12 @@ def errors(
         adds a curve.
     values : callable or array_like, optional
         Rows of ``positions``, or a function that returns the rows of an array of positions. By default, two curves are
-        drawn: the float32 values of the encoding, and the values of programs that compute angles in float32.
+        drawn: for float32 values of the encoding with ``precision="exact"``, and with ``precision="float32"``.
     positions : array_like, optional
         Positions of the rows (default: integers from 1 to 2e13, with steps that grow). Required if ``values`` is an
         array.
     label : str, optional
-        Name of the curve in the legend.
+        Name of the curve in the legend, if ``values`` is given (default: the name of the function, or "values").
 
     Returns
     -------
@@ -307,8 +307,8 @@ def errors(
 
     Notes
     -----
-    The exact values are computed in float64, and have an error of up to one unit in the last place. So errors below
-    1e-15 come from the comparison. A position with an error of zero has no dot on the logarithmic scale.
+    The exact values are computed in float64, and have errors of up to 1e-15 themselves. So errors below 1e-15 in the
+    picture mean nothing. A position with an error of zero has no dot on the logarithmic scale.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def similarity(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of the row of a position with the rows around it. The row itself has the value 1.
+    """Draw the dot products of the row of a position with the rows around it, relative to the row's product with itself.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def similarity(
 
     Notes
     -----
-    For pairs of columns, the sum of squared differences contains the same information. Divided by the sum for two
-    orthogonal rows, it is one minus the similarity. If there are more than 2000 rows, every n-th is drawn, and the axis
+    If the columns are pairs of sines and cosines, all rows have the same norm. The squared distance of two rows is then
+    proportional to one minus their similarity. If there are more than 2000 rows, every n-th is drawn, and the axis
     label gives n.
 
     Examples
@@ -132,8 +132,8 @@ def decay(
 
     Notes
     -----
-    The curve is the mean of ``cos(distance * frequency)`` over the pairs. It is the dot product of a query and a key
-    with the same value in all pairs, relative to distance 0. For an Encoding, columns are weighted by their squared
+    The curve is the mean of ``cos(distance * frequency)`` over the pairs. It is the dot product of a query and an
+    equal key, whose values are the same in all pairs, divided by the dot product at distance 0. For an Encoding, columns are weighted by their squared
     amplitudes, so the curve is the mean similarity of two rows.
 
     Examples
@@ -185,7 +185,7 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of one patch of an image with all patches. The patch itself has the value 1.
+    """Draw the dot products of one patch of an image with all patches, relative to the patch's product with itself.
 
     Parameters
     ----------

@@ -71,9 +71,9 @@ def heatmap(
 
     Notes
     -----
-    A picture has at most 256 rows and 256 columns, and fewer if it is small. If there are more
-    rows, every n-th row is drawn. If there are more columns, the sines and cosines of every n-th frequency are drawn.
-    The axis labels give n. Values are not averaged.
+    A picture has at most 256 rows and 256 columns, and fewer if it is small. If a table has more rows, every n-th row
+    is drawn. If it has more columns, the sines and cosines of every n-th frequency are drawn. The axis labels give n.
+    Values are not averaged.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def angles(
     -----
     The picture has one column for each frequency, the fastest at the left. The angle is ``position * frequency``, like
     the angle of a hand in `clocks`. The sine column is the height of the end of this hand, and the cosine column is its
-    width. Zero is a light colour.
+    width. In the default colormap, angle zero is light.
 
     Examples
     --------
@@ -263,7 +263,7 @@ def shift(
     cmap: str = SIGNED,
     axes: Sequence[Axes] | None = None,
 ) -> npt.NDArray[Any]:
-    """Draw a table, its transition matrix, and the shifted table: ``table @ transition_matrix(offset)``.
+    """Draw a table, the transition matrix of an offset, and their product, which is the shifted table.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def shift(
     title : str, optional
         Title of the table (default: the name of the encoding).
     axes : sequence of three matplotlib.axes.Axes, optional
-        Axes to draw into (default: those of a new figure).
+        Axes to draw into (default: the Axes of a new figure).
 
     Returns
     -------

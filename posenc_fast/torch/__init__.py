@@ -1,9 +1,9 @@
-"""Encodings in torch: modules for models on any device, and functions on CPU tensors that copy nothing.
+"""Encodings in torch: modules for models on any device, and functions that read and write CPU tensors without copies.
 
 Modules and functions support autograd in backward and forward mode, the transforms of ``torch.func``, ``torch.compile``
 and ``torch.export``. Import this module before you run an exported program.
 
-In compiled code, create each Encoding and Rotary outside of the compiled function. ``torch.compile`` cannot trace their
+Create each Encoding and Rotary outside of a function that you compile. ``torch.compile`` cannot trace their
 constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers
 (integers within 64 bits), and ``out`` costs a copy.
 """

@@ -93,7 +93,7 @@ class Rotation:
         return dataclasses.replace(self, seq_axis=_shifted_axis(self.seq_axis))
 
     def batched_positions(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        """Return the positions of a batch unchanged, because x accepts their shape."""
+        """Return the positions of a batch unchanged, because `compute` accepts their shape."""
         return positions
 
 
@@ -159,7 +159,7 @@ class TableRotation:
 
 
 def of_tables(call: TableRotation, x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Return ``call(x, cos, sin)``, differentiable by all three."""
+    """Return ``call(x, cos, sin)``, differentiable by x, cos and sin."""
     result: torch.Tensor = _OfTables.apply(x, cos, sin, call)
     return result
 

@@ -1,6 +1,6 @@
 """Cache rows of encodings on each device, and results that are derived from a caller's tables of cosines and sines.
 
-On devices other than the CPU, torch operations add or rotate by the cached rows.
+On devices other than the CPU, torch operations add the cached rows, or rotate by them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..typing import Precision, RotaryLayout, TableLayout
 from . import _tensors as tensors
 
 Result = TypeVar("Result")
-# number of results that each thread caches
+# maximum number of results that each thread caches
 RESULTS = 8
 
 # ---- rows on a device -----------------------------------------------------------------------------------------------
 
 
 def working_type(x: torch.Tensor) -> torch.dtype:
-    """Return the dtype in which devices other than the CPU compute: that of x, or float32 if x has 16 bits."""
+    """Return the dtype in which devices other than the CPU compute: the dtype of x, or float32 if x has 16 bits."""
     return torch.promote_types(x.dtype, torch.float32)
 
 
@@ -114,7 +114,7 @@ def gradients_of_tables(
     rotary_dim, lead = 2 * cos.shape[-1], cos.dim() - 2
     work = functools.reduce(torch.promote_types, (x.dtype, cos.dtype, sin.dtype), torch.float32)
     (x1, x2), (y1, y2) = (
-        # narrow instead of values[..., :rotary_dim], which has no batching rule in torch if it selects all columns
+        # use narrow, because torch has no batching rule for values[..., :rotary_dim] if it selects all columns
         split_pairs(values.narrow(-1, 0, rotary_dim).movedim(seq_axis, -2).to(work), order)
         for values, order in zip((x, gradient), source_and_target(layout, transposed), strict=True)
     )

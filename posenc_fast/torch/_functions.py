@@ -41,8 +41,8 @@ def table(
     length, start, step, precision, workers
         As in `Encoding.table`.
     dtype : torch.dtype, optional
-        float64, float32, float16 or bfloat16, which needs the package ml_dtypes (default: the dtype of out, or
-        float32).
+        float64, float32, float16 or bfloat16 (default: the dtype of out, or float32). bfloat16 needs the package
+        ml_dtypes.
     out : CPU tensor of shape (length, d_model), optional
         Tensor for the result, which is written without a copy.
 
@@ -91,7 +91,7 @@ def encode(
     encoding : Encoding
         Encoding to compute.
     positions : CPU tensor of shape (...), or (..., A) for an encoding of A axes
-        Integers (exact) or real numbers. Differentiable to any order.
+        Integers (exact) or real numbers. The result is differentiable by the positions, to any order.
     dtype, out
         As in `table`. The shape of out is (..., d_model).
     precision, workers
@@ -227,14 +227,17 @@ def grid(
 
     Parameters
     ----------
-    axes : sequence, one for each axis of the encoding
-        As in `posenc_fast.grid`. Coordinates may also be CPU tensors of shape (n,). They are differentiable.
+    axes : sequence with one item for each axis of the encoding
+        As in `posenc_fast.grid`. Coordinates may also be CPU tensors of shape (n,), by which the result is
+        differentiable.
     encoding : Encoding
-        Encoding with this number of axes.
+        Encoding with as many axes as there are items.
     indexing, workers
         As in `posenc_fast.grid`.
-    dtype, out
-        As in `table`. out has the shape of the result.
+    dtype : torch.dtype
+        As in `table`, but always float32 by default, also with out.
+    out : CPU tensor, optional
+        Tensor for the result, of the same shape and dtype as the result.
 
     Returns
     -------
@@ -429,12 +432,13 @@ def apply_rotary_pos_emb(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rotate queries and keys by precomputed tables, like Hugging Face's function of this name.
 
-    The CPU computes the result in one pass, and rounds it once.
+    On the CPU, the result is computed in one pass and rounded once.
 
     Parameters
     ----------
     q, k : torch.Tensor of shape (batch, heads, length, head_dim)
-        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). q and k may differ in heads.
+        float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). q and k may have
+        different numbers of heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
         Cosines and sines. If a pair has two columns, they must be equal, and the gradient goes to the first. Values of
         q and k beyond the pairs of the tables are unchanged.
@@ -540,9 +544,10 @@ def rotary_embedding(
     *,
     interleaved: bool = False,
 ) -> torch.Tensor:
-    """Rotate queries or keys by precomputed tables, which may be longer than the sequence.
+    """Rotate queries or keys by precomputed tables.
 
-    The CPU computes the result in one pass, and rounds it once.
+    With position_ids, the tables may be longer than the sequence. On the CPU, the result is computed in one pass and
+    rounded once.
 
     Parameters
     ----------
@@ -610,7 +615,7 @@ def rotary_embedding(
     while cos.ndim > 2 and cos.shape[0] == 1:
         # one table for all sequences
         cos, sin = cos[0], sin[0]
-    # x is (.., length, heads, head_dim); cos must be (length, pairs), or have the first axes of x before these two
+    # x has shape (.., length, heads, head_dim); cos must have (length, pairs), perhaps after the first axes of x
     if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(

@@ -23,7 +23,7 @@ from ._text import to_text
 class _Dropout(torch.nn.Dropout):
     """Dropout that returns x itself in evaluation mode.
 
-    torch's dropout also returns its input then, but for one token it takes a third of the time of a whole call.
+    torch.nn.Dropout does the same, but its call takes a third of the time that `SinusoidalEncoding` needs for one token.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -77,8 +77,8 @@ class SinusoidalEncoding(torch.nn.Module):
     float32 tables (float64 if x has float64), and also round the sum once. The result has the dtype of x.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
-    compared with the table of this encoding. If they are equal up to float32 errors, the buffer is ignored. Otherwise
-    loading fails, also with ``strict=False``, and the error message gives the largest difference.
+    compared with the table of this encoding. If they are equal up to errors of float32 or of storage in 16 bits, the
+    buffer is ignored. Otherwise loading fails, also with ``strict=False``. The error message gives the difference.
 
     References
     ----------
@@ -371,7 +371,8 @@ class RotaryEncoding(torch.nn.Module):
             Position of the first key (default: start).
         positions : torch.Tensor, optional
             Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length). If
-            the Rotary has sections, add an axis of (axes,). Positions on another device are copied to the CPU.
+            the Rotary has several axes (sections), add a last axis with one coordinate for each of them. Positions on
+            another device are copied to the CPU.
 
         Returns
         -------

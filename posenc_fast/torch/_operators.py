@@ -1,8 +1,9 @@
 """Operators for autograd, torch.compile and torch.export, and shortcuts for eager calls.
 
 `run_add_encoding`, `run_rotate` and `run_rotate_by` compute eager calls directly. They call an operator under a
-compiler, a trace or a mode, and for gradients, other devices and subclasses of tensors. Operators support neither the
-transforms of torch.func nor derivatives in forward mode. For these, they call the functions of `_derivatives`.
+compiler, a trace or a mode, and for gradients, subclasses of tensors and devices other than the CPU. They call the
+functions of `_derivatives` for the transforms of torch.func and for derivatives in forward mode, which operators do not
+support.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from ._text import from_text, to_text
 def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.Tensor]) -> tuple[Any, Any]:
     """Return two operators that call ``compute(x, out, value, ..)``: one returns a new tensor, one overwrites x.
 
-    name: name of the first operator; the second has an underscore after it. arguments: arguments of the operators after
-    x, in torch's syntax of schemas. The first of them is value, an Encoding or a Rotary, converted to text.
+    name: name of the first operator; the name of the second has an underscore at the end. arguments: arguments of both
+    operators after x, in torch's syntax of schemas. The first of them is value, an Encoding or a Rotary, converted to text.
     """
 
     def new(x: torch.Tensor, text: str, *options: Any) -> torch.Tensor:
@@ -215,7 +216,7 @@ def rotated_by_positions(
 ) -> npt.NDArray[Any]:
     """Return x rotated, or x times the transposed matrix of the rotation if transposed is true.
 
-    The transposed matrix differs from the inverse if the rotation has amplitudes.
+    The transposed matrix differs from the inverse if the rotation also scales, by an attention factor or as in xpos.
     """
     if not transposed:
         return rotary.apply(
@@ -536,8 +537,8 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 # In text generation every layer of a model rotates one token. Converting tensors to arrays takes longer than this
 # rotation, so these functions pass addresses to the kernel. The bits are those of `run_rotate` and `run_rotate_by`.
 
-# keys: seq_axis. Values: the same axis of the tokens, counted from 0, in (batch, heads, length, head_dim) or
-# (batch, length, heads, head_dim)
+# keys: seq_axis, the axis of the tokens in (batch, heads, length, head_dim) or (batch, length, heads, head_dim).
+# Values: the same axis, counted from 0.
 _TOKENS = {-2: 2, 2: 2, 1: 1, -3: 1}
 # each tensor, and its shape, address and strides
 _Memory = list[tuple[torch.Tensor, torch.Size, int, tuple[int, ...]]]
@@ -565,7 +566,7 @@ def rotate_few(
     if length * rotary.rotary_dim > ANGLES:
         return None
     results, arrays = _with_results(memory, inplace)
-    # compute cosines and sines only here, in an eager call, because a compiler must not trace this
+    # compute cosines and sines only here, where the call is eager, because a compiler must not trace the computation
     rotator, layout = rotator_of(rotary), LAYOUTS.index(rotary.layout)
     calls = rotator.calls()
     if calls is None or not calls.rotate_memory(start, arrays, axis, kind, layout):

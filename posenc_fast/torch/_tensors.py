@@ -18,7 +18,7 @@ from .._core.positions.foreign import unreadable
 # keys: supported dtypes of torch. Values: their formats.
 DTYPES = {getattr(torch, each.name): each for each in FORMATS}
 # NumPy requests huge pages from the system for arrays of at least this number of bytes. torch does not request
-# them, so it spends most of the time of such a call on page faults.
+# them, so a call that writes to a new tensor of this size would spend most of its time on page faults.
 HUGE_PAGES_FROM = 1 << 22
 
 # ---- compilers, modes and transforms --------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 def is_followed(*tensors: torch.Tensor | None) -> bool:
     """Return whether a call needs the rules of `_derivatives`, for torch.func or forward-mode differentiation.
 
-    Under a compiler, return False, because it traces the operators instead. Also return False under functionalization,
+    Under a compiler, return False, because the compiler traces the operators instead. Also return False under functionalization,
     which needs no derivatives.
     """
     if torch.compiler.is_compiling():
@@ -67,7 +67,10 @@ def is_followed(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_plain(x: Any) -> bool:
-    """Return whether x is a CPU tensor without gradients, not a subclass, with its values in memory."""
+    """Return whether x is a CPU tensor with its values in memory that requires no gradients.
+
+    Subclasses of torch.Tensor, negated views and nested tensors are not plain.
+    """
     return plain_address(x) is not None
 
 
@@ -111,7 +114,7 @@ def is_eager(*tensors: torch.Tensor | None) -> bool:
 
     This is so if no compiler, mode, trace or transform is active, and all tensors are plain (see `is_plain`).
     """
-    # as in needs_operator
+    # for the first two conditions, see needs_operator
     if torch.compiler.is_dynamo_compiling() or modes() or transforms() is not None or trace() is not None:
         return False
     for x in tensors:  # noqa: SIM110 - a loop takes less time than all()
@@ -184,7 +187,10 @@ def tensor_of(array: npt.NDArray[Any]) -> torch.Tensor:
 
 
 def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
-    """Return a new tensor with the axes of x in the same order in memory, but contiguous rows."""
+    """Return a new tensor with the shape and dtype of x, and contiguous rows.
+
+    The axes have the same order in memory as the axes of x, if the rows of x are contiguous.
+    """
     # a call without device= is half a microsecond faster
     result = torch.empty_like(x) if device is None else torch.empty_like(x, device=device)
     # stride() takes half the time of stride(-1)
@@ -222,7 +228,7 @@ def is_batch_of_one(table: torch.Tensor) -> bool:
 
 
 def workers(x: torch.Tensor) -> int | None:
-    """Return torch's number of threads if x is large. Return None, which means one thread, if x is small or it is 1.
+    """Return torch's number of threads if x is large. Return None, for one thread, if x is small or the number is 1.
 
     For small tensors, do not call torch.get_num_threads, because it takes longer than the computation for one token.
     """
@@ -239,7 +245,7 @@ def _overlaps_itself(x: torch.Tensor) -> bool:
     """Return whether several values of x may share memory, as in an expanded tensor.
 
     Compare each stride, from the shortest to the longest, with the memory that the axes of shorter strides span. Values
-    may overlap if the stride is shorter.
+    may overlap if a stride is shorter than this memory.
     """
     if x.is_contiguous() or x.numel() == 0:
         return False
