@@ -40,7 +40,7 @@ def wrapped(text: str, first: str = "", others: str = "") -> str:
 def documented(
     texts: Mapping[str, str], *, returns: str, example: str = "", notes: Iterable[str] = (), references: str = ""
 ) -> Callable[[Function], Function]:
-    """Return a decorator that completes the docstring of a function that has only a first line.
+    """Return a decorator that adds sections to a docstring of one line.
 
     Parameters
     ----------

@@ -53,10 +53,10 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
 
 @rotary_preset(
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
-    frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by less if"
-    " it is above 2048",
+    frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by a smaller"
+    " number if it is between 2048 and 8192",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; frequencies beyond the trained length are divided",
+    differs="pairs are not adjacent values; frequencies with wavelengths above 2048 positions are divided",
     also="Llama 3.2 with factor 32",
     example="round(float(pf.presets.llama3().frequencies[-1]), 9) -> 3.07e-07",
 )
@@ -141,7 +141,7 @@ def roformer(head_dim: int = 64) -> Rotary:
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="adjacent values, among the first D values of a head",
     differs="the rest of a head does not rotate",
-    also="ChatGLM2 and 3, which Kolors uses for text",
+    also="ChatGLM2; ChatGLM3, which is also the text encoder of Kolors",
     example="pf.presets.glm4(128).rotary_dim -> 64",
 )
 def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
@@ -299,7 +299,7 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
     frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full layers",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; the base depends on the kind of layer",
-    also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
+    also="Gemma 3n, T5Gemma 2; released checkpoints of Gemma 3 with 4B and more have factor 8",
     example='pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256) -> True',
 )
 def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", factor: float = 1.0) -> Rotary:
@@ -331,7 +331,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     source="huggingface/transformers: models/modernbert/modeling_modernbert.py, ModernBertRotaryEmbedding",
     frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full layers",
     pairs="values half a head apart",
-    positions="the token's index from 0 in its own sequence",
+    positions="the token's index from 0 in its own sequence, also if a batch packs several sequences into one row",
     differs="pairs are not adjacent values; the base depends on the kind of layer",
     example="pf.presets.modernbert() == pf.Rotary(64, base=160000.0) -> True",
 )

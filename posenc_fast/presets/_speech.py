@@ -115,7 +115,7 @@ def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Enc
     frequency="2 pi / seq_len * (1e-4 + i (b - 1 - 1e-4) / (b - 1)), b = (emb_dim - 1) / 2",
     layout="cosines, then negative sines",
     positions="0, 1, .. seq_len - 1; the source puts a column of times before the others:"
-    " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
+    " `np.column_stack([np.linspace(0, 1, seq_len), encoding.table(seq_len)])`",
     odd="ValueError unless emb_dim is odd and at least 3; the encoding has emb_dim - 1 columns, without the column of"
     " times",
     differs="frequencies are equally spaced; angles are negative",

@@ -123,7 +123,7 @@ def fone(
     source="facebook/prophet: python/prophet/forecaster.py, fourier_series",
     frequency="2 pi (i + 1) / (86400 period)",
     layout="alternating sines and cosines",
-    positions="times, or seconds since 1970: `.encode(dates)`",
+    positions="dates (datetime64), or seconds since 1970: `.encode(dates)`",
     odd="2 * series_order columns",
     differs="frequencies are integer multiples of one frequency, whose period is in days",
     also="NeuralProphet; statsmodels Fourier (positions times 86400)",

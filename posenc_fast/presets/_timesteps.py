@@ -196,7 +196,7 @@ def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precisi
     source="lmnt-com/diffwave: src/diffwave/model.py, DiffusionEmbedding",
     frequency="10^(4i/63), i = 0 .. 63",
     layout="64 sines, then 64 cosines",
-    positions="0, 1, .. steps - 1; for fractions, the source interpolates between rows",
+    positions="0, 1, .. steps - 1; for fractions, the source interpolates between rows of its table",
     odd="always 128 columns",
     differs="frequencies ascend, from 1 to 10000",
     example="pf.presets.diffwave().frequencies[[0, 63]].round(6) -> array([1.e+00, 1.e+04])",
@@ -222,7 +222,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_fourier_embeds_from_boundingbox (GLIGEN)",
-    frequency="100^(i/n), n = embed_dim frequencies for each of the four coordinates",
+    frequency="100^(i/n), n = num_freqs frequencies for each of the four coordinates",
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
     odd="8 * num_freqs columns",
