@@ -28,7 +28,7 @@ __all__ = [
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
     differs="the columns of y come first; with normalize=True, positions are scaled to (0, 2 pi]",
     also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (pass its offset"
-    " to `mask_coordinates`); Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame",
+    " to `mask_coordinates`); Mask2Former for video adds `annotated_transformer(2 * num_pos_feats)` of the frame",
     axes="2",
     example="mask = [[True, True, True], [True, True, True]]\n"
     "pf.presets.detr(2).encode(pf.mask_coordinates(mask)).shape"

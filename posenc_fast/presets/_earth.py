@@ -43,7 +43,7 @@ __all__ = [
     " times in hours with lower=1/60 (2 in later versions), upper=504; times in hours since 1970 with lower=1,"
     " upper=8766; areas of patches in square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; the"
     " source computes in float64",
-    differs="wavelengths range from exactly lower to exactly upper",
+    differs="wavelengths range from exactly lower to exactly upper; sines come first",
     example="pf.presets.aurora(4).wavelengths.round(6) -> array([1.0e-02, 7.2e+02, 1.0e-02, 7.2e+02])",
 )
 def aurora(d: int, *, lower: float = 0.01, upper: float = 720.0) -> Encoding:

@@ -118,7 +118,7 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
     " sines of x, cosines of x; with reverse_coord, x comes before y",
     positions="(y, x): row and column of a grid cell; with reverse_coord, the source orders cells column by column",
     odd="ValueError unless 4 divides the width",
-    differs="all sines come before all cosines",
+    differs="all sines come before all cosines, unless interleave_sin_cos is true",
     axes="2",
     example="pf.presets.timm(4).encode([1, 0]).round(2) -> array([0.84, 0.  , 0.54, 1.  ], dtype=float32)",
 )

@@ -43,7 +43,8 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     layout="sines, then cosines",
     positions="0, 1, .., or from start_index on: `.table(n, start=start_index)`",
     odd="zero column at the end if the width is odd",
-    differs="the last exponent is exactly -1; min_timescale multiplies the frequencies, despite its name",
+    differs="the last exponent is exactly -1; sines come first; min_timescale multiplies the frequencies, despite its"
+    " name",
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
@@ -63,7 +64,7 @@ def tensor2tensor(
     frequency="2 pi (i + 1) / length",
     layout="sines, then cosines",
     positions="0, 1, .. length - 1",
-    differs="frequencies are the integer multiples of 2 pi / length",
+    differs="frequencies are the integer multiples of 2 pi / length; sines come first",
     example="pf.presets.lingvo_harmonics(4, 8).wavelengths -> array([8., 4., 8., 4.])",
 )
 def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
@@ -121,7 +122,7 @@ def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding
     odd="crop if the width is odd: one sine more than cosines",
     differs="sines come first; the source computes in float64 and rounds the result",
     also="Pegasus, RoFormer, Informer, Autoformer and TimeSeriesTransformer of Hugging Face, CTRL positional_encoding"
-    " (float32), CTranslate2's Marian converter",
+    " (computed in float32), CTranslate2's Marian converter",
     example="pf.presets.marian(5).encode(0) -> array([0., 0., 0., 1., 1.], dtype=float32)",
 )
 def marian(embedding_dim: int) -> Encoding:

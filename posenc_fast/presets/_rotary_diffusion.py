@@ -455,7 +455,7 @@ def kandinsky5(
     pairs="values D/2 apart, among the first D = 6 * rope_freq_dim values of a head; consecutive blocks of pairs for"
     " t, row and column",
     positions="(t, row, column)",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     axes="3",
 )
 def minimax_h3(
@@ -471,7 +471,7 @@ def minimax_h3(
     frequency="theta^(-2i/D), D = head_dim / 2",
     pairs="values D/2 apart, among the first D values of a head",
     positions="the token's index from 0; global tokens before the audio are counted too",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     also="Stable Audio 3, MiniMax-Music (each with its own rotary width)",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:

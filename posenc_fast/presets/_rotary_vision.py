@@ -51,7 +51,7 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     pairs='values half a head apart (adjacent values in mistral-inference: pass layout="interleaved"); the first half'
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="pairs are not adjacent values; of one list of frequencies, rows use entries 0, 2, .., columns use 1, 3, ..",
+    differs="pairs are not adjacent values; of one list of frequencies, rows use entries 0, 2, .., columns 1, 3, ..",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -69,7 +69,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
     "patches do not rotate",
-    differs="pairs are not adjacent values; positions are fractions of the image's sides",
+    differs="pairs are not adjacent values; positions are relative to the sides of the image",
     also="Sapiens 2, EoMT",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
@@ -101,7 +101,7 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 0: `positions.grid(rows, columns)`; every frame of the memory has the same"
     " positions; the object tokens, at the end of the memory, do not rotate",
-    also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
+    also="SAM 3 (head_dim 64; positions multiplied by 24/72 in global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
 )
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -141,7 +141,7 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
     pairs="values 3S/2 apart, among the first 3S values of a head; consecutive blocks of pairs for t, row and column",
     positions="(t, row, column); patches that are merged into one token follow each other",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     axes="3",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
