@@ -24,7 +24,7 @@ def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    """Return a paragraph in lines of at most _WIDTH characters, with each piece of code in double backticks, on one line.
+    """Return a paragraph in lines of at most _WIDTH characters, with code in double backticks, never broken.
 
     first: indent of the first line. others: indent of the other lines.
     """

@@ -465,7 +465,7 @@ class _Grids:
         self._used[kind] += count
 
     def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
-        """Write the positions of a run of tokens, (3, tokens), from the next grids. Return the position after the run."""
+        """Write the positions of a run, (3, tokens), from the next grids. Return the position after the run."""
         (name, title, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
             grids = self.next_grids(kind, 1)
