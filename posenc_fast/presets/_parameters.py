@@ -13,6 +13,8 @@ _COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freq
 # keys: names of parameters, separated by spaces. Values: type and meaning.
 _TEXTS = {
     _WIDTHS: "int: Number of columns.",
+    # replaces the text above for these names
+    "dim hidden_size": "int: Number of columns. For a Rotary: width of all heads together.",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
     _COUNTS: "int: Number of frequencies.",
     "max_positions": "float: Base of the geometric frequencies, and first frequency in `framediff_timesteps`.",
