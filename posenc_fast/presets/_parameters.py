@@ -8,7 +8,7 @@ _WIDTHS = (
     "channels d demb depth dim dimension dims d_model embed_dim embedding_dim embedding_dims encoding_dim features"
     " hidden_size input_size num_channels num_embeddings out_channels"
 )
-_BASES = "base max_len max_period max_timescale max_wavelength temperature temperature_height temperature_width theta"
+_BASES = "base max_len max_period max_timescale max_wavelength temperature temperature_height temperature_width"
 _COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freqs num_frequencies series_order"
 # keys: names of parameters, separated by spaces. Values: type and meaning.
 _TEXTS = {
@@ -93,6 +93,7 @@ _TEXTS = {
     "spatial_interpolation_scale": "float: Divisor of the positions in space.",
     "temp_bug_fix": "bool: False for checkpoints that were trained with a precedence error in the exponents.",
     "temporal_interpolation_scale": "float: Divisor of the positions in time.",
+    "theta": "float: Base of the geometric frequencies; larger values give longer wavelengths (LTX: shorter).",
     "time_factor": "float: Factor of the positions.",
     "uniform_power": "bool: Whether the axes have equal numbers of columns.",
     "upper": "float: Longest wavelength.",
