@@ -2,7 +2,7 @@
 
 A preset is named after the source that it reproduces. Its docstring tells which positions to pass, and how the source
 differs from the paper (RoFormer for rotary presets). `names` lists all presets, `search` finds presets by words, and
-`table` shows the facts of all presets.
+`table` returns formulas, columns and sources of all presets as a Markdown table.
 
 Examples
 --------

@@ -30,7 +30,7 @@ __all__ = [
     layout="d/4 columns of time, 3d/8 of x and 3d/8 of y; for each axis sines, then cosines",
     positions="(t, y, x): indices of frame, row and column",
     odd="ValueError unless 16 divides the width",
-    differs="the axes have different numbers of columns",
+    differs="time has fewer columns than x and y",
     axes="3",
     example="pf.presets.diffusers_3d(16).encode([0, 0, 0])"
     " -> array([0., 0., 1., 1., 0., 0., 0., 1., 1., 1., 0., 0., 0., 1., 1., 1.],\n      dtype=float32)",
@@ -51,7 +51,7 @@ def diffusers_3d(
     frequency="temperature^(-i / (d//6 - 1))",
     layout="sines of x, cosines of x, then the same for y, then for z",
     positions="(z, y, x): indices of frame, row and column",
-    odd="zero columns at the end, as many as the remainder of d / 6; ValueError below 6",
+    odd="zero columns at the end if 6 does not divide the width; ValueError below 6",
     differs="the columns of x come first; the last exponent is exactly -1",
     axes="3",
     example="pf.presets.simple_vit_3d(7).encode([0, 0, 0]) -> array([0., 1., 0., 1., 0., 1., 0.], dtype=float32)",
@@ -68,14 +68,16 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="crop: the first columns of the next width that 2 * ndim divides; ValueError if the last axis has none",
-    differs="the columns are divided among the axes; an odd width has the frequencies of the next even width",
-    also="Summer adds the rows to its input: `x + rows`",
+    odd="crop if 2 * ndim does not divide the width: columns of the next larger width that it divides; ValueError if"
+    " no column is left for the last axis",
+    differs="the columns are divided among the axes; if 2 * ndim does not divide the width, the frequencies are those"
+    " of the next larger width that it divides",
+    also="the class Summer of the same package, which adds the encoding to its input",
     axes="ndim",
     example="pf.presets.tatp22(6, 2).encode([0, 0]) -> array([0., 1., 0., 1., 0., 1.], dtype=float32)",
 )
 def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") -> Encoding:
-    """Positional encodings of tatp22 over one, two or three axes."""
+    """Positional encodings of tatp22 over one or several axes."""
     d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
     pairs = -(-d // (2 * axes))
     if d <= 2 * pairs * (axes - 1):
@@ -90,7 +92,7 @@ def tatp22(channels: int, ndim: int = 1, *, frequencies: Precision = "exact") ->
     source="Project-MONAI/MONAI: monai/networks/blocks/pos_embed_utils.py, build_sincos_position_embedding",
     frequency="temperature^(-2i/n), n = d / spatial_dims",
     layout="sines of x, cosines of x, then the same for y, and for depth if spatial_dims=3",
-    positions="(y, x), or (y, x, depth)",
+    positions="(y, x) with spatial_dims=2, (y, x, depth) with spatial_dims=3",
     odd="ValueError unless 2 * spatial_dims divides the width",
     differs="the columns of x come first",
     axes="2 or 3",
@@ -113,8 +115,9 @@ def monai(
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for each axis",
     layout="sines of y, cosines of y, sines of x, cosines of x; the last columns are cut off if 4 does not divide the"
     " width",
-    positions="(y, x): row and column of a grid cell; for other sizes of the grid, the source interpolates the table",
-    odd="ValueError if the width is odd, or 2",
+    positions="(y, x): row and column of a grid cell; if the input has another grid than the source's table, the source"
+    " interpolates the table",
+    odd="ValueError if the width is odd, and for 2",
     differs="the columns of y come first",
     axes="2",
     example="pf.presets.fairseq2_2d(6).encode([0, 0]) -> array([0., 0., 1., 1., 0., 0.], dtype=float32)",
@@ -129,9 +132,10 @@ def fairseq2_2d(encoding_dim: int) -> Encoding:
     source="facebookresearch/fairseq2: src/fairseq2/nn/position_encoder.py, Sinusoidal3dPositionEncoder",
     frequency="10000^(-2i/n), n = 2 ceil(d/4) for depth, 2 ceil(d/8) for y and x; 2 ceil(d/6) with uniform_power",
     layout="sines of depth, cosines of depth, then the same for y, then for x; columns beyond the width are cut off",
-    positions="(depth, y, x); for other sizes of the grid, the source interpolates the table",
-    odd="ValueError if the width is odd, or 2, 4, 6 or 10 (with uniform_power, 2, 4 or 8)",
-    differs="the first axis has half of the columns, or a third with uniform_power",
+    positions="(depth, y, x): indices of a grid cell; if the input has another grid than the source's table, the source"
+    " interpolates the table",
+    odd="ValueError if the width is odd, and for 2, 4, 6 and 10 (with uniform_power: for 2, 4 and 8)",
+    differs="depth has about half of the columns, y and x about a quarter each; with uniform_power, a third each",
     axes="3",
     example="pf.presets.fairseq2_3d(8).encode([0, 0, 0]) -> array([0., 0., 1., 1., 0., 1., 0., 1.], dtype=float32)",
 )
@@ -160,7 +164,7 @@ def _fairseq2(d: int, pairs: Sequence[int], divisor: int) -> Encoding:
     positions="0, 1, .. on each axis",
     odd="zero columns at the end if 2 * ndim does not divide the width; ValueError below 2 * ndim",
     differs="the columns are divided among the axes; the last exponent is exactly -1",
-    also="add_timing_signals_given_positions of the same file",
+    also="add_timing_signals_given_positions in the same file",
     axes="ndim",
     by_width=False,
     example="pf.presets.tensor2tensor_nd(9, 2).encode([[0, 0]])"
@@ -177,7 +181,9 @@ def tensor2tensor_nd(
     """Timing signal of tensor2tensor over several axes."""
     d, axes = count_of(channels, "channels", 1), count_of(ndim, "ndim", 1)
     if d < 2 * axes:
-        raise ValueError(f"channels={d} leaves no pair for each of {axes} axes; give at least {2 * axes}")
+        raise ValueError(
+            f"channels={d} has less than one pair of columns for each of {axes} axes; give at least {2 * axes}"
+        )
     part = tensor2tensor(
         d // (2 * axes) * 2, min_timescale=min_timescale, max_timescale=max_timescale, frequencies=frequencies
     )

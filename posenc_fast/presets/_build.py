@@ -144,8 +144,8 @@ def sinusoids(
     count = d // 2 if odd == "zero" else -(-d // 2)
     if not _is_float32(frequencies) or recipe is None or count == 0:
         return sinusoidal(d, base=base, freq_shift=shift, first=first, **settings)
-    # `sinusoidal` divides exponents by pairs - shift, and `spectrum` by count minus its argument shift. The argument
-    # below makes both denominators equal.
+    # `sinusoidal` divides exponents by pairs - freq_shift, and `spectrum` by count - shift. The shift below makes both
+    # denominators equal.
     pairs = count if odd == "zero" else d / 2
     rounded = spectrum(frequencies, recipe, count, base=base, shift=count - pairs + shift, first=first)
     return sinusoidal(d, frequencies=rounded, **settings)

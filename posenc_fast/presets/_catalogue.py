@@ -18,7 +18,7 @@ def search(*words: str) -> tuple[str, ...]:
     ----------
     *words : str
         Words to search, separate or in one string. Case, points, hyphens and underscores do not matter. The search
-        covers names, titles of families (weather, molecules ..), first lines of docstrings, the facts of `table`, and
+        covers names, titles of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and
         other names of a model.
 
     Returns
@@ -67,7 +67,7 @@ def other_names(name: str) -> list[str]:
 
 
 def _pattern(word: str) -> re.Pattern[str]:
-    """Return a pattern that matches a word with any separators between its runs of letters and of digits."""
+    """Return a pattern that allows separators between the letters and the digits of a word: "gpt2" matches "gpt-2"."""
     parts = re.findall(r"[^\W\d_]+|\d+", word)
     return re.compile(r"[\W_]*".join(parts) or re.escape(word))
 

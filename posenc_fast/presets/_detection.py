@@ -1,4 +1,4 @@
-"""Presets of the DETR family: positions are (y, x) from `mask_coordinates`, or boxes."""
+"""Presets of the DETR family: positions are (y, x) from `mask_coordinates`, boxes, points or times."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
     source="facebookresearch/detr: models/position_encoding.py, PositionEmbeddingSine",
     frequency="temperature^(-2i/n), n = num_pos_feats",
     layout="alternating sines and cosines of y, then of x",
-    positions="`.encode(mask_coordinates(mask, normalize=True))`, or with normalize=False: row and column of a cell,"
-    " counted from 1; the source divides positions by float32 periods and puts the channels before rows and columns",
+    positions="`.encode(mask_coordinates(mask, normalize=True))`, or normalize=False if the source has it; the source"
+    " divides positions by float32 periods, and puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
-    differs="the columns of y come first; positions are normalised to (0, 2 pi]",
-    also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (its offset is the"
-    " argument of `mask_coordinates`); Mask2Former for video adds `annotated_transformer(2 num_pos_feats)` of the frame to it",
+    differs="the columns of y come first; with normalize=True, positions are scaled to (0, 2 pi]",
+    also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (pass its offset"
+    " to `mask_coordinates`); Mask2Former for video adds `annotated_transformer(2 * num_pos_feats)` of the frame",
     axes="2",
     example="mask = [[True, True, True], [True, True, True]]\n"
     "pf.presets.detr(2).encode(pf.mask_coordinates(mask)).shape"
@@ -62,7 +62,7 @@ def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) ->
     layout="alternating sines and cosines of y, then of x",
     positions="`.encode(mask_coordinates(mask))`; the source puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
-    differs="like `detr`, but with base 20",
+    differs="like `detr`, but the temperature is 20",
     axes="2",
     example="pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4) -> array([1.    , 0.2236])",
 )

@@ -24,7 +24,7 @@ def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    """Return a paragraph in lines of at most _WIDTH characters, with code in double backticks and on one line.
+    """Return a paragraph in lines of at most _WIDTH characters, with code in double backticks, never broken.
 
     first: indent of the first line. others: indent of the other lines.
     """
@@ -40,7 +40,7 @@ def wrapped(text: str, first: str = "", others: str = "") -> str:
 def documented(
     texts: Mapping[str, str], *, returns: str, example: str = "", notes: Iterable[str] = (), references: str = ""
 ) -> Callable[[Function], Function]:
-    """Return a decorator that completes the docstring of a function that has only a first line.
+    """Return a decorator that adds sections to a docstring of one line.
 
     Parameters
     ----------

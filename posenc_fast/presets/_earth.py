@@ -40,10 +40,10 @@ __all__ = [
     frequency="2 pi / lower * (upper / lower)^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="latitudes and longitudes in degrees: `.encode(x)`; levels in hPa with lower=0.01, upper=1e5; lead"
-    " times in hours with lower=1/60 (later 2), upper=504; times in hours since 1970 with lower=1, upper=8766; areas"
-    " of patches in square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; the source computes"
-    " in float64",
-    differs="wavelengths range from exactly lower to exactly upper",
+    " times in hours with lower=1/60 (2 in later versions), upper=504; times in hours since 1970 with lower=1,"
+    " upper=8766; areas of patches in square kilometres with lower=0.00010814085263058073, upper=511207893.3958109; the"
+    " source computes in float64",
+    differs="wavelengths range from exactly lower to exactly upper; sines come first",
     example="pf.presets.aurora(4).wavelengths.round(6) -> array([1.0e-02, 7.2e+02, 1.0e-02, 7.2e+02])",
 )
 def aurora(d: int, *, lower: float = 0.01, upper: float = 720.0) -> Encoding:
@@ -74,8 +74,8 @@ def gencast(num_frequencies: int = 32, *, base_period: float = 16.0) -> Encoding
     " of longitude",
     layout="sine and cosine of the year, sine and cosine of the day",
     positions="(seconds since 1970 in UTC, longitude in degrees): `.encode(np.stack([seconds, longitude], -1))`; the source"
-    " rounds the fractions of year and day to float32, which changes sine and cosine by up to 4e-7, and stores the"
-    " fractions as separate variables",
+    " rounds the elapsed fractions of the year and of the day to float32, which changes sine and cosine by up to 4e-7,"
+    " and also stores these fractions as variables",
     odd="always 4 columns",
     differs="periods are exact; the angle of the day is a sum over both axes, time and longitude",
     also="GenCast and WeatherNext",
@@ -96,10 +96,10 @@ def graphcast() -> Encoding:
     source="nasaharvest/galileo: single_file_galileo.py, get_2d_sincos_pos_embed_with_resolution",
     frequency="10000^(-i/d)",
     layout="sines of x, cosines of x, sines of y, cosines of y",
-    positions="(y, x): row and column of a grid cell, times the side of a cell in units of 10 m: `.encode(cells *"
+    positions="(y, x): row and column of a grid cell, multiplied by the cell's side in units of 10 m: `.encode(cells *"
     " input_res * patch_size / 10)`",
     odd="ValueError unless 4 divides the width",
-    differs="the columns of x come first; exponents stay below 1/4",
+    differs="the columns of x come first; exponents lie between -1/4 and 0",
     axes="2",
     example="pf.presets.galileo(8).frequencies[[0, 1], 1].round(4) -> array([1.    , 0.3162])",
 )
@@ -113,7 +113,7 @@ def galileo(embed_dim: int) -> Encoding:
 @preset(
     source="nasaharvest/galileo: single_file_galileo.py, get_month_encoding_table",
     frequency="one turn in 12 months, for all columns",
-    layout="equal sines, then equal cosines",
+    layout="d/2 equal sines, then d/2 equal cosines",
     positions="months from 0 to 11: `.table(12)`",
     differs="all columns have the same frequency",
     also="Presto get_month_encoding_table",
@@ -132,7 +132,7 @@ def galileo_months(embed_dim: int) -> Encoding:
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell",
     odd="ValueError unless 4 divides the width",
-    differs="the exponent is divided by the width once more, so that all frequencies are nearly gsd",
+    differs="the exponents of `simple_vit` are divided by d/2, so that all frequencies are nearly gsd if d is large",
     also="torchgeo",
     axes="2",
     example="pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2) -> array([10.  ,  5.62])",
@@ -148,7 +148,7 @@ def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encodin
 
 @preset(
     source="sustainlab-group/SatMAE: models_mae_temporal.py, get_1d_sincos_pos_embed_from_grid of year, month and hour",
-    frequency="10000^(-2i/d)",
+    frequency="10000^(-2i/embed_dim)",
     layout="sines of the year, cosines of the year, then the same for the month, then for the hour",
     positions="(year, month, hour) as the data set counts them",
     odd="ValueError if embed_dim is odd; the encoding has 3 * embed_dim columns",
@@ -248,7 +248,7 @@ def _radii(frequency_num: int, max_radius: float, min_radius: float) -> Schedule
     example="pf.presets.geoclip_positional(4.0, 2, input_dims=1).wavelengths -> array([1. , 0.5, 1. , 0.5])",
 )
 def geoclip_positional(sigma: float, m: int, *, input_dims: int = 2) -> Encoding:
-    """Positional encoding of GeoCLIP's library of Fourier features."""
+    """Positional encoding of random-fourier-features-pytorch, which GeoCLIP uses."""
     n = count_of(m, "m", 1)
     bands = ascending(n, positive(sigma, "sigma"), per=n, first=TWO_PI)
     return arranged([bands] * count_of(input_dims, "input_dims", 1), "asf", ("cos", "sin"))

@@ -29,9 +29,10 @@ def _exponent(value: float, name: str) -> float:
 
 @preset(
     source="bmild/nerf: run_nerf_helpers.py, Embedder",
-    frequency="2^(i max_freq_log2 / (num_freqs - 1)), or linspace(1, 2^max_freq_log2, num_freqs)",
+    frequency="2^(i max_freq_log2 / (num_freqs - 1)); linspace(1, 2^max_freq_log2, num_freqs) with log_sampling=False",
     layout="for each frequency: sines of all axes, then their cosines",
-    positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x, rows], -1)`",
+    positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x,"
+    " encoding.encode(x)], -1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are not multiplied by pi, unlike in the NeRF paper",
     axes="input_dims",
@@ -55,10 +56,11 @@ def nerf(
     source="google/mipnerf: internal/mip.py, pos_enc",
     frequency="2^k, k = min_deg .. max_deg - 1",
     layout="sines of all axes for each frequency, then the cosines in the same order",
-    positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x, rows], -1)`; for"
-    " integrated_pos_enc: `.encode(x, variance=cov)`, where cov contains variances or covariance matrices",
+    positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x,"
+    " encoding.encode(x)], -1)`; for integrated_pos_enc: `.encode(x, variance=cov)`, where cov contains variances or"
+    " covariance matrices",
     odd="2 columns for each frequency of each axis",
-    differs="frequencies ascend; cosines are sines of x + pi/2",
+    differs="frequencies ascend; the source computes each cosine as a sine of the angle plus pi/2",
     axes="input_dims",
     example="pf.presets.mip_nerf(0, 2, input_dims=1).frequencies -> array([1., 2., 1., 2.])",
 )
@@ -71,10 +73,10 @@ def mip_nerf(min_deg: int = 0, max_deg: int = 16, *, input_dims: int = 3) -> Enc
 
 @preset(
     source="facebookresearch/pytorch3d: renderer/implicit/harmonic_embedding.py, HarmonicEmbedding",
-    frequency="omega_0 * 2^i, or omega_0 * linspace(1, 2^(n - 1), n)",
+    frequency="omega_0 * 2^i; omega_0 * linspace(1, 2^(n - 1), n) with logspace=False",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="coordinates; with append_input, the source puts the coordinates after the columns:"
-    " `np.concatenate([rows, x], -1)`; with diag_cov: `.encode(x, variance=diag_cov)`",
+    " `np.concatenate([encoding.encode(x), x], -1)`; with diag_cov: `.encode(x, variance=diag_cov)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend",
     axes="input_dims",
@@ -94,7 +96,8 @@ def pytorch3d(
     frequency="2 pi * 2^linspace(min_freq_exp, max_freq_exp, num_frequencies)",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="coordinates in [0, 1]; with include_input, the source puts the coordinates after the columns:"
-    " `np.concatenate([rows, x], -1)`; with covs, the source uses only the diagonal, without a factor of 2 pi:"
+    " `np.concatenate([encoding.encode(x), x], -1)`; with covs, the source uses only the variances, and does not"
+    " multiply them by (2 pi)^2:"
     " `.encode(x, variance=np.diagonal(covs, 0, -2, -1) / (2 * np.pi) ** 2)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by 2 pi",
@@ -116,7 +119,8 @@ def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_
     source="NVlabs/tiny-cuda-nn: include/tiny-cuda-nn/encodings/frequency.h, FrequencyEncoding",
     frequency="pi * 2^i",
     layout="for each axis: alternating sines and cosines",
-    positions="coordinates; the source pads the columns with ones: `np.pad(rows, ((0, 0), (0, k)), constant_values=1)`",
+    positions="coordinates; the source pads its width with k columns of ones: `np.pad(encoding.encode(x), ((0, 0), (0,"
+    " k)), constant_values=1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by pi",
     axes="input_dims",

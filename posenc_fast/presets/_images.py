@@ -38,8 +38,8 @@ YX, XY = (0, 1), (1, 0)
     odd="ValueError unless 4 divides the width",
     differs="the columns of x come first, although the rows of the table are sorted by y first; the source"
     " computes in float64",
-    also="DiT, MoCo v3 and OmDet-Turbo (the same columns, but cells in column-major order), MONAI"
-    " build_sincos_position_embedding in 2-D, Scale-MAE (positions multiplied by its resolution)",
+    also="DiT; MoCo v3 and OmDet-Turbo, with cells in column-major order; MONAI build_sincos_position_embedding in 2-D;"
+    " Scale-MAE, with positions multiplied by the resolution of the image",
     axes="2",
     example="pf.presets.mae(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
@@ -77,11 +77,11 @@ def diffusers_2d(
     source="google/praxis: layers/embedding_softmax.py, PositionalEmbedding2D",
     frequency="temperature^(-4i/d)",
     layout="sines of y, cosines of y, sines of x, cosines of x",
-    positions="(y, x) relative to the centre: y from -(height // 2), x from -(width // 2); rows of class tokens are"
-    " zero",
+    positions="(y, x) relative to the centre: y from -(height // 2), x from -(width // 2); the table"
+    " has zero rows for class tokens",
     odd="ValueError unless 4 divides the width",
     differs="the columns of y come first",
-    also="Hugging Face build_2d_sinusoidal_position_embedding (RT-DETR, AIMv2, ViT-MAE; cells from 0)",
+    also="Hugging Face build_2d_sinusoidal_position_embedding (RT-DETR, AIMv2, ViT-MAE; cells are counted from 0)",
     axes="2",
     example="pf.presets.praxis_2d(4).encode([1, 0]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
@@ -118,7 +118,7 @@ def simple_vit(dim: int, *, temperature: float = 10000.0, frequencies: Precision
     " sines of x, cosines of x; with reverse_coord, x comes before y",
     positions="(y, x): row and column of a grid cell; with reverse_coord, the source orders cells column by column",
     odd="ValueError unless 4 divides the width",
-    differs="all sines come before all cosines",
+    differs="all sines come before all cosines, unless interleave_sin_cos is true",
     axes="2",
     example="pf.presets.timm(4).encode([1, 0]).round(2) -> array([0.84, 0.  , 0.54, 1.  ], dtype=float32)",
 )
@@ -139,11 +139,11 @@ def timm(
 
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
-    frequency="pi * (max_res/2)^(i / (n - 1)), or pi * linspace(1, max_res/2, n); temperature^(-i/n) with"
-    " in_pixels=False",
+    frequency="pi * (max_res/2)^(i / (n - 1)); pi * linspace(1, max_res/2, n) with linear_bands=True;"
+    " temperature^(-i/n) with in_pixels=False",
     layout="sines of all frequencies of y, then of x; then the cosines in the same order",
     positions="(y, x) from -1 to 1; with in_pixels=False, row and column of a grid cell; with include_grid, the"
-    " source puts the coordinates before the columns: `np.concatenate([grid, rows], -1)`",
+    " source puts the coordinates before the columns: `np.concatenate([grid, encoding.encode(grid)], -1)`",
     odd="4 columns for each frequency",
     differs="with in_pixels, frequencies ascend",
     axes="2",
@@ -174,7 +174,7 @@ def timm_fourier(
     frequency="10000^(-4i/d)",
     layout="alternating sines and cosines of x, then of y",
     positions="(y, x): row and column of a grid cell; the source puts the channels before rows and columns:"
-    " `np.moveaxis(rows, -1, 0)`",
+    " `np.moveaxis(encoding.encode(cells), -1, 0)`",
     odd="ValueError unless 4 divides the width",
     differs="the columns of x come first",
     axes="2",
@@ -191,7 +191,7 @@ def wzlxjtu(d_model: int, *, frequencies: Precision = "exact") -> Encoding:
     frequency="10000^(-4i/d); exp(-2i) with temp_bug_fix=False",
     layout="for each frequency: sine and cosine of x, sine and cosine of y",
     positions="(y, x): row and column of a grid cell, counted from 1; the source puts the channels before rows and"
-    " columns: `np.moveaxis(rows, -1, 0)`",
+    " columns: `np.moveaxis(encoding.encode(cells), -1, 0)`",
     odd="ValueError unless 4 divides the width",
     differs="the axes alternate; positions start at 1",
     axes="2",
@@ -215,7 +215,7 @@ def _loftr_base(d: int) -> float:
     frequency="pi * linspace(1, resolution/2, num_bands) for each axis",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="from -1 to 1 on each axis; with concat_pos, the source puts the coordinates before the columns:"
-    " `np.concatenate([grid, rows], -1)`",
+    " `np.concatenate([grid, encoding.encode(grid)], -1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies are equally spaced up to about half a turn per pixel",
     axes="any number",

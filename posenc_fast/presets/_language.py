@@ -41,9 +41,10 @@ FUNNEL: dict[FunnelPart, tuple[Function, Function]] = {
     source="tensorflow/tensor2tensor: layers/common_attention.py, get_timing_signal_1d",
     frequency="min_timescale * (max_timescale / min_timescale)^(-i / (d//2 - 1))",
     layout="sines, then cosines",
-    positions="0, 1, ..; `.table(n, start=start_index)`",
+    positions="0, 1, .., or from start_index on: `.table(n, start=start_index)`",
     odd="zero column at the end if the width is odd",
-    differs="the last exponent is exactly -1; min_timescale multiplies the frequencies, despite its name",
+    differs="the last exponent is exactly -1; sines come first; min_timescale multiplies the frequencies, despite its"
+    " name",
     also="get_timing_signal of common_layers (width 2 num_timescales), praxis and maxtext PositionalEmbedding, lingvo"
     " PositionalEmbeddingLayer, flax sinusoidal_init (wmt, lm1b), flaxformer sinusoidal, AllenNLP"
     " add_positional_features, tensorflow/models RelativePositionEmbedding (an odd width has no zero column there)",
@@ -63,7 +64,7 @@ def tensor2tensor(
     frequency="2 pi (i + 1) / length",
     layout="sines, then cosines",
     positions="0, 1, .. length - 1",
-    differs="frequencies are the integer multiples of 2 pi / length",
+    differs="frequencies are the integer multiples of 2 pi / length; sines come first",
     example="pf.presets.lingvo_harmonics(4, 8).wavelengths -> array([8., 4., 8., 4.])",
 )
 def lingvo_harmonics(embedding_dim: int, length: int) -> Encoding:
@@ -97,7 +98,8 @@ def flaxformer_rotary(
     frequency="10000^(-i / (d//2 - 1))",
     layout="sines, then cosines",
     positions="from padding_idx + 1: `.table(n, start=padding_idx + 1)`; with padding: `.encode(mask_positions(mask,"
-    " padding_idx=padding_idx))`; row padding_idx of the table is zero: `table[padding_idx] = 0`",
+    " padding_idx=padding_idx))`; in the source's table, whose first position is 0, row padding_idx is zero:"
+    " `table[padding_idx] = 0`",
     odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; sines come first; positions start after padding_idx",
     also="Hugging Face M2M100, SpeechToText, SpeechT5, TrOCR, NLLB-MoE, XGLM, Kosmos-2, SeamlessM4T, FSMT; fairseq2"
@@ -116,11 +118,11 @@ def fairseq(embedding_dim: int, *, frequencies: Precision = "exact") -> Encoding
     source="huggingface/transformers: models/marian, MarianSinusoidalPositionalEmbedding",
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
-    positions="0, 1, ..; `.table(n, start=past_key_values_length)`",
+    positions="0, 1, ..; after cached tokens: `.table(n, start=past_key_values_length)`",
     odd="crop if the width is odd: one sine more than cosines",
     differs="sines come first; the source computes in float64 and rounds the result",
     also="Pegasus, RoFormer, Informer, Autoformer and TimeSeriesTransformer of Hugging Face, CTRL positional_encoding"
-    " (float32), CTranslate2's Marian converter",
+    " (computed in float32), CTranslate2's Marian converter",
     example="pf.presets.marian(5).encode(0) -> array([0., 0., 0., 1., 1.], dtype=float32)",
 )
 def marian(embedding_dim: int) -> Encoding:
@@ -132,7 +134,8 @@ def marian(embedding_dim: int) -> Encoding:
     source="kimiyoung/transformer-xl: pytorch/mem_transformer.py, PositionalEmbedding",
     frequency="base^(-2i/d)",
     layout="sines, then cosines",
-    positions="n - 1, .., 0: `.table(n, start=n - 1, step=-1)`, or `.encode(np.minimum(positions, clamp_len))`",
+    positions="n - 1, .., 0: `.table(n, start=n - 1, step=-1)`; with clamp_len: `.encode(np.minimum(positions,"
+    " clamp_len))`",
     differs="sines come first; positions are distances, in descending order",
     also="XLNet relative_positional_encoding (positions from klen down to 1 - qlen), GPT-J and CodeGen"
     " create_sinusoidal_positions, VideoPrism, fairseq FixedPositionalEmbedding, NeMo TTS PositionalEmbedding,"
@@ -150,7 +153,7 @@ def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision =
     source="awslabs/sockeye: layers.py, get_positional_embeddings and PositionalEmbeddings",
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
-    positions="0, 1, ..; beyond the longest length, the source repeats the last position",
+    positions="0, 1, ..; beyond its maximum length, the source repeats the last position",
     differs="sines come first",
     example="pf.presets.sockeye(4, scale_down_positions=True).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
@@ -176,9 +179,10 @@ def ctranslate2(depth: int, *, frequencies: Precision = "exact") -> Encoding:
 @preset(
     source="huggingface/transformers: models/funnel, get_position_embeds",
     frequency="10000^(-2i/d)",
-    layout="phi: sines, then sines; pi: cosines, then cosines; psi: cosines, then sines; omega: negative sines, then"
-    " cosines",
-    differs="the attention is computed from products of four tables; for the relative variant, use `transformer_xl`",
+    layout="phi: sines, then the same sines; pi: cosines, then the same cosines; psi: cosines, then sines; omega:"
+    " negative sines, then cosines",
+    differs="the factorized attention of the source uses four tables; for its relative_shift attention, use"
+    " `transformer_xl`",
     example='pf.presets.funnel(4, part="omega").encode(0) -> array([-0., -0.,  1.,  1.], dtype=float32)',
 )
 def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
@@ -191,7 +195,7 @@ def funnel(d_model: int, *, part: FunnelPart = "phi") -> Encoding:
     source="lucidrains/x-transformers: x_transformers.py, ScaledSinusoidalEmbedding",
     frequency="theta^(-2i/d)",
     layout="sines, then cosines",
-    positions="0, 1, ..; `.table(n, start=offset)`",
+    positions="0, 1, .., or from offset on: `.table(n, start=offset)`",
     differs="sines come first; all columns are multiplied by a learned factor, initially 1 / sqrt(d)",
     example="pf.presets.x_transformers(4).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
@@ -208,7 +212,7 @@ def x_transformers(
     source="ml-explore/mlx: python/mlx/nn/layers/positional_encoding.py, SinusoidalPositionalEncoding",
     frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
     layout="sines, then cosines; with cos_first, cosines come first",
-    positions="the values of x: `.encode(x)`",
+    positions="values that the caller passes: `.encode(x)`",
     differs="the last exponent is exactly -1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
     example="pf.presets.mlx(8).encode(0) -> array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)",
 )

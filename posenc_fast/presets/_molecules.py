@@ -34,7 +34,7 @@ __all__ = [
     positions="time differences: `.encode(t)`; trained weights and biases: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
     odd="allowed: even and odd, because the columns do not form pairs",
     differs="only cosines; the last frequency is exactly 10^-9",
-    also="TGAT TimeEncode (basis_freq, phase), DyGLib TimeEncoder",
+    also="TGAT TimeEncode (weights basis_freq and phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
 )
 def tgn(dimension: int) -> Encoding:
@@ -98,7 +98,7 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
     odd="1 column for each weight",
     differs="frequencies and phases are random numbers from the source or a checkpoint; the source draws them by"
     " jax.random from PRNGKey(42) with jax_threefry_partitionable=False",
-    also="Boltz FourierEmbedding (proj.weight[:, 0], proj.bias) for times np.log(sigma / 16) / 4",
+    also="Boltz FourierEmbedding (weights proj.weight[:, 0] and proj.bias), whose input is np.log(sigma / 16) / 4",
     example="pf.presets.alphafold3([2.0], [0.0]).encode(1.0) -> array([-1.], dtype=float32)",
 )
 def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
@@ -125,8 +125,8 @@ def _with_biases(factor: float, weights: npt.ArrayLike, biases: npt.ArrayLike) -
     frequencies, phases = factor * weights_of(weights, "weights"), real_array(biases, "biases")
     if phases.shape not in ((), frequencies.shape[:1]):
         raise ValueError(
-            f"biases has shape {phases.shape}, but must have shape {frequencies.shape[:1]}, with one number for each of "
-            "weights"
+            f"biases has shape {phases.shape}, but must have shape {frequencies.shape[:1]}, with one number for each "
+            "weight"
         )
     return cosines(frequencies, phases)
 
@@ -136,7 +136,7 @@ def _with_biases(factor: float, weights: npt.ArrayLike, biases: npt.ArrayLike) -
     frequency="pi / max_len^(2i/d)",
     layout="sines, then cosines",
     positions="residue indices: `.encode(indices)`",
-    differs="all frequencies are multiplied by pi; the base is 2056",
+    differs="all frequencies are multiplied by pi; the base is 2056; sines come first",
     example="float(pf.presets.framediff_index(4).wavelengths[0]) -> 2.0",
 )
 def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
@@ -150,7 +150,7 @@ def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:
     layout="sines, then cosines",
     positions="times in [0, 1]: `.encode(t)`",
     odd="zero column at the end if the width is odd",
-    differs="positions are multiplied by max_positions",
+    differs="positions are multiplied by max_positions; the last exponent is exactly -1; sines come first",
     example="pf.presets.framediff_timesteps(4).frequencies -> array([1.e+04, 1.e+00, 1.e+04, 1.e+00])",
 )
 def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -> Encoding:
@@ -167,11 +167,13 @@ def framediff_timesteps(embedding_dim: int, *, max_positions: float = 10000.0) -
 
 @preset(
     source="wfondrie/depthcharge: depthcharge/encoders/sinusoidal.py, FloatEncoder",
-    frequency="2 pi / min_wavelength * (max_wavelength / min_wavelength)^(-i / (n - 1)), n sines or cosines",
+    frequency="2 pi / min_wavelength * (max_wavelength / min_wavelength)^(-i / (n - 1)), where n is the number of"
+    " sines or of cosines",
     layout="sines, then cosines",
     positions="real numbers, such as m/z: `.encode(mz)`",
-    odd="one sine more than cosines if the width is odd, and other frequencies for cosines; ValueError for 1",
-    differs="wavelengths range from exactly min_wavelength to exactly max_wavelength",
+    odd="one sine more than cosines if the width is odd; sines and cosines then have different frequencies; ValueError"
+    " for 1",
+    differs="wavelengths range from exactly min_wavelength to exactly max_wavelength; sines come first",
     example="pf.presets.depthcharge(5).wavelengths.round(4)"
     " -> array([1.0000e-03, 3.1623e+00, 1.0000e+04, 1.0000e-03, 1.0000e+04])",
 )

@@ -35,10 +35,10 @@ class Family(NamedTuple):
     image, video, audio: token ids. between: ids of the tokens that begin and end a video, for models whose video frames
     have image tokens. merge: number of patches per side that become one token. frame_merge: number of frames that
     become one token. frames_apart: whether each frame of a video has its own run of tokens, like an image. timed:
-    whether the position of a frame is its time in seconds times ``rate``, rounded down. marked: whether a token before
-    and a token after each image, video and audio have their own positions. following: rule for the first position after
-    a grid. padding: position of masked tokens. exact_times: whether positions are float32 and times are not rounded
-    down.
+    whether the position of a frame is its time in seconds times ``rate``, rounded down. rate: positions per second.
+    marked: whether a token before and a token after each image, video and audio have their own positions. following:
+    rule for the first position after a grid. padding: position of masked tokens. exact_times: whether positions are
+    float32 and times are not rounded down.
     """
 
     image: int = 151655
@@ -193,7 +193,7 @@ def from_tokens(
         positions = np.empty((3, *rows.shape), dtype)
         grids = _Grids(family, image_grid_thw, video_grid_thw, second_per_grid, fps)
         write_sequence = _write_marked_sequence if family.marked and not without_grids else _write_sequence
-        # in the source, the omni models pad with 1 if there are no grids
+        # in the source, masked tokens of omni models have position 1 if there are no grids
         padding = 1 if without_grids else family.padding
         for b, row in enumerate(rows):
             kinds = _kinds(row, family)
@@ -465,7 +465,7 @@ class _Grids:
         self._used[kind] += count
 
     def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
-        """Write the positions of a run of tokens, (3, tokens), by the next grids. Return the position after the run."""
+        """Write the positions of a run, (3, tokens), from the next grids. Return the position after the run."""
         (name, title, noun), tokens, begin = _NAMES[kind], positions.shape[1], 0
         while begin < tokens:
             grids = self.next_grids(kind, 1)

@@ -28,7 +28,7 @@ __all__ = [
     odd="2 columns for each weight",
     differs="frequencies are random numbers from a checkpoint",
     also="diffusers GaussianFourierProjection, lucidrains RandomOrLearnedSinusoidalPosEmb (with x itself before the"
-    " columns: `np.column_stack([x, rows])`)",
+    " columns: `np.column_stack([x, encoding.encode(x)])`)",
     example="pf.presets.score_sde_fourier([0.25]).encode(1).round(6) -> array([1., 0.], dtype=float32)",
 )
 def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
@@ -43,7 +43,7 @@ def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
     positions="noise levels: `.encode(x)`",
     odd="2 columns for each row of weights",
     differs="frequencies are random numbers from a checkpoint; cosines come first",
-    also="NVlabs/edm FourierEmbedding (freqs), diffusers GaussianFourierProjection with flip_sin_to_cos",
+    also="NVlabs/edm FourierEmbedding (weights freqs), diffusers GaussianFourierProjection with flip_sin_to_cos",
     axes="any number",
     example="pf.presets.k_diffusion_fourier([0.25]).encode(2).round(6) -> array([-1.,  0.], dtype=float32)",
 )
@@ -86,8 +86,8 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
     source="facebookresearch/segment-anything: modeling/prompt_encoder.py, PositionEmbeddingRandom",
     frequency="2 pi gaussian_matrix[:, i]",
     layout="sines, then cosines",
-    positions="(x, y) in [0, 1], scaled to [-1, 1]: `.encode(2 * xy - 1)`; for a cell, pass its centre, x = (column +"
-    " 0.5) / width",
+    positions="(x, y) in [0, 1], scaled to [-1, 1]: `.encode(2 * xy - 1)`; for a grid cell, pass its centre, x ="
+    " (column + 0.5) / width",
     odd="2 columns for each column of gaussian_matrix",
     differs="frequencies are random vectors from a checkpoint",
     axes="any number",

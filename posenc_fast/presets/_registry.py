@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Facts(NamedTuple):
-    """Facts of a preset, for its docstring and its row of the table.
+    """Facts of a preset, for its docstring, its row of `presets.table`, and its section of docs/presets.md.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class Facts(NamedTuple):
     source : str
         Repository, file and function.
     frequency : str
-        Frequency i in radians per unit of position, or the frequencies.
+        Formula of frequency i in radians per unit of position, or a description of all frequencies.
     layout : str
         Order of the columns. For a Rotary: the two values of each pair, and the axis that the pair uses.
     positions : str
         Positions to pass: their unit or their first value, and the call that computes them.
     odd : str
-        Numbers of columns: which are valid, and what the preset does with an odd or another one.
+        Which numbers of columns are valid, and what the preset does with other numbers.
     differs : str
         Differences from `original`, other than the number of axes.
     also : str

@@ -92,7 +92,7 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
     source="huggingface/diffusers: models/transformers/transformer_krea2.py, Krea2RotaryPosEmbed",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
-    positions="the positions of `flux`",
+    positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
     axes="3",
 )
 def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
@@ -134,7 +134,7 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
     "axes_dim of the checkpoint's config.json",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
-    positions="the positions of `flux`",
+    positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
     axes="3",
 )
 def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -177,7 +177,7 @@ def qwen_image(
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text does not rotate",
     axes="3",
-    also="HunyuanVideo 1.5, FramePack (frames by their own indices), Motif-Video",
+    also="HunyuanVideo 1.5, FramePack (with its own indices of frames), Motif-Video",
 )
 def hunyuan_video(
     axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 256.0, frequencies: Precision = "exact"
@@ -206,7 +206,7 @@ def hunyuan_image(
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
     axes="3",
-    also="SkyReels-V2, ChronoEdit (two frames are at 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
+    also="SkyReels-V2, ChronoEdit (its two frames have positions 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
 )
 def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Rotary:
     """Rotary embedding of Wan."""
@@ -215,7 +215,7 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos.py, CosmosRotaryPosEmbed",
-    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128",
+    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128 values",
     pairs="values half a head apart; consecutive blocks of pairs for frame, row and column",
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
     differs="pairs are not adjacent values; each axis has its own base",
@@ -299,8 +299,8 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="interleaved"',
     frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes), rounded to float64",
-    pairs="adjacent values of vectors that are not yet split into heads; the first pairs do not rotate, the others"
-    " alternate between the axes",
+    pairs="adjacent values of vectors that are not yet split into heads; the first (dim // 2) % axes pairs"
+    " do not rotate, the others alternate between the axes",
     positions="(t, row, column) at the middle of a patch: seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .."
     " 1: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
     differs="frequencies ascend; each head has its own frequencies",
@@ -318,13 +318,13 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     'rope_type="split"',
     frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="values half a head apart; pairs alternate between the axes",
-    positions="the positions of `ltx2`",
+    positions="as for the preset `ltx2`: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
     differs="pairs are not adjacent values; frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2_split(head=31).head_dim -> 128",
 )
 def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float = 10000.0, axes: int = 3) -> Rotary:
-    """Rotary embedding of one head of LTX-2, for checkpoints with split pairs."""
+    """Rotary embedding of one head of LTX-2, for checkpoints with rope_type "split"."""
     d, count, index = whole_pairs(dim, "dim"), count_of(heads, "heads", 1), count_of(head, "head", 0)
     if d % (2 * count):
         raise ValueError(f"dim={d} must be a multiple of {2 * count}, so that each of heads={count} has whole pairs")
@@ -362,12 +362,12 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
 
 @rotary_preset(
     source="huggingface/diffusers: models/embeddings.py, get_3d_rotary_pos_embed",
-    frequency="theta^(-2i/D) for each axis, D = head_dim/4 of frames, 3 head_dim/8 of rows and of columns",
+    frequency="theta^(-2i/D) for each axis, D = head_dim/4 for frames, 3 head_dim/8 for rows and for columns",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column) of a grid that is scaled to fit into 30 by 45: `positions.cogvideox(frames, rows,"
     " columns)`; CogVideoX 1.5 uses `positions.grid`; text does not rotate",
     differs="positions are real numbers",
-    also="ConsisID, EasyAnimate (also scaled to fit into 30 by 45)",
+    also="ConsisID; EasyAnimate, whose grid is also scaled to fit into 30 by 45",
     axes="3",
     example="pf.presets.cogvideox().tables(pf.presets.positions.cogvideox(2, 30, 45))[0].shape -> (2700, 32)",
 )
@@ -404,7 +404,7 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text does not rotate",
     differs="pairs are not adjacent values",
-    also="GLM-Image (`positions.grid`)",
+    also="GLM-Image, whose positions are not scaled: `positions.grid(rows, columns)`",
     axes="2",
     example="pf.presets.cogview4().tables(pf.presets.positions.cogview4(4, 6))[0].shape -> (24, 64)",
 )
@@ -435,8 +435,9 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     source="huggingface/diffusers: models/transformers/transformer_kandinsky.py, Kandinsky5RoPE3D",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
-    positions="(frame, row / scale, column / scale), with scale 2 if both sides have 480 to 854 pixels, else 3.16:"
-    " `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has positions of one axis, as in `roformer`",
+    positions="(frame, row / scale, column / scale), where scale is 2 if both sides have 480 to 854 pixels, else"
+    " 3.16; for scale 2: `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has positions of one axis, as in"
+    " `roformer`",
     differs="positions are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
@@ -454,7 +455,7 @@ def kandinsky5(
     pairs="values D/2 apart, among the first D = 6 * rope_freq_dim values of a head; consecutive blocks of pairs for"
     " t, row and column",
     positions="(t, row, column)",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     axes="3",
 )
 def minimax_h3(
@@ -470,7 +471,7 @@ def minimax_h3(
     frequency="theta^(-2i/D), D = head_dim / 2",
     pairs="values D/2 apart, among the first D values of a head",
     positions="the token's index from 0; global tokens before the audio are counted too",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     also="Stable Audio 3, MiniMax-Music (each with its own rotary width)",
 )
 def stable_audio(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:

@@ -53,10 +53,10 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
 
 @rotary_preset(
     source="huggingface/transformers: modeling_rope_utils.py, _compute_llama3_parameters",
-    frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by less if"
-    " it is above 2048",
+    frequency="theta^(-2i/head_dim), divided by factor if the wavelength is above 8192 positions, by a smaller"
+    " number if it is between 2048 and 8192",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; frequencies beyond the trained length are divided",
+    differs="pairs are not adjacent values; frequencies with wavelengths above 2048 positions are divided",
     also="Llama 3.2 with factor 32",
     example="round(float(pf.presets.llama3().frequencies[-1]), 9) -> 3.07e-07",
 )
@@ -90,7 +90,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="values D/2 apart, among the first D values of a head",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     also="Pythia; StableLM",
     example="pf.presets.gpt_neox(96).rotary_dim -> 24",
 )
@@ -103,7 +103,7 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
     source="huggingface/transformers: models/gptj/modeling_gptj.py, create_sinusoidal_positions",
     frequency="10000^(-2i/rotary_dim)",
     pairs="adjacent values, among the first rotary_dim values of a head",
-    differs="the rest of a head does not rotate",
+    differs="only a part of each head rotates",
     also="CodeGen",
 )
 def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
@@ -115,7 +115,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="values D/2 apart, among the first D values of a head",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
     example="pf.presets.phi(64).rotary_dim -> 32",
 )
@@ -140,8 +140,8 @@ def roformer(head_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="adjacent values, among the first D values of a head",
-    differs="the rest of a head does not rotate",
-    also="ChatGLM2 and 3, which Kolors uses for text",
+    differs="only a part of each head rotates",
+    also="ChatGLM2; ChatGLM3, which is also the text encoder of Kolors",
     example="pf.presets.glm4(128).rotary_dim -> 64",
 )
 def glm4(head_dim: int = 128, *, partial_rotary_factor: float = 0.5, theta: float = 10000.0) -> Rotary:
@@ -284,7 +284,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     "HunYuanDenseV1RotaryEmbedding; alpha of the checkpoint's config.json",
     frequency="(theta * alpha^(D/(D-2)))^(-2i/D), D = head_dim",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; the base is multiplied by alpha^(D/(D-2))",
+    differs="pairs are not adjacent values; the base is multiplied by a power of alpha",
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
@@ -299,7 +299,7 @@ def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.
     frequency="10000^(-2i/head_dim) in sliding layers, 1000000^(-2i/head_dim) / factor in full layers",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; the base depends on the kind of layer",
-    also="Gemma 3n, T5Gemma 2; released checkpoints of 4B and more have factor 8",
+    also="Gemma 3n, T5Gemma 2; released checkpoints of Gemma 3 with 4B and more have factor 8",
     example='pf.presets.gemma3(layer_type="sliding_attention") == pf.Rotary(256) -> True',
 )
 def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", factor: float = 1.0) -> Rotary:
@@ -331,7 +331,7 @@ def gemma4(*, layer_type: LayerType = "full_attention") -> Rotary:
     source="huggingface/transformers: models/modernbert/modeling_modernbert.py, ModernBertRotaryEmbedding",
     frequency="10000^(-2i/head_dim) in sliding layers, 160000^(-2i/head_dim) in full layers",
     pairs="values half a head apart",
-    positions="the token's index from 0 in its own sequence",
+    positions="the token's index from 0 in its own sequence, also if a batch packs several sequences into one row",
     differs="pairs are not adjacent values; the base depends on the kind of layer",
     example="pf.presets.modernbert() == pf.Rotary(64, base=160000.0) -> True",
 )
@@ -345,7 +345,7 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full"
     " layers",
     pairs="values D/2 apart, among the first D values of a head",
-    differs="pairs are not adjacent values; the base depends on the kind of layer; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; the base depends on the kind of layer; only a part of each head rotates",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
     """Rotary embedding of MiMo-V2-Flash, for one kind of layer."""
@@ -358,7 +358,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
     pairs="values rotary_dim/2 apart, among the first rotary_dim values of a head",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
 def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000000.0) -> Rotary:
@@ -371,7 +371,7 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="values D/2 apart, among the first D values of a head",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     """Rotary embedding of Qwen3-Next's attention layers."""

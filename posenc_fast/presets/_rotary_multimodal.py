@@ -26,7 +26,7 @@ __all__ = [
     frequency="10000^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
     pairs="adjacent values, among the first D values of a head",
     positions="the frame's or the token's index from 0; cross attention has no rotary encoding",
-    differs="the rest of a head does not rotate",
+    differs="only a part of each head rotates",
     example="pf.presets.moonshine(36).rotary_dim -> 32",
 )
 def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rotary:
@@ -41,7 +41,7 @@ def moonshine(head_dim: int = 36, *, partial_rotary_factor: float = 0.9) -> Rota
     pairs="values half a head apart",
     positions="the frame's index from 0; hidden states are rotated, head by head, before the query and key projections",
     differs="pairs are not adjacent values; hidden states are rotated instead of queries and keys",
-    also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (queries and keys, as usual)",
+    also="Wav2Vec2-BERT, SeamlessM4T; ESM and ESM-2 (they rotate queries and keys)",
     example="pf.presets.wav2vec2_conformer() == pf.Rotary(64) -> True",
 )
 def wav2vec2_conformer(head_dim: int = 64, *, theta: float = 10000.0) -> Rotary:
@@ -102,8 +102,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies; the rest of a head does"
-    " not rotate",
+    differs="pairs are not adjacent values; the axes alternate over the frequencies; only a part of each head rotates",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
@@ -118,7 +117,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     pairs="adjacent values, among the first D values of a head; the first 8 pairs use t, the next 12 use h, the last"
     " 12 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
-    differs="each axis uses a part of the frequencies; the rest of a head does not rotate",
+    differs="each axis uses a part of the frequencies; only a part of each head rotates",
     also="GLM-OCR",
     axes="3",
 )

@@ -1,4 +1,4 @@
-"""Rotary presets of vision towers: positions are (row, column)."""
+"""Rotary presets of vision towers: most positions are (row, column)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     pairs='values half a head apart (adjacent values in mistral-inference: pass layout="interleaved"); the first half'
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="pairs are not adjacent values; rows use frequencies 0, 2, .. of one list, columns use 1, 3, ..",
+    differs="pairs are not adjacent values; of one list of frequencies, rows use entries 0, 2, .., columns 1, 3, ..",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -69,7 +69,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
     "patches do not rotate",
-    differs="pairs are not adjacent values; positions are fractions of the image's sides",
+    differs="pairs are not adjacent values; positions are relative to the sides of the image",
     also="Sapiens 2, EoMT",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
@@ -101,7 +101,7 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 0: `positions.grid(rows, columns)`; every frame of the memory has the same"
     " positions; the object tokens, at the end of the memory, do not rotate",
-    also="SAM 3 (head_dim 64; positions times 24/72 in its global layers), EdgeTAM; rope-vit with theta 100",
+    also="SAM 3 (head_dim 64; positions multiplied by 24/72 in global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
 )
 def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -113,7 +113,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     source="huggingface/transformers: models/kimi_k25/modeling_kimi_k25.py, Kimi_K25VisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="values half a head apart (adjacent values in the checkpoint); pairs alternate between column and row",
-    positions="(row, column), in the order of `qwen2_vl_vision`",
+    positions="(row, column): `positions.qwen2_vl_vision(rows, columns)`",
     differs="pairs are not adjacent values",
     axes="2",
 )
@@ -139,9 +139,9 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
 @rotary_preset(
     source="huggingface/transformers: models/minimax_m3_vl/modeling_minimax_m3_vl.py, MiniMaxM3VLVisionRotaryEmbedding",
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
-    pairs="values 3 S/2 apart, among the first 3 S values of a head; consecutive blocks of pairs for t, row and column",
+    pairs="values 3S/2 apart, among the first 3S values of a head; consecutive blocks of pairs for t, row and column",
     positions="(t, row, column); patches that are merged into one token follow each other",
-    differs="pairs are not adjacent values; the rest of a head does not rotate",
+    differs="pairs are not adjacent values; only a part of each head rotates",
     axes="3",
 )
 def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
@@ -172,7 +172,7 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
     pairs="adjacent values; each pair uses both axes",
     positions="(x, y) of a keypoint, normalised by the size of the image",
     differs="each angle depends on both axes; frequencies are learned",
-    also="RoPE-Mixed of rope-vit, with the frequencies of one layer and head, (axes, pairs), transposed",
+    also="RoPE-Mixed of rope-vit: pass the frequencies of one layer and head, of shape (axes, pairs), transposed",
     axes="2",
     example="pf.presets.lightglue([[1.0, 0.5], [0.25, -2.0]]).ndim -> 2",
 )

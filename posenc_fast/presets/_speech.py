@@ -33,7 +33,8 @@ __all__ = [
     layout="sines, then cosines",
     differs="the last exponent is exactly -1; sines come first",
     also="Hugging Face Whisper and Qwen2.5-Omni SinusoidsPositionEmbedding, WeNet WhisperPositionalEncoding, OpenNMT-py"
-    " SinusoidalConcat, Pegasus-X (max_scale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions descend to 0)",
+    " SinusoidalConcat, Pegasus-X (max_scale is max_timescale), vit-pytorch posemb_sincos_1d, Gemma 4 audio (positions"
+    " descend to 0)",
     example="pf.presets.whisper(6).frequencies -> array([1.e+00, 1.e-02, 1.e-04, 1.e+00, 1.e-02, 1.e-04])",
 )
 def whisper(channels: int, *, max_timescale: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -115,7 +116,7 @@ def conformer_relative(d_model: int, *, frequencies: Precision = "exact") -> Enc
     frequency="2 pi / seq_len * (1e-4 + i (b - 1 - 1e-4) / (b - 1)), b = (emb_dim - 1) / 2",
     layout="cosines, then negative sines",
     positions="0, 1, .. seq_len - 1; the source puts a column of times before the others:"
-    " `np.column_stack([np.linspace(0, 1, seq_len), table])`",
+    " `np.column_stack([np.linspace(0, 1, seq_len), encoding.table(seq_len)])`",
     odd="ValueError unless emb_dim is odd and at least 3; the encoding has emb_dim - 1 columns, without the column of"
     " times",
     differs="frequencies are equally spaced; angles are negative",
@@ -147,7 +148,7 @@ def speechbrain_rotary(input_size: int, *, functions: Sequence[Function] = ("-si
     frequency="i + 1",
     layout="alternating cosines and sines; the last column is 1",
     positions="angles: for p = -(n - 1), .., n - 1 and s = sqrt(d),"
-    " `.encode(np.arctan(2 pi s / (length_factor d) * np.sign(p) * np.log1p(np.abs(p) / s)))`",
+    " `.encode(np.arctan(2 * np.pi * s / (length_factor * d) * np.sign(p) * np.log1p(np.abs(p) / s)))`",
     differs="frequencies are integers; positions are compressed logarithmically; the cosine comes first; the last"
     " sine is replaced by 1",
     example="pf.presets.zipformer(4).encode(0) -> array([1., 0., 1., 1.], dtype=float32)",

@@ -31,7 +31,8 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     " not contain the linear layers of the model",
     odd="2 columns for each weight",
     differs="frequencies are learned numbers from a checkpoint; each frequency belongs to one axis; cosines come first",
-    also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weight_1[:, 0])",
+    also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weights"
+    " weight_1[:, 0])",
     axes="any number",
     example="pf.presets.plr([[0.25], [0.5]]).encode([1.0, 1.0]).round(6) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
 )
@@ -47,7 +48,7 @@ def plr(weight: npt.ArrayLike) -> Encoding:
     layout="for each feature: only cosines, each with its own phase",
     positions="rows of features: `.encode(x)`; the source's layer also has a linear layer, and outputs x itself too",
     odd="1 column for each weight",
-    differs="frequencies and phases are learned numbers from a checkpoint: weight_1[:, 0] and bias_1[:, 0]",
+    differs="frequencies and phases are learned numbers from a checkpoint: `weight_1[:, 0]` and `bias_1[:, 0]`",
     also="RealMLP",
     axes="any number",
     example="pf.presets.pbld([[0.25], [0.5]], [[0.0], [3.0]]).encode([1.0, 1.0]).round(4)"
@@ -71,7 +72,7 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     odd="1 column for each column of random_weights",
     differs="frequencies and phases are random numbers from the fitted sampler: `random_weights_` and"
     " `random_offset_`; all columns are multiplied by sqrt(2/d)",
-    also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (dirvec, shift)",
+    also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (weights dirvec and shift)",
     axes="any number",
     example="pf.presets.rbf_sampler([[0.5, 1.0]], [0.0, 3.0]).encode([0.0]).round(2) -> array([[ 1.  , -0.99]], dtype=float32)",
 )
@@ -92,7 +93,7 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     frequency="one turn per period; periods are the numbers of period_base_list times powers of ten: 1, frac_digit_len "
     "powers below 1 and int_digit_len powers above 1",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
-    positions="numbers: `.encode(x)`; the source sets the rows of the number 0 to zero",
+    positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
     odd="zero columns at the end if d is more than twice the number of periods; ValueError if it is less",
     differs="periods are exact, so the digits of integers are exact; cosines come first; the source computes in"
     " float64",
@@ -123,7 +124,7 @@ def fone(
     source="facebook/prophet: python/prophet/forecaster.py, fourier_series",
     frequency="2 pi (i + 1) / (86400 period)",
     layout="alternating sines and cosines",
-    positions="times, or seconds since 1970: `.encode(dates)`",
+    positions="dates (datetime64), or seconds since 1970: `.encode(dates)`",
     odd="2 * series_order columns",
     differs="frequencies are integer multiples of one frequency, whose period is in days",
     also="NeuralProphet; statsmodels Fourier (positions times 86400)",

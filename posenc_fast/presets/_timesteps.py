@@ -66,7 +66,7 @@ def diffusers_timesteps(
     odd="zero column at the end if the width is odd",
     differs="cosines come first",
     also="DiT, latent-diffusion, MONAI get_timestep_embedding, ggml_timestep_embedding, VibeVoice, Pocket TTS; Wan,"
-    " DiffSynth and sglang sinusoidal_embedding_1d (float64)",
+    " DiffSynth and sglang sinusoidal_embedding_1d (computed in float64)",
     example="pf.presets.guided_diffusion(5).encode(0) -> array([1., 1., 0., 0., 0.], dtype=float32)",
 )
 def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -114,7 +114,7 @@ def flux_timesteps(
     positions="timesteps: `.encode(t)`",
     odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; sines come first",
-    also="ermongroup/ddim, yang-song/score_sde (max_positions), CSDI and SSSD calc_diffusion_step_embedding",
+    also="ermongroup/ddim, yang-song/score_sde, CSDI and SSSD calc_diffusion_step_embedding",
     example="pf.presets.ddpm(5).encode(0) -> array([0., 0., 1., 1., 0.], dtype=float32)",
 )
 def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -167,8 +167,9 @@ def edm(
     frequency="2 pi / min_period * (max_period / min_period)^(-i / (d/2 - 1))",
     layout="sines, then cosines",
     positions="times in [0, 1]: `.encode(t)`",
-    differs="wavelengths range from exactly min_period to exactly max_period; the source computes in float64",
-    also="LeRobot pi0 and pi0.5; Hugging Face PI0TimestepEmbeddings (float32)",
+    differs="wavelengths range from exactly min_period to exactly max_period; sines come first; the source computes in"
+    " float64",
+    also="LeRobot pi0 and pi0.5; Hugging Face PI0TimestepEmbeddings (computed in float32)",
     example="pf.presets.pi0(6).wavelengths[:3].round(6) -> array([0.004   , 0.126491, 4.      ])",
 )
 def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) -> Encoding:
@@ -184,7 +185,7 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     layout="sines, then cosines",
     positions="times: `.encode(t)`; in float32, the source rounds scale * t; to match it, encode the rounded product"
     " with scale=1",
-    differs="the last exponent is exactly -1; positions are multiplied by 1000",
+    differs="the last exponent is exactly -1; sines come first; positions are multiplied by 1000",
     example="pf.presets.qwen_omni_timesteps(4).frequencies -> array([1.e+03, 1.e-01, 1.e+03, 1.e-01])",
 )
 def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
@@ -196,9 +197,9 @@ def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precisi
     source="lmnt-com/diffwave: src/diffwave/model.py, DiffusionEmbedding",
     frequency="10^(4i/63), i = 0 .. 63",
     layout="64 sines, then 64 cosines",
-    positions="0, 1, .. steps - 1; for fractions, the source interpolates between rows",
+    positions="0, 1, .. steps - 1; for fractions, the source interpolates between rows of its table",
     odd="always 128 columns",
-    differs="frequencies ascend, from 1 to 10000",
+    differs="frequencies ascend, from 1 to 10000; sines come first",
     example="pf.presets.diffwave().frequencies[[0, 63]].round(6) -> array([1.e+00, 1.e+04])",
 )
 def diffwave() -> Encoding:
@@ -222,7 +223,7 @@ def wavegrad(dim: int, *, scale: float = 5000.0) -> Encoding:
 
 @preset(
     source="huggingface/diffusers: models/embeddings.py, get_fourier_embeds_from_boundingbox (GLIGEN)",
-    frequency="100^(i/n), n = embed_dim frequencies for each of the four coordinates",
+    frequency="100^(i/n), n = num_freqs frequencies for each of the four coordinates",
     layout="for each frequency: sines of the four coordinates, then their cosines",
     positions="boxes (x0, y0, x1, y1) in [0, 1]: `.encode(boxes)`",
     odd="8 * num_freqs columns",

@@ -87,9 +87,10 @@ def keras_blog(d_model: int) -> Encoding:
     source="keras-team/keras-hub: layers/modeling/sine_position_encoding.py, SinePositionEncoding",
     frequency="max_wavelength^(-2i/d)",
     layout="alternating sines and cosines",
-    positions="0, 1, ..; `.table(n, start=start_index)`",
+    positions="0, 1, .., or from start_index on: `.table(n, start=start_index)`",
     odd="crop if the width is odd: one sine more than cosines",
-    differs="odd widths are allowed; positions have the layer's compute dtype, which is bfloat16 under a mixed policy",
+    differs="odd widths are allowed; in the source, positions have the layer's compute dtype: 16 bits under a mixed"
+    " policy",
 )
 def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sine position encoding of KerasHub."""

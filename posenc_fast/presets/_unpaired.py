@@ -25,7 +25,7 @@ def _column_by_column(schedule: Schedule) -> Encoding:
     source="SamLynnEvans/Transformer: Embed.py, PositionalEncoder",
     frequency="10000^(-2c/d) for each column c",
     layout="alternating sines and cosines",
-    positions="0, 1, ..; jadore801120 sets row 0 to zero: `table[0] = 0`",
+    positions="0, 1, ..; jadore801120/attention-is-all-you-need-pytorch sets row 0 to zero: `table[0] = 0`",
     odd="crop if the width is odd: one sine more than cosines",
     differs="the exponent uses the column instead of the pair, so no two columns share a frequency",
     also="jadore801120/attention-is-all-you-need-pytorch before 2017-11, DeepCTR before 0.8.7, Kyubyong/transformer,"
@@ -44,8 +44,8 @@ def evans_unpaired(d_model: int) -> Encoding:
     frequency="base^(-c/d) for each column c",
     layout="alternating sines and cosines",
     odd="crop if the width is odd: one sine more than cosines",
-    differs="the exponent uses half the column, not rounded; the base is 1000",
-    also="copies that use i/2 instead of i//2 (base=10000)",
+    differs="the exponent of column c uses c/2 instead of i, also for odd c; the base is 1000",
+    also="programs that use c/2 instead of c//2 for the pair of column c (base=10000)",
     example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
 )
 def maxjcohen_unpaired(d_model: int, *, base: float = 1000.0) -> Encoding:
@@ -69,14 +69,14 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
 
 @preset(
     source="PyPI positional-embeddings-pytorch 0.0.1: sin_cos",
-    frequency="10000^(-2i/d - 1)",
-    layout="d/2 + 1 sines, then as many cosines",
+    frequency="10000^(-2i/dim - 1)",
+    layout="dim/2 + 1 sines, then the same number of cosines",
     positions="values that the caller passes",
     odd="ValueError if dim is odd; the encoding has dim + 2 columns",
     differs="a missing bracket divides all frequencies by 10000 and adds two columns",
     example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )
 def positional_embeddings_pytorch_precedence(dim: int) -> Encoding:
-    """The encoding of positional-embeddings-pytorch, with i/n + 1 instead of i/(n + 1) in the exponent."""
+    """The encoding of positional-embeddings-pytorch, with i/n + 1 instead of i/(n + 1) in the exponent (n = dim/2)."""
     d = even(dim, "dim")
     return fourier_features(geometric(d // 2 + 1, freq_shift=1, first=1e-4))

@@ -64,7 +64,7 @@ _TEXTS = {
     **dict.fromkeys(("base_height", "base_width"), "int: Sides of the base area."),
     "fps": "float: Frames per second.",
     "image": "int: Index of the image among several.",
-    "merge": "int: Side of a square of patches. rows and columns must be multiples of it.",
+    "merge": "int: Side of the squares of patches that become one token. It must divide rows and columns.",
     "sizes": "sequence of int: Rows and columns of the table that positions are scaled to.",
     "text": "int: Number of tokens of text.",
 }
@@ -197,7 +197,7 @@ def mrope(
     following : {"side", "largest"}, optional
         First position of text after a grid (default: as in transformers 5.24). "side": start plus the longer side, as
         in transformers from 5.3 on, except for omni models. "largest": one after the largest position, as in
-        transformers 4 and vLLM. They differ only for videos whose frames are not counted one by one.
+        transformers 4 and vLLM. They differ only if the last frame has a larger position than all rows and columns.
     out : ndarray of shape (3, batch, length), or (3, length), optional
         Array for the positions, of the dtype of the result.
     start : int
@@ -209,8 +209,8 @@ def mrope(
     Returns
     -------
     positions : ndarray of shape (3, batch, length), or (3, length) for one sequence
-        Positions in the dtype of tokens; float32 for Qwen3-Omni. For parts, the result is only an array of shape
-        (tokens, 3), int64 or (if time_step is not an integer) float64.
+        Positions in the dtype of tokens. Exceptions: float32 for Qwen3-Omni, and int64 for Qwen2.5-Omni without grids.
+        For parts, the result is only an array of shape (tokens, 3), int64 or (if time_step is not an integer) float64.
     deltas : ndarray of shape (batch, 1), or (1,)
         Offset for generated tokens: token n of a sequence (masked tokens are not counted) has position ``n + delta`` on
         all axes.
@@ -224,8 +224,8 @@ def mrope(
     Notes
     -----
     Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR, ERNIE 4.5 VL,
-    PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. For the token types of transformers' processors, pass
-    ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
+    PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
+    (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
 
     Audio tokens between the tokens of a video are the sound of the video, and have the same times. The number of
     positions per second differs between models, so pass a config with tokens_per_second or position_id_per_seconds.
@@ -395,8 +395,8 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
 
 @_tokens(
     "(tokens, 3), int64",
-    grid="patches, padded to a multiple of 32 tokens at (0, 0, 0)",
-    text="int: Number of tokens of text, padded to a multiple of 32; padding continues the count.",
+    grid="patches. Padding tokens at (0, 0, 0) follow the grid, up to a multiple of 32 tokens",
+    text="int: Number of tokens of text. Padding tokens continue the count, up to a multiple of 32.",
     example="where = pf.presets.positions.z_image(1, 2, text=5)\n"
     "where.shape, where[:3].tolist(), where[32:34].tolist()"
     " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
@@ -415,7 +415,7 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Return positions for Qwen-Image: (image + frame, row, column) from the centre; text from half the larger side."""
+    """Return positions for Qwen-Image: centred (image + frame, row, column). Text starts at half the longer side."""
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]
@@ -439,7 +439,7 @@ def cosmos(frames: int, rows: int, columns: int, *, fps: float | None = None) ->
 
 @_tokens(
     "(frames * rows * columns, 3), float64",
-    grid="latents, each of 8 frames and 32 by 32 pixels",
+    grid="latents of 8 frames and 32 by 32 pixels",
     example="pf.presets.positions.ltx(1, 1, 2).tolist() -> [[-1.0, -1.0, -1.0], [-1.0, -1.0, -0.96875]]",
 )
 def ltx(frames: int, rows: int, columns: int, *, fps: float = 25.0) -> Floats:
@@ -457,7 +457,7 @@ def _causal_middles(count: Any, name: str) -> Floats:
 
 @_tokens(
     "(frames * rows * columns, 3), float64",
-    grid="latents, each of 8 frames (the first of one) and 32 by 32 pixels",
+    grid="latents of 8 frames (the first: 1 frame) and 32 by 32 pixels",
     example="pf.presets.positions.ltx2(2, 1, 1, fps=25)[:, 0].round(3).tolist() -> [-0.998, -0.98]",
 )
 def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
@@ -469,7 +469,7 @@ def ltx2(frames: int, rows: int, columns: int, *, fps: float = 24.0) -> Floats:
 
 @_tokens(
     "(frames,), float64",
-    frames="int: Number of latents, each of 8 steps (the first of one) of a hundredth of a second.",
+    frames="int: Number of latents. The first has one step of 0.01 seconds, the others have 8 steps each.",
     example="pf.presets.positions.ltx2_audio(2).tolist() -> [-0.9995, -0.995]",
 )
 def ltx2_audio(frames: int) -> Floats:
@@ -483,7 +483,7 @@ def ltx2_audio(frames: int) -> Floats:
     " -> [[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]]",
 )
 def mochi(frames: int, rows: int, columns: int, *, base_height: int = 192, base_width: int = 192) -> Floats:
-    """Return positions for Mochi: (frame, row, column) relative to the centre, scaled to the base area."""
+    """Return positions for Mochi: (frame, row, column). Rows and columns are centred, and scaled to the base area."""
     sizes = count_of(rows, "rows", 1), count_of(columns, "columns", 1)
     area = count_of(base_height, "base_height", 1) * count_of(base_width, "base_width", 1)
     scale = math.sqrt(area / (sizes[0] * sizes[1]))

@@ -149,7 +149,6 @@ LETTERS = {
     "dab_detr": lambda a: {"temperature": [a["temperature_height"], a["temperature_width"]]},
     "depthcharge": lambda a: {"n": [12]},
     "diffusers_2d": lambda a: {"s": [a["grid_size"]]},
-    "gligen": lambda a: {"embed_dim": [a["num_freqs"]]},
     "mimo_v2_flash": lambda a: {"theta": [5e6 if a["layer_type"] == "full_attention" else 1e4]},
     "perceiver": lambda a: {"resolution": list(a["max_resolution"])},
     "pytorch3d": lambda a: {"n": [a["n_harmonic_functions"]]},
