@@ -1,4 +1,4 @@
-"""Random edits of files that `check` and `from_gguf` read. Both must report each edit that changes the encoding."""
+"""Random edits of configs, weights and GGUF metadata: `check` or `from_gguf` must notice a changed encoding."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def one_header(draw):
         path.write_bytes(data)
         try:
             safetensors.deserialize(data)
-        except Exception:  # noqa: BLE001 - it raises its own
+        except Exception:  # noqa: BLE001 - safetensors has its own type of error
             assert not is_read(str(path)), data
 
 
@@ -236,7 +236,7 @@ GGUF = {
 
 
 def edit_gguf_key(draw):
-    """from_gguf raises an error for a misspelt key, and names the key."""
+    """from_gguf raises an error for a misspelt key, and names the key (except for general.architecture)."""
     key = draw.choice(list(GGUF))
     other = misspelt(key, draw)
     if other in GGUF:
