@@ -52,7 +52,7 @@ trocr whisper xglm xlm xlm-roberta xlm-roberta-xl xlnet
 """
 # models that transformers 5.24 added
 _NEWER = ["apertus1p5_text", "dory", "exaone", "lara_mini", "sarvam_mla", "sarvam_moe"]
-# ROTARY: models with RoPE, for which `check` must be right. OTHERS: models for which no verdict is required.
+# ROTARY: models with RoPE, for which `check` must be right. OTHERS: models that `check` must not call wrong.
 ROTARY = (*_TURNING.split(), *_LATENT.split(), *(name for name in _NEWER if name in transformers.CONFIG_MAPPING))
 OTHERS = (*_WITHOUT.split(), "kimi_linear")
 OPTIONS: dict[str, dict[str, Any]] = {

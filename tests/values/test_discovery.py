@@ -33,7 +33,7 @@ MODULES = {
 
 
 def taken(encoding, columns):
-    """Return an encoding of some columns. No public function can build it, so it has no recipe."""
+    """Return an Encoding with only some columns of an encoding. No public function can build it: it has no recipe."""
     return pf.Encoding._of(encoding._sinusoids.take(columns))
 
 
@@ -288,9 +288,9 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
-    """If no columns form pairs, pictures of wide encodings show two neighbouring columns of every four.
+    """If no columns form pairs, a picture of a wide encoding shows neighbouring columns, here two of every four.
 
-    Here, sines and cosines alternate, so both occur.
+    In this encoding, sines and cosines alternate, so the picture shows both.
     """
     encoding = pf.presets.evans_unpaired(192)
     columns = np.flatnonzero(np.arange(192) % 4 < 2)
