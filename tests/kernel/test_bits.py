@@ -48,7 +48,7 @@ def test_stored_hashes_at_all_widths_without_the_kernel():
 
 
 def test_rows_in_the_middle_of_two_anchors(backend):
-    """All engines compute a row by rotating the same anchor row.
+    """To compute a row, all engines rotate the same anchor row.
 
     If an engine took the other of two equally near anchors, about 20 of these million values would differ.
     """

@@ -246,9 +246,9 @@ def test_no_thread_writes_after_a_second_interrupt():
 
 @pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
 def test_workers_while_the_interpreter_ends(workers):
-    """Calls in atexit handlers compute right values, also if the first call with two workers is there.
+    """Calls in atexit handlers compute right values, even if no earlier call used two workers.
 
-    That first call imports the thread pool.
+    The first call with two workers imports the thread pool.
     """
     code = f"""if True:
     import atexit

@@ -22,7 +22,7 @@ NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.5, "high_freq_factor": 5.0,
           "original_max_position_embeddings": 2048}  # fmt: skip
-# configs whose values all differ from the defaults of the model's class
+# configs whose values differ from the defaults of the model's class, so that omitted keys change the encoding
 # fmt: off
 CONFIGS = [
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5},

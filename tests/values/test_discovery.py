@@ -65,7 +65,7 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("installed", [False, True], ids=["without", "with"])
 def test_readers_import_no_optional_package(reader, installed):
-    """Programs that read docstrings or names import no optional package, whether it is installed or not."""
+    """Programs that read docstrings or names import no optional packages, whether these are installed or not."""
     hide = "" if installed else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
     after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
     run = python(f"import sys\n{hide}import posenc_fast as pf\n{reader}{after}")
