@@ -1,5 +1,6 @@
-/* A client of posenc_fast.h, in C99 and in C++11. The extension module has one function for each function of the
- * interface. Arguments are addresses and lengths of arrays. Errors become ValueErrors with their text. */
+/* A client of posenc_fast.h, in C99 and in C++11. The functions table, encode, add and rotate of the extension
+ * module call the interface. They take an Encoding or Rotary, the address of an array and two numbers. Errors become
+ * ValueErrors with their text. */
 #include <posenc_fast.h>
 
 static const posenc_fast_api *pf;

@@ -1,6 +1,6 @@
 /* Run the compiled loops without Python, and print hashes of the results of each level that the CPU supports.
  *
- * The program tests the loops on systems that have no Python. Compiled for this machine, it prints the expected hashes.
+ * The program tests the loops on systems that have no Python. The hashes must be the same on all systems.
  */
 #include "cpu.h"
 #include "entry.h"
@@ -85,7 +85,7 @@ static void run(const char *name, const posenc_level *level)
             level->table(&lattice, -1, 900, ROWS, &output, scratch);
             say(name, "table", type, values, (size_t)(ROWS * WIDTH * sizes[type]));
         }
-        /* rows of whole cache lines, from the start of a line and from inside one, which have a loop of their own */
+        /* rows of whole cache lines have their own loop; they begin at the start of a line, or inside of one */
         posenc_lattice lines = lattice;
         lines.plan = &plan_of_lines;
         for (int first = 0; first < 32 && type == POSENC_FLOAT32; first += 16) {
@@ -102,7 +102,7 @@ static void run(const char *name, const posenc_level *level)
             r.x = (const char *)values;
             r.out = (char *)rest;
             r.shape[0] = r.shape[1] = 1;
-            r.shape[2] = 2; /* two heads, because the loop over several heads may load angles in another order */
+            r.shape[2] = 2; /* two heads, because this loop may load angles in another order than the loop over one */
             r.shape[3] = TURNED / 2;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = (k == 2 ? TURNED / 2 : 1) * WIDTH * sizes[type];
@@ -121,7 +121,7 @@ int main(void)
 {
     posenc_level level;
     for (int k = 0; k < WAVES; k++) {
-        /* exact multiples of 2^-40, and 2^32 times these, without whole turns */
+        /* exact multiples of 2^-40, and 2^32 times these multiples minus whole turns */
         int64_t turns = 987654321987 / (k * k + 3) | 1;
         high[WAVES + k] = (double)turns / 1099511627776.0;
         low[WAVES + k] = high[WAVES + k] * 0x1p-55;

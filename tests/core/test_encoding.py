@@ -419,7 +419,7 @@ def some(rng, encoding, n):
 def test_moving(paired, rng):
     points, offset = some(rng, paired, 30), some(rng, paired, 1)[0]
     here, there = paired.encode(points, dtype=np.float64), paired.encode(points + offset, dtype=np.float64)
-    # the tolerance includes the rounding of points + offset, for several axes of high frequencies
+    # the tolerance includes the rounding error of points + offset, which is multiplied by the frequencies
     np.testing.assert_allclose(paired.shift(here, offset), there, rtol=0, atol=5e-14)
     matrix = paired.transition_matrix(offset)
     assert matrix.shape == (paired.d_model,) * 2
@@ -432,7 +432,7 @@ def test_moving(paired, rng):
     "moved", [(slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1))], ids=["after", "before"]
 )
 def test_shift_into_memory_that_overlaps(moved):
-    # the rows are more than one block, so a wrong order of blocks would overwrite input
+    # the rows are more than one block, so a wrong order of blocks would overwrite input before it is read
     encoding = pf.sinusoidal(4)
     memory = encoding.table(150_000)
     before, after = memory[moved[0]], memory[moved[1]]
@@ -740,7 +740,7 @@ def test_one_position_has_the_bits_of_many(encoding, shape, rng):
         apart = np.zeros((*row.shape[:-1], 3, row.shape[-1]), np.float32)[..., 1, :]
         assert encoding.encode(positions, out=apart) is apart
         np.testing.assert_array_equal(apart, row)
-    # the positions lie in the memory of out, which overwrites them
+    # the positions lie in the memory of out, so writing to out overwrites them
     memory = np.zeros(encoding.d_model)
     for given in (memory[:1], memory[1:2], memory[:1].reshape(()), memory[1::-1]):
         given[...] = 0.5 + np.arange(given.size).reshape(given.shape)

@@ -241,7 +241,7 @@ CASES = {
     "base-many-digits": (sinusoidal(base=DIGITS), ValueError, "base", "16610 bits"),
     "periods-many-digits": (lambda: pf.periodic([DIGITS]), ValueError, "periods", "16610 bits"),
     "axes-many-digits": (lambda: pf.grid([DIGITS], E), ValueError, "axes", "list"),
-    # errors of functions that shift encoded rows
+    # errors of shift, transition_matrix, similarity and locate
     "encoded-list": (lambda: E.shift([1.0] * 4, 1), TypeError, "encoded", "list"),
     "encoded-width": (lambda: E.shift(np.ones((2, 5)), 1), ValueError, "encoded", "(2, 5)"),
     "offset-nan": (lambda: E.shift(rows(), NAN), ValueError, "offset", "nan"),

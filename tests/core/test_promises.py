@@ -197,7 +197,7 @@ SINGLE = np.exp(np.arange(0, WIDTH, 2, dtype=np.float32) * np.float32(-np.log(10
 
 
 def rows_of_a_framework(first):
-    """Return a table with float32 arithmetic, like frameworks: frequencies and angles are rounded to float32."""
+    """Return a table in float32 arithmetic, as frameworks compute it: frequencies and angles are float32."""
     rows = 4096 if first == 0 else WIDTH
     return pf.sinusoidal(WIDTH, frequencies=SINGLE).table(rows, start=first, precision="float32")
 
@@ -239,7 +239,7 @@ def test_given_frequencies_are_exact(rng, dtype):
 
 @pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
 def test_past_the_cache(dtype, width, monkeypatch):
-    """Tables larger than the cache have the same bits, for rows at any offset in a cache line.
+    """Tables have the same bits with a tiny cache, which the kernel bypasses, for rows at any offset in a cache line.
 
     The memory around the rows is unchanged.
     """
@@ -262,7 +262,7 @@ def test_past_the_cache(dtype, width, monkeypatch):
 @pytest.mark.parametrize("batches", [1, 2, 5])
 @pytest.mark.parametrize("width", [8, 64, 300, 700])
 def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
-    """Sums larger than the cache, for which the kernel prefetches, have the same bits as smaller ones."""
+    """Sums have the same bits with a huge cache and with a tiny one, for which the kernel prefetches."""
     encoding, rows = pf.sinusoidal(width), 150
     number_type = encoding.table(0, dtype=dtype).dtype
     x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(number_type)[..., :width]

@@ -1,4 +1,4 @@
-"""Test compiled calls for small arrays: they have the bits of the general way, or return None and write nothing."""
+"""Test compiled shortcuts for small arrays: results, errors and written memory equal those of the general code."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ STARTS = [0, 5, -3, 2**40, -(2**62) + 1, 2**62, 2**63, 2.0, 0.5, -6.9, 0.1, 1e-9
 
 
 def outcome(call, *arguments, **options):
-    """Return the dtype, shape and bytes of a result, or the type and text of an error."""
+    """Return the dtype, shape, memory order and bytes of a result, or the type and text of an error."""
     try:
         result = call(*arguments, **options)
     except (TypeError, ValueError) as error:
@@ -78,7 +78,7 @@ def general(monkeypatch):
 
 
 def outs(shape, dtype):
-    """Return arrays that can be passed as out, by name. The last ones are invalid, and calls must raise an error."""
+    """Return arrays to pass as out, by name. Some are invalid, such as "read-only" and "too long"."""
     rows = np.ones((2 * shape[0], *shape[1:-1], shape[-1] + 3), dtype)
     unaligned = np.ones(np.prod(shape, dtype=int) * rows.itemsize + 1, np.uint8)[1:].view(dtype).reshape(shape)
     read_only = np.ones(shape, dtype)

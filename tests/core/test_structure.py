@@ -1,4 +1,4 @@
-"""Test the structure of the package: which folders import which, which read private attributes, and pickles."""
+"""Test the structure of the package: imports between folders, uses of private attributes, and names in pickles."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_rows_far_apart():
     "command", [["table", "40000", "64"], ["encode", "p.npy", "--d-model", "64"]], ids=["table", "encode"]
 )
 def test_full_disk(command, tmp_path):
-    """On a disk of 4 MB, the error is raised and no partial file remains."""
+    """If a disk of 4 MB is full, the command ends with an error, and no partial file remains."""
     disk = tmp_path / "disk"
     disk.mkdir()
     np.save(tmp_path / "p.npy", np.arange(40000.0))

@@ -48,9 +48,9 @@ def test_stored_hashes_at_all_widths_without_the_kernel():
 
 
 def test_rows_in_the_middle_of_two_anchors(backend):
-    """All engines compute a row by rotating the same anchor row.
+    """To compute a row, all engines rotate the same anchor row.
 
-    If an engine took the other of two equally near anchors, about 20 of this million of values would differ.
+    If an engine took the other of two equally near anchors, about 20 of these million values would differ.
     """
     rows = pf.sinusoidal(512).table(2048, start=2**33 + 32, step=64, dtype=np.float64)
     digest = hashlib.sha256(rows.astype("<f8", copy=False)).hexdigest()
@@ -58,7 +58,7 @@ def test_rows_in_the_middle_of_two_anchors(backend):
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """The widths of the stored hashes leave every remainder after whole vectors of 4 to 32 values."""
+    """For vectors of 4 to 32 values, the widths of the stored hashes have every possible remainder."""
     for lanes in (4, 8, 16, 32):
         assert {width % lanes for width in bits.WIDTHS} == set(range(lanes))
         assert {width % lanes for width in bits.WIDTHS if width > 100} >= {0, 1, lanes - 1}
@@ -121,7 +121,7 @@ def test_fma_is_rounded_once(rng):
 
 
 def test_reach_bounds_changes_by_fma(rng):
-    """With and without FMA, sines and cosines differ by at most 2^-50.8 of their size, the sum of all bounds."""
+    """Sines and cosines with FMA differ from those without FMA by at most 2^-50.8 of the value, the proven bound."""
     x = np.concatenate(
         [rng.uniform(-0.1255, 0.1255, 200000), rng.normal(size=1000) * 10.0 ** rng.integers(-200, -1, 1000)]
     )

@@ -1,4 +1,4 @@
-"""Test the C interface: bits of Python's calls, error codes for unsafe memory, and capsules that keep their memory."""
+"""Test the C interface: the bits of its results, error codes for unsafe memory, and the lifetime of capsules."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_encode(encoding, dtype, rng):
     special = [0.0, -0.0, np.nan, np.inf, -np.inf, 1e12, 2.0**60 + 256]
     positions = np.concatenate([rng.uniform(-1e5, 1e5, 300), rng.uniform(-1, 1, 300), special])
     if encoding is ENCODINGS["float32 products"]:
-        # the interface rejects the last position, because its float32 angles need exact arithmetic
+        # the interface rejects the last position, because rounding its products to float32 needs exact arithmetic
         positions = positions[:-1]
     out = np.empty((len(positions), encoding.d_model), dtype)
     same_bits(c.encode(c.encoding_of(encoding), positions, out), encoding.encode(positions, dtype=dtype))
@@ -212,7 +212,7 @@ def test_eight_threads_have_the_bits_of_one():
 class Calls:
     """Call a function of the interface with valid arguments, except for those that a test replaces.
 
-    Return the name of the error. Assert that out is unchanged after an error.
+    Return the name of the error, or "ok". Assert that out is unchanged after an error.
     """
 
     def __init__(self):
@@ -225,7 +225,7 @@ class Calls:
         self.set_lengths("shape", 0, 2)
 
     def set_lengths(self, name, axis, value):
-        """Make the shape and the strides of a rotation valid, then set one number of them to a value."""
+        """Make the shape and the strides of a rotation valid, then set the number at [name][axis] to a value."""
         valid = {"shape": (2, 3, 10), "x_strides": (720, 240, 24), "out_strides": (720, 240, 24)}
         self.lengths = {key: np.array(numbers, np.intp) for key, numbers in valid.items()}
         self.lengths[name][axis] = value

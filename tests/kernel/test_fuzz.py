@@ -1,4 +1,4 @@
-"""Run random calls in memory between pages without access. POSENC_FAST_FUZZ=n runs n of each kind."""
+"""Run random calls on guarded memory, and with random input. POSENC_FAST_FUZZ=n runs n of each kind (default: 40)."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def nothing(tokens, head_dim):
 
 
 def calls(engine):
-    """Return pairs of a call with one wrong argument, and the name of the argument, which the error must contain."""
+    """Return pairs: a call with one wrong argument, and the name of this argument, which the error must contain."""
     plan = fresh()._plans.plan(engine, "real")[0]
     lattice, _ = fresh()._plans.lattice(engine, False)
     ints = np.zeros(3, np.int64), np.zeros(3, np.int32)

@@ -109,9 +109,9 @@ def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
 @pytest.mark.parametrize(("width", "pairs"), [(64, 32), (72, 36), (130, 64)])
 @pytest.mark.parametrize("number", [0.0, 5 * 2.0**-133, 3e38, np.inf, np.nan])
 def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, rng):
-    """Rotate zeros, and values whose products leave the range of float32, anywhere in a row of any head.
+    """Rotate one zero, or one value whose products leave the normal range of float32, anywhere in a row of any head.
 
-    Half of an odd subnormal number is a midpoint, where rounding in float32 would not choose the even neighbour.
+    For 5 * 2^-133, half of the number is a midpoint, where rounding in float32 would not choose the even neighbour.
     """
     angles = np.tile(np.repeat(np.float32([0.5, 0.0]), pairs), (1, 2, 1))
     for stores in (0, past(True)):

@@ -49,7 +49,7 @@ def test_no_stores_past_an_unknown_cache():
 def test_new_memory_goes_through_the_cache():
     out = written(1 << 15, 256)
     assert "cleared" in answer(out, given=False)
-    # the caller's memory may be used or new; the kernel asks the system whether its pages were ever written
+    # the caller may pass new memory: the kernel asks the system whether the pages of `out` were ever written
     with mmap.mmap(-1, 32 * MIB) as area:
         never = np.frombuffer(area, np.float32).reshape(-1, 256)
         assert "cleared" in answer(never)
@@ -206,7 +206,7 @@ def test_stores_of_grids(monkeypatch):
     [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
 )
 def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rng):
-    """`merge` writes the same rows with each kind of stores, and nothing around them.
+    """With each kind of stores, `merge` writes the rows of the Python engine, and nothing around them.
 
     The rows begin at any offset in a cache line.
     """
@@ -257,7 +257,7 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
-    """Sizes are in KiB: second level, last level, and the least size of x for which rows are prefetched."""
+    """Cases: sizes in KiB of the second-level cache, the last-level cache, and the smallest x with prefetched rows."""
     cases = [
         (2048, 260 * 1024, 2048),
         (1024, 32 * 1024, 16 * 1024),
@@ -279,7 +279,7 @@ def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
 @pytest.mark.parametrize("around", [0, 16])
 @pytest.mark.parametrize("width", [16, 64, 528])
 def test_rows_of_whole_lines(level, width, around):
-    """Write more rows than two blocks, each as long as some cache lines, past the cache and through it."""
+    """Both kinds of stores write the same rows of one or more whole cache lines, in more than two blocks."""
     encoding, rows, kind = pf.sinusoidal(width), 350, _backend.kernel.KINDS["float32"]
     past = _backend.kernel.STORES.index("past the cache")
     with pf.use_backend("cython", isa=level):

@@ -30,7 +30,7 @@ needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux to
 
 
 def test_threads_fill_parts_of_one_array(backend):
-    """Threads write slices of rows and of columns of one encoding at the same time."""
+    """Threads write different rows and columns of one array at the same time."""
     encoding, n = pf.sinusoidal(48), 8
     out = np.full((n * 100, 48 + 7), 7, np.float32)
     choice = backend, pf.isa()
@@ -246,9 +246,9 @@ def test_no_thread_writes_after_a_second_interrupt():
 
 @pytest.mark.parametrize("workers", [1, 2], ids=["first", "again"])
 def test_workers_while_the_interpreter_ends(workers):
-    """Calls in atexit handlers compute right values, also if the first call with two workers is there.
+    """Calls in atexit handlers compute right values, even if no earlier call used two workers.
 
-    That first call imports the thread pool.
+    The first call with two workers imports the thread pool.
     """
     code = f"""if True:
     import atexit
@@ -404,7 +404,7 @@ else:
 
 @pytest.mark.parametrize("first", ["import numpy", "import posenc_fast"], ids=["after-numpy", "after-the-package"])
 def test_subinterpreter(first):
-    """In a subinterpreter, posenc_fast works, or the import of NumPy raises an error, or the kernel's reason is shown.
+    """In a subinterpreter, posenc_fast works, perhaps without the kernel, or the import of NumPy raises an error.
 
     The main interpreter continues to work.
     """

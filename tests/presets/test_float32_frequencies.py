@@ -1,4 +1,4 @@
-"""Test frequencies of float32 programs: every call rounds their products to float32, and no others."""
+"""Test `float32_frequencies`: every call rounds products of such frequencies and positions to float32."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def values_of(latex, scope, count):
 def fits(rates, values, name, arguments):
     """Return whether frequencies equal the values of a formula.
 
-    If a scaling divides frequencies, they may be smaller by up to its factor.
+    If the preset divides some frequencies by a factor, each may be smaller by up to this factor.
     """
     if "divided by factor" in FACTS[name].frequency:
         rates, values = rates[::-1], np.sort(values)[::-1]

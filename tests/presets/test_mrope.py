@@ -80,7 +80,7 @@ def test_images_of_a_batch_are_taken_row_by_row():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
-    """Each row of a batch has the positions of a separate call, for rows of each of the two algorithms of `mrope`."""
+    """Each row of a batch has the positions of a separate call. The batch has rows for both algorithms of `mrope`."""
     apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
     joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
     ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]

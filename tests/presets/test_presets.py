@@ -409,7 +409,7 @@ NUMBERS = [
 
 
 def test_errors_name_the_argument():
-    """For each parameter of a preset that is a number, a string, None or NaN is an error that names the parameter."""
+    """If a parameter must be a number, text, NaN and None (unless allowed) raise an error that names the parameter."""
     unnamed = []
     for name, parameter in NUMBERS:
         build, arguments = presets.get(name), required(name)
@@ -523,7 +523,7 @@ def test_star_import_and_help_have_every_preset():
 
 
 def test_threads_get_whole_modules():
-    """A thread that gets a preset waits until its module is completely imported by another thread.
+    """While another thread imports the module of a preset, a thread that gets the preset waits.
 
     The preset may use names that are defined later in the module.
     """

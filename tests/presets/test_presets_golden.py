@@ -1,6 +1,6 @@
 """Compare presets with recorded outputs of published implementations; see golden/README.md.
 
-A preset reproduces each output, or BEYOND tells why no preset can.
+A preset, or another function in BUILDERS, reproduces each output. Otherwise BEYOND contains the reason.
 """
 
 from __future__ import annotations

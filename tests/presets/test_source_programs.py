@@ -64,7 +64,7 @@ def aurora():
 
 @pytest.mark.parametrize("expansion", ["pos", "scale", "lead_time", "levels", "absolute_time"])
 def test_aurora(expansion, aurora, rng):
-    """`aurora` has the source's rows for the published ranges, up to errors of angles of 2 pi upper / lower."""
+    """`aurora` has the source's rows for the published ranges, up to errors of angles up to 2 pi upper / lower."""
     torch = optional("torch")
     theirs = getattr(aurora, f"{expansion}_expansion")
     x = np.exp(rng.uniform(np.log(theirs.lower), np.log(theirs.upper), size=50))
@@ -73,7 +73,7 @@ def test_aurora(expansion, aurora, rng):
 
 
 def test_aurora_with_a_linear_column(aurora, rng):
-    """In Aurora's third form of lead times, the slowest sine is replaced by x / upper."""
+    """In Aurora's third version of lead times, x / upper replaces the slowest sine."""
     torch = optional("torch")
     theirs = aurora.lead_time_expansion_v3
     x = rng.uniform(0, theirs.upper, size=50)
@@ -82,7 +82,7 @@ def test_aurora_with_a_linear_column(aurora, rng):
     same(made, theirs(torch.from_numpy(x), 32), bound=ROUNDED)
 
 
-# ---- tables and series ----------------------------------------------------------------------------------------------
+# ---- tabular data and series ----------------------------------------------------------------------------------------
 
 
 def test_plr_of_rtdl(rng):
@@ -215,7 +215,7 @@ def memory():
 def test_tgn_before_and_after_training(memory, monkeypatch, rng):
     """`tgn` has the columns of the time encoder before training.
 
-    An Encoding of its weights and biases has the columns of the trained layer.
+    After training, an Encoding of the layer's weights and biases has its columns.
     """
     torch = optional("torch")
     monkeypatch.setattr(memory, "Linear", torch.nn.Linear)

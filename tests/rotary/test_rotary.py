@@ -31,7 +31,7 @@ def rotated(x, angles, layout, rotary_dim):
 
 
 def tolerance(x, dtype):
-    """Return the tolerated difference from NumPy: 0.75 ulps of the largest result, plus NumPy's own error."""
+    """Return the tolerated difference from NumPy: 1.5 eps times the largest input, plus NumPy's own error."""
     return np.abs(x).max() * 1.5 * float(np.finfo(dtype).eps) + 1e-12
 
 
@@ -70,8 +70,8 @@ def test_bfloat16(layout, rng):
     rotary = pf.Rotary(32, layout=layout)
     x = rng.normal(size=(3, 7, 32)).astype(ml_dtypes.bfloat16)
     got = rotary.apply(x, start=1000)
-    # allow for half a unit in the last place of bfloat16, which has 8 bits. Do not convert the float64 result with
-    # ml_dtypes, which would round it twice.
+    # allow for half a unit in the last place of bfloat16, whose significand has 8 bits. Do not convert the float64
+    # result with ml_dtypes, which would round it twice.
     exact_result = rotary.apply(x.astype(np.float64), start=1000)
     half = np.ldexp(1.0, np.frexp(exact_result)[1] - 9)
     assert (np.abs(got.astype(np.float64) - exact_result) <= half + 2.0**-20 * np.abs(x.astype(float)).max()).all()
@@ -84,9 +84,9 @@ def test_bfloat16(layout, rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("start", [0, 10**6, 2**40 + 1, -(2**62)], ids=["0", "1e6", "2^40", "-2^62"])
 def test_exact_rotation(start, dtype, rng):
-    """Errors are at most half a unit in the last place, plus 2^-51 times the pair's length (float16: 2^-20 times).
+    """Errors in float32 are at most half a unit in the last place, plus 2^-51 times the length of the pair.
 
-    In float64, they are at most 2^-51.5 times this length.
+    For float16, the factor of the length is 2^-20. In float64, errors are at most 2^-51.5 times the length.
     """
     rotary, more = pf.Rotary(16), mpmath.mpf(2) ** (-20 if dtype is np.float16 else -51)
     x = rng.normal(size=(4, 5, 16)).astype(dtype)
@@ -312,7 +312,7 @@ def test_sections(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_frequencies(layout, rng):
-    """Frequencies may be negative, and a pair may use one axis or the sum over all axes."""
+    """Frequencies may be negative. The angle of a pair may use one axis, or be a sum over all axes."""
     x, points = rng.normal(size=(2, 5, 16)), rng.normal(size=(5, 3)) * 30
     given = rng.normal(size=(6, 3))
     one = pf.Rotary(16, rotary_dim=12, layout=layout, frequencies=given[:, 0])
@@ -373,7 +373,7 @@ def test_axial(rng):
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"], ids=lambda t: getattr(t, "__name__", t))
 def test_xpos_is_infinite_far_away(dtype):
-    """Far positions give infinity, without a warning of NumPy, which would be an error."""
+    """Far positions give infinity. NumPy does not warn (in tests, warnings are errors)."""
     dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     cos, _ = pf.Rotary(8, scaling={"rope_type": "xpos"}).tables(np.array([-(10**6), 10**6]), dtype=dtype)
     values = cos.astype(np.float64)
@@ -384,7 +384,7 @@ def test_xpos_is_infinite_far_away(dtype):
 
 @pytest.mark.usefixtures("backend")
 def test_xpos(rng):
-    """xPos (Sun et al.) multiplies queries by zeta ** ((p - center) / scale_base), and divides keys by it."""
+    """xPos (Sun et al.) multiplies queries by zeta ** ((p - center) / scale_base), and keys by the reciprocal."""
     scaling = {"rope_type": "xpos", "scale_base": 64.0, "center": 3.0}
     query, key = pf.Rotary(8, scaling=scaling), pf.Rotary(8, scaling={**scaling, "keys": True})
     zeta = (np.arange(4) / 4 + 0.4) / 1.4

@@ -151,8 +151,9 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
-    # Engines rotate rows with large values by other arithmetic, without which one result in 40000 would be wrong. x has
-    # more rows than the kernel rotates in one pass. Its axes are (batch, heads, tokens) or (batch, tokens, heads).
+    # Engines rotate rows with large values by a separate method. The usual method would round one result in 40000
+    # wrongly. x has more rows than the kernel rotates in one pass. Its first axes are (batch, heads, tokens) or (batch,
+    # tokens, heads).
     x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
     least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
     rows = rng.integers(300, size=200)

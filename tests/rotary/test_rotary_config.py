@@ -211,7 +211,7 @@ def wide(model):
     yield config | more, {"layer": 1}, 256
 
 
-# (config, options, the expected Rotary or the width of its heads)
+# (config, options, result): the result is the expected Rotary, the width of its heads, or None for layers without RoPE
 READ = [
     *[
         ({"model_type": model, "head_dim": 8, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}, {}, TURN(8, layout="interleaved"))
@@ -257,7 +257,7 @@ READ = [
     (CHATGLM, {}, TURN(128, rotary_dim=64, layout="interleaved")),
     ({**CHATGLM, "rope_ratio": 50}, {}, TURN(128, base=5e5, rotary_dim=64, layout="interleaved")),
     ({**CHATGLM, "original_rope": False}, {}, TURN(128, rotary_dim=64)),
-    # ChatGLM 2 of 32k divides positions
+    # ChatGLM 2 with a context of 32k divides positions by rope_ratio
     ({**CHATGLM, "rope_ratio": 4, "_name_or_path": "THUDM/chatglm2-6b-32k"}, {}, TURN(128, rotary_dim=64, layout="interleaved", scaling=LINEAR)),
     (DBRX, {}, TURN(128, base=5e5)),
     ({**PHI3_SMALL, "rope_embedding_base": 1e6}, HALF, TURN(128, base=1e6)),
@@ -283,7 +283,7 @@ READ = [
     (MOLMO, {"layer": 0}, TURN(128, base=1e6)),
     # configs with scalings
     ({"model_type": "hunyuan_v1_moe", "head_dim": 128, "rope_scaling": HUNYUAN}, {}, TURN(128, scaling=ALPHA)),
-    # the model's own code rotates such pairs. The class of transformers does not, so `layout` must be passed.
+    # the config has no model_type, so `layout` must be passed
     ({"head_dim": 128, "rope_scaling": XDROPE}, HALF, TURN(128, scaling=ALPHA, sections=[16, 16, 16, 16])),
     # as in vLLM, axes alternate; if there are three axes, the last pair uses the first axis
     ({"head_dim": 16, "rope_scaling": {**PANGU, "mrope_section": [2, 3, 3]}}, HALF, TURN(16, sections=[0, 1, 2, 1, 2, 1, 2, 0])),
@@ -386,7 +386,7 @@ def test_telechat3():
 
 
 def test_grok():
-    """Grok-1 configs interpolate logarithms of frequencies, and have no attention factor."""
+    """For Grok-1, logarithms of frequencies are interpolated, and the attention factor is 1."""
     config = {
         "model_type": "git",
         "architectures": ["Grok1ForCausalLM"],

@@ -60,11 +60,11 @@ class Source:
         )
 
     def swapped(self, program: Any) -> Any:
-        """Return a program with heads before tokens, from one with tokens before heads."""
+        """Return a program for q with heads before tokens, from a program for q with tokens before heads."""
         return lambda q: program(q.transpose(1, 2)).transpose(1, 2)
 
     def own(self, name: str, *tables: Any) -> Any:
-        """Return a function that rotates by a function of the module, which has tokens before heads."""
+        """Return a program that calls a function of the module. This function expects tokens before heads."""
         return self.swapped(lambda q: getattr(self.module, name)(q, *tables))
 
     def without_heads(self, name: str, tables: Any) -> Any:
@@ -173,8 +173,8 @@ SCALED = positions.grid(F, H, W) / np.array([1.0, 2.0, 3.16])
 H3_DECODER = pf.Rotary(48, frequencies=[pf.geometric(8, base=100.0, first=2 * np.pi)] * 3, sections=[8, 8, 8])
 LTX2_DECODER = pf.Rotary(64, layout="interleaved", frequencies=[pf.geometric(n) for n in (8, 12, 12)])
 
-# (names, Rotary, positions, function). names: file:class or file:function, or several of them if they are alike. The
-# function has the Source and the positions as arguments, and returns the program.
+# (names, Rotary, positions, function). names: file:class or file:function, or several such names if all rotate alike.
+# The function has the Source and the positions as arguments, and returns the program that rotates q.
 CASES = [
     # classes that compute tables from coordinates
     ("flux:FluxPosEmbed longcat_image:LongCatImagePosEmbed ovis_image:OvisImagePosEmbed bria:BriaPosEmbed bria:BriaEmbedND bria_fibo:BriaFiboEmbedND",

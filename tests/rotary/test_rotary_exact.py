@@ -26,7 +26,7 @@ def clip(x):
 
 
 def ramp(dim, base, original, fast=32, slow=1, truncate=True):
-    """Return the share of the scaling for each pair, from its number of turns over the original length (YaRN, 3.2)."""
+    """Return the weight of the scaled frequency for each pair, by its turns over the original length (YaRN, 3.2)."""
     low, high = (
         dim * mpmath.log(mpf(original) / (turns * 2 * mpmath.pi)) / (2 * mpmath.log(base)) for turns in (fast, slow)
     )
@@ -131,7 +131,8 @@ def test_rounded_once(case):
 def test_the_bound_at_any_position(case, position):
     """Errors of tables in float32 are at most half a unit in the last place + 2^-50, at any position.
 
-    In float64, errors are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles.
+    In float64, errors are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles. The powers of
+    two are multiplied by the attention factor if it is above 1.
     """
     rotary, values, _ = case
     factor = rotary.attention_factor
@@ -161,7 +162,7 @@ def test_pickled(case):
 
 
 def test_axial_is_exact():
-    """With "axial" scaling, a section of 12 pairs has the frequencies of a Rotary of 12 pairs, at any position."""
+    """With "axial" scaling, a section of n pairs has the frequencies and far angles of a Rotary of n pairs."""
     rotary = pf.Rotary(64, base=100.0, scaling={"rope_type": "axial"}, sections=[12, 20])
     with exact._working(BITS):
         values = [float(value) for count in (12, 20) for value in plain(2 * count, 100.0)]

@@ -22,7 +22,7 @@ def one(base, head, dim=None, layout="half", sign=1):
 
 
 def several(base, dims, layout="interleaved", head=None, factor=1.0):
-    """Return the expected values, as `one` does, for blocks of pairs that use one axis after another."""
+    """Return the expected values, as `one` does, for consecutive blocks of pairs, one block for each axis."""
     parts = [factor * powers(base, dim) for dim in dims]
     axes = np.repeat(np.arange(len(dims)), [dim // 2 for dim in dims]).tolist()
     return head or sum(dims), sum(dims), layout, np.concatenate(parts), axes

@@ -323,7 +323,7 @@ def test_errors_name_misspelt_keys():
 
 
 def test_keys_of_converters_are_read():
-    """All keys of the package gguf are accepted, and all keys about positions are read except one."""
+    """All keys of the package gguf are accepted, except one about RoPE that from_gguf cannot read."""
     constants = optional("gguf.constants")
 
     def texts(group):
@@ -336,7 +336,7 @@ def test_keys_of_converters_are_read():
     keys, known = set(texts(constants.Keys)), {*gguf_metadata._KEYS, *gguf_metadata._UNUSED}
     assert len(keys) > 200
     assert {key for key in keys if "rope" in key or key.startswith("attention.key_length")} - known == {
-        # the base of HunYuan-VL
+        # changes the base of HunYuan-VL
         "rope.scaling.alpha"
     }
     metadata = with_heads("llama")
@@ -349,7 +349,7 @@ JUNK = [None, "", "x", b"x", -1, 0, 1, 3, True, math.nan, math.inf, 10**30, 1e-3
 
 @pytest.mark.parametrize("name", CASES)
 def test_junk(name):
-    """For a wrong value at any key, from_gguf returns finite frequencies or None, or raises TypeError or ValueError."""
+    """For a wrong value at any key, from_gguf returns a finite Rotary or None, or raises TypeError or ValueError."""
     metadata, arguments, *_ = CASES[name]
     for key in [*metadata, f"{metadata['general.architecture']}.attention.head_count_kv"]:
         for value in JUNK:

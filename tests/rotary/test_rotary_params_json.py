@@ -164,7 +164,7 @@ JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_junk(name):
-    """For a wrong value at any key, the Rotary is finite or None, or from_config raises TypeError or ValueError."""
+    """For a wrong value at any key, from_config returns a finite Rotary or None, or raises TypeError or ValueError."""
     config, arguments, _ = RIGHT[name]
     for key in config:
         for value in JUNK:

@@ -64,7 +64,7 @@ class Model:
         return rotate(x, x, cos, sin)[0].numpy()
 
 
-# keys: presets. Values: (module, config, rotary class, settings of the config, keyword of the preset).
+# keys: presets. Values: (module, config, rotary class, settings of the config, arguments of the preset).
 TEXT: dict[str, tuple[Any, ...]] = {
     "llama": ("llama", "LlamaConfig", "LlamaRotaryEmbedding", {}, {}),
     "llama3": ("llama", "LlamaConfig", "LlamaRotaryEmbedding", {"rope_parameters": LLAMA3}, {}),
@@ -192,7 +192,7 @@ def wav2vec2_conformer(model, x, where):
 
 
 def vision(name):
-    """Return a function that rotates x by a class (name) of a vision tower, which has tokens before heads."""
+    """Return a function that rotates x by a class (name) of a vision tower, whose queries have tokens before heads."""
 
     def rotate(model, x, where):
         x = x[0].transpose(0, 1)
@@ -369,7 +369,7 @@ def test_far_positions_in_float32(torch, transformers, rng):
     np.testing.assert_allclose(table[:, same], cos[0, :, :32].numpy()[:, same], rtol=0, atol=1e-6)
 
 
-# keys: functions of grids. Values: their size arguments, except the number of columns.
+# keys: functions that return positions of grids. Values: their size arguments, except `columns`.
 SIZED = {
     positions.flux: {"rows": 2},
     positions.flux2: {"rows": 2},

@@ -1,7 +1,7 @@
 """Compare every rotary class of transformers, built from a default config, with `Rotary.from_config` of this config.
 
-Both must have the same frequencies and rotate the same values. Otherwise from_config must raise an error, and REFUSED
-must contain the reason.
+Both must have the same frequencies and rotate in the same way. Otherwise from_config must raise an error, and REFUSED
+or FAILING must contain the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from support.optional import optional
 
 pytestmark = pytest.mark.slow
 
-# model types that only transformers 5.24 has; empty if this version is installed
+# model types that transformers 5.24 added; empty if the installed version has them
 NEWER = {"apertus1p5_text", "dory", "exaone", "hy_v4_vl_text", "lara_mini", "sarvam_mla", "sarvam_moe"}
 _spec = find_spec("transformers")
 if _spec is not None and (Path(_spec.origin).parent / "models" / "dory").is_dir():
@@ -143,7 +143,7 @@ NOT_FOR_ONE_MODEL = {
     "Sam3TrackerVideoRoPEAttention": "an attention",
     "Sam3ViTRoPEAttention": "an attention",
 }
-# model types of packages other than transformers
+# model types whose code is not in transformers
 OF_OTHER_CODE = "chatglm deepseek grok-1 internlm2 kimi_k2 openpangu_vl_text telechat3"
 TOKENS, POSITIONS = 6, [0, 1, 2, 13, 41, 97]
 TOKENS_AT = 98
@@ -480,7 +480,7 @@ def test_config_with_a_rotary_encoding(model, configs, torch, rng):
 def test_gemma4_vision_by_halves(configs, torch, rng):
     """In the vision tower of Gemma 4, each half of a head rotates by its own Rotary, as the error advises.
 
-    The first half reads columns.
+    The first half rotates by column positions, the second by row positions.
     """
     config, module = configs["gemma4_vision"](), modeling("gemma4")
     positions = rng.integers(0, 30, (TOKENS, 2))

@@ -94,7 +94,7 @@ def address(array: np.ndarray) -> int:
 
 
 def scratch_of(size: int) -> np.ndarray:
-    """Return scratch memory of this size at an address that is not aligned, because the functions must accept any."""
+    """Return scratch memory of this size at an unaligned address, because the functions must accept any address."""
     return np.empty(size + 1, np.uint8)[1:]
 
 

@@ -47,7 +47,7 @@ SPECIAL = [
     2**64 - 1,
 ]
 SPECIAL += [1e17, -1e40, 1.7e308, float("inf"), float("-inf"), float("nan")]
-# numbers that are subnormal in float16, bfloat16 or float32; some are near the middle of two numbers of such a type
+# numbers that are subnormal in float16, bfloat16 or float32; some are near the midpoint of two numbers of this type
 SMALL = [
     3 * 2.0**-25,
     2.0**-14 - 2.0**-30,
@@ -181,7 +181,7 @@ def angles_of(encoding, positions):
 def assert_close(got, expected, name, magnitude, angles):
     """Assert that two results differ by at most the sum of both error bounds."""
     a, b = got.astype(np.float64), expected.astype(np.float64)
-    # for angles beyond 2^53 no bound is promised: accept any number, and infinity if it may exceed the dtype's range
+    # for angles beyond 2^53 no bound is promised: accept any finite number, and infinity if the dtype may overflow
     number = np.isfinite(a) | (np.isinf(a) & (magnitude > LARGEST[name]))
     a = np.where((angles > 2.0**53)[..., np.newaxis] & number, b, a)
     with np.errstate(all="ignore"):
@@ -194,7 +194,7 @@ def assert_close(got, expected, name, magnitude, angles):
 
 
 def bits(array):
-    """Return the bytes of an array, with one NaN in place of all, because processors differ in the NaN of a sum."""
+    """Return the bytes of an array. All NaNs get the same bits, because processors differ in the NaN of a sum."""
     return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
 
 
@@ -212,9 +212,9 @@ def assert_rounded_once(got, wide, name, magnitude, angles):
 
 
 def check(call, name, out, magnitude, angles, wide=None):
-    """Assert that call(out=..) writes the result of call() to out and nothing else, and that both engines agree.
+    """Assert that call(out=..) writes the result of call() to out and nothing else. Compare it with pure Python.
 
-    name: dtype of the result. wide: function with the same call for float64, if the result has another dtype.
+    name: dtype of the result. wide: function that returns the result in float64 (None: the result is not compared).
     """
     fresh = call()
     assert fresh.dtype == DTYPES[name]
@@ -239,7 +239,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # bypass the cache also in calls where the kernel would not, because it avoids such stores if they are slower
+        # bypass the cache in all calls. The kernel by itself uses such stores only where they are faster.
         self.all_past = draw(st.booleans())
 
     def __enter__(self):

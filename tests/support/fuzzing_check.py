@@ -1,4 +1,4 @@
-"""Random edits of files that `check` and `from_gguf` read. Both must report each edit that changes the encoding."""
+"""Random edits of configs, weights and GGUF metadata: `check` or `from_gguf` must notice a changed encoding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
 YARN = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.5, "high_freq_factor": 5.0,
           "original_max_position_embeddings": 2048}  # fmt: skip
-# configs whose values all differ from the defaults of the model's class
+# configs whose values differ from the defaults of the model's class, so that omitted keys change the encoding
 # fmt: off
 CONFIGS = [
     {"model_type": "llama", "head_dim": 96, "rope_theta": 5e5},
@@ -194,7 +194,7 @@ def one_header(draw):
         path.write_bytes(data)
         try:
             safetensors.deserialize(data)
-        except Exception:  # noqa: BLE001 - it raises its own
+        except Exception:  # noqa: BLE001 - safetensors has its own type of error
             assert not is_read(str(path)), data
 
 
@@ -236,7 +236,7 @@ GGUF = {
 
 
 def edit_gguf_key(draw):
-    """from_gguf raises an error for a misspelt key, and names the key."""
+    """from_gguf raises an error for a misspelt key, and names the key (except for general.architecture)."""
     key = draw.choice(list(GGUF))
     other = misspelt(key, draw)
     if other in GGUF:

@@ -74,7 +74,7 @@ def one_column(data):
 
 
 def one_odd_cell(data):
-    """An invalid cell is an error of one line that contains the cell. No file is written."""
+    """An invalid cell gives an error of one line, which contains the cell. No file is written."""
     values = data.draw(st.lists(st.integers(-99, 99), min_size=2, max_size=9))
     place, odd = data.draw(st.integers(1, len(values) - 1)), data.draw(odd_cells)
     rows = [[odd if i == place else value] for i, value in enumerate(values)]
@@ -158,7 +158,7 @@ TYPES = ["i1", "u1", "<i2", ">i2", "<i4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f
 
 
 def one_type(data):
-    """Numbers of any type have the rows of equal fractions: the same bits up to 2**53, within one ulp above."""
+    """Numbers of any dtype have the same rows as equal Fractions. Beyond 2**53, rows may differ by one ulp."""
     kind = np.dtype(data.draw(st.sampled_from(TYPES)))
     if kind.kind == "f":
         values = np.array(data.draw(st.lists(st.floats(-6e4, 6e4), min_size=1, max_size=6))).astype(kind)

@@ -115,7 +115,7 @@ TOKENS = [
 
 
 def header(descr, order, shape, version, rest):
-    """Return the beginning of a .npy file."""
+    """Return the bytes of a .npy file with this header, and the given bytes (rest) after the header."""
     text = f"{{'descr': {descr!r}, 'fortran_order': {order}, 'shape': {shape}, }}".encode()
     return b"\x93NUMPY" + version + len(text).to_bytes(2, "little") + text + rest
 
@@ -238,7 +238,7 @@ def packed(draw, given):
 
 
 def one_kind_of_positions(data):
-    """`encode` and `add_to` compute exact rows of positions in every container."""
+    """`encode` computes right rows of positions in every container. Other functions return the same values."""
     draw = data.draw
     encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
     if draw(st.booleans()):

@@ -1,6 +1,6 @@
 """Memory between two pages without access, filled with a pattern, to detect accesses outside of an array.
 
-An access to one of these pages ends the process. A write next to an array changes the pattern.
+An access to one of these pages ends the process (not on Windows). A write next to an array changes the pattern.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-# keys: modules. Values: packages of another name.
+# keys: modules. Values: the package that contains the module, if its name differs.
 PACKAGES = {"dateutil": "python-dateutil", "sklearn": "scikit-learn"}
 
 

@@ -235,7 +235,7 @@ class Turns(NamedTuple):
         return np.arange(self.rotary.rotary_dim // 2, dtype=np.float64)
 
     def powers(self, exponents: Any) -> np.ndarray:
-        """Return the base to the negative exponents, one for each pair, multiplied by the scaling of the Rotary."""
+        """Return base ** -exponents for all pairs, multiplied by the ratio of scaled and unscaled frequencies."""
         dim, base = self.rotary.rotary_dim, self.rotary.base
         plain = pf.Rotary(dim, base=base).frequencies
         return base ** -np.asarray(exponents) * (self.rotary.frequencies / plain)

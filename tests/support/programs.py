@@ -41,7 +41,7 @@ def program(distribution: str, path: str, *unused: str) -> Any:
 
 @contextlib.contextmanager
 def _modules(replaced: dict[str, ModuleType]) -> Iterator[None]:
-    """Replace modules inside a block. Modules that the block imports from their packages are removed at its end."""
+    """Replace modules inside a block. At its end, restore all modules of the same top-level packages."""
     tops = {name.partition(".")[0] for name in replaced}
 
     def below() -> dict[str, ModuleType]:

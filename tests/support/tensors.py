@@ -1,4 +1,4 @@
-"""Helpers for several tests of torch. Torch is imported when a helper is called, so other tests can do without."""
+"""Helpers for several tests of torch. Helpers import torch when they are called, so the module needs no torch."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tables(rotary: Any, positions: Any, dtype: Any = None, **options: Any) -> An
 
 
 def widened(table: Any, columns: str) -> Any:
-    """Return a table of one column for each pair with the columns of a model: "pairs", "half" or "interleaved"."""
+    """Return a table, given with one column for each pair, in the column order "pairs", "half" or "interleaved"."""
     if columns == "pairs":
         return table
     return table.repeat(1, 2) if columns == "half" else table.repeat_interleave(2, -1)

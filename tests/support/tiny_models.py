@@ -1,4 +1,4 @@
-"""Tiny models of transformers' causal classes, with random weights."""
+"""Tiny causal language models of transformers, with random weights."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ data2vec-text electra ernie gpt-sw3 gpt2 gpt_bigcode inkling2_text inkling_text 
 nemotron_h openai-gpt opt pegasus plbart prophetnet rembert roberta roberta-prelayernorm roc_bert roformer rwkv
 trocr whisper xglm xlm xlm-roberta xlm-roberta-xl xlnet
 """
-# models that only transformers 5.24 has
+# models that transformers 5.24 added
 _NEWER = ["apertus1p5_text", "dory", "exaone", "lara_mini", "sarvam_mla", "sarvam_moe"]
-# ROTARY: models with RoPE, for which `check` must be right. OTHERS: models without RoPE, and those with other modules.
+# ROTARY: models with RoPE, for which `check` must be right. OTHERS: models that `check` must not call wrong.
 ROTARY = (*_TURNING.split(), *_LATENT.split(), *(name for name in _NEWER if name in transformers.CONFIG_MAPPING))
 OTHERS = (*_WITHOUT.split(), "kimi_linear")
 OPTIONS: dict[str, dict[str, Any]] = {

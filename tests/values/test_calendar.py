@@ -101,7 +101,10 @@ def test_sines_and_cosines_of_two_centuries(zone):
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_of_clock_changes(zone):
-    """Parts are right around each change of the offset in 40 years: hourly, half-hourly, and a microsecond before."""
+    """Parts are right near each change of the offset in 40 years.
+
+    The times are whole and half hours of the days before and after it, and the last microseconds before whole hours.
+    """
     days = range(365 * 20, 365 * 60)
     offsets = [on_the_clock(day * 86400 * 10**6, zone) - datetime(1970, 1, 1) - timedelta(days=day) for day in days]
     changes = [days[i] for i in range(1, len(days)) if offsets[i] != offsets[i - 1]]

@@ -33,7 +33,7 @@ MODULES = {
 
 
 def taken(encoding, columns):
-    """Return an encoding of some columns. No public function can build it, so it has no recipe."""
+    """Return an Encoding with only some columns of an encoding. No public function can build it: it has no recipe."""
     return pf.Encoding._of(encoding._sinusoids.take(columns))
 
 
@@ -65,7 +65,7 @@ READERS = {
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("installed", [False, True], ids=["without", "with"])
 def test_readers_import_no_optional_package(reader, installed):
-    """Programs that read docstrings or names import no optional package, whether it is installed or not."""
+    """Programs that read docstrings or names import no optional packages, whether these are installed or not."""
     hide = "" if installed else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
     after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
     run = python(f"import sys\n{hide}import posenc_fast as pf\n{reader}{after}")
@@ -288,9 +288,9 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
-    """If no columns form pairs, pictures of wide encodings show two neighbouring columns of every four.
+    """If no columns form pairs, a picture of a wide encoding shows neighbouring columns, here two of every four.
 
-    Here, sines and cosines alternate, so both occur.
+    In this encoding, sines and cosines alternate, so the picture shows both.
     """
     encoding = pf.presets.evans_unpaired(192)
     columns = np.flatnonzero(np.arange(192) % 4 < 2)

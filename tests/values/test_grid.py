@@ -225,7 +225,7 @@ def test_an_encoding_is_needed():
 def test_missing_long_doubles_with_integers(missing):
     """Missing long doubles give rows of NaN, also for columns that depend on both axes.
 
-    Such columns add coordinates as exact fractions, which NaN and infinity do not have.
+    Such columns add coordinates as exact fractions. NaN and infinity have no fraction.
     """
     encoding = pf.fourier_features([[0.5, 0.25], [1.0, -2.0]])
     axis = np.array([1.5, missing, 3.0], np.longdouble)

@@ -44,7 +44,7 @@ def test_engine_returns_which_rows_it_left():
 def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
     """Results do not depend on which rows the engine leaves.
 
-    `largest`, a bound of the frequencies, decides about this.
+    The argument `largest`, a bound of the frequencies, decides which rows these are.
     """
     encoding, positions = pf.sinusoidal(6, base=50.0), np.linspace(-3e6, 4e6, 71)
     expected, added = (

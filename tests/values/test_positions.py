@@ -45,7 +45,7 @@ def fraction(position):
     "numbers",
     [
         [LARGE, 0.5],
-        # in float64, the first position would be rounded to 2**53
+        # NumPy would convert this list to float64, which rounds 2**53 + 1 to 2**53
         [2**53 + 1, 0.5],
         [0.5, -LARGE],
         [[LARGE], [0.25]],

@@ -32,15 +32,17 @@ def near_quarter_turns(rng, n):
 
 
 def near_midpoints(rng, n):
-    """Return tiny angles at and near midpoints of two subnormal numbers of a small dtype. Their sines are as near."""
+    """Return tiny angles at or near midpoints of subnormal numbers of a small dtype. Their sines are near them, too."""
     bits, least = np.array([exact.TYPES[name] for name in rng.choice(["float32", "float16", "bfloat16"], n)]).T
     middles = (rng.integers(0, 2 ** (bits + 1)) + 0.5) * np.exp2(least)
     return middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], n)) * rng.choice([1, -1], n)  # fmt: skip
 
 
 class Range(NamedTuple):
-    """A range of positions. draw: function of rng and n that returns positions. frequencies: of the encoding; if None,
-    the test draws one of SCHEDULES.
+    """A range of positions.
+
+    draw: function of rng and n that returns positions. frequencies: frequencies of the encoding; if None, the test
+    draws one of SCHEDULES.
     """
 
     draw: Callable[[np.random.Generator, int], Any]
@@ -142,7 +144,7 @@ def encoding_of(frequencies, schedule):
 
 
 def names_of(table):
-    """Return parameters with the names of a table. Rows without frequencies take long, so they are marked as slow."""
+    """Return the names in RANGES or STEPS as parameters. Ranges without frequencies take long: mark them as slow."""
     return [pytest.param(name, marks=[] if each.frequencies else pytest.mark.slow) for name, each in table.items()]
 
 

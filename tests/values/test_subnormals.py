@@ -1,6 +1,6 @@
 """Test that results of small dtypes are rounded once, also subnormal ones. Rounding to float32 first would change some.
 
-A column of frequency 0 equals its amplitude, so the tests can let each call round any float64.
+A column of frequency 0 and phase 0.25 equals its amplitude, so the tests can let each call round any float64.
 """
 
 from __future__ import annotations
