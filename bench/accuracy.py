@@ -2,7 +2,7 @@
 
 ``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and measures the programs of
 peers.py that are installed). The first table counts values by their distance in ulps from the exact value, which mpmath
-computes with more than 1300 bits. The second table has the largest error of each library at four magnitudes of positions.
+computes with at least 300 bits. The second table has the largest error of each library at four magnitudes of positions.
 ``--libraries`` prints only the second table. ``--write`` saves both in bench/results and writes them into their pages.
 """
 
@@ -118,7 +118,7 @@ def exact_rows(positions):
 
 
 def measure(got, true, dtype):
-    """Return how many values have each of `tables.DISTANCES` from the exact value, and the largest absolute error."""
+    """Return the number of values in each interval of `tables.DISTANCES`, and the largest absolute error."""
     counts, largest = [0] * len(tables.DISTANCES), 0.0
     with mpmath.workprec(exact.PRECISION):
         for row, values in zip(np.asarray(got), true, strict=True):

@@ -1,4 +1,4 @@
-"""Print the worst error of each step of the arithmetic, as stated in ``src/_loops.pyx``.
+"""Print the worst error of each step of the arithmetic. ``src/_loops.pyx`` states these errors.
 
 ``python bench/steps.py`` (``--samples``, ``--seed``; it needs mpmath) draws arguments from the whole domain of a
 step, and compares the results with mpmath. It calls the Python engine, which computes the same bits as the kernel.

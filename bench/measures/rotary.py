@@ -23,7 +23,7 @@ QUERIES = (1, 32, 2048, 128)
 
 
 def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
-    """Return random queries, the rotated queries, and a call that rotates other queries in place."""
+    """Return random queries, the rotated queries, and a call that rotates a copy of the queries in place."""
     rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
     x = rng.standard_normal(shape, dtype=np.float32)
     warm = x.copy()

@@ -166,7 +166,7 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_rounded_once(rng):
-    """Gradients by x and by positions of 16 bits have 16 bits. Those by x have the bits of the inverse rotation."""
+    """Gradients by x and by positions of 16 bits have 16 bits. Those by x are exactly the inverse rotation."""
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
     assert torch.equal(back(gradient)[0], pt.rotate(ROTARIES["half"], gradient, inverse=True))

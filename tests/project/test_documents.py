@@ -45,7 +45,7 @@ PACKAGES = re.compile(
     r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
     re.MULTILINE,
 )
-# keys: import names. Values: distributions of another name.
+# keys: import names of packages. Values: names of their distributions, where these differ.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # keys: modules of posenc_fast that need another package. Values: these packages.
 OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
@@ -165,7 +165,7 @@ def test_shell(page, maker, tmp_path, monkeypatch):
 @pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 def test_page_of_c_builds_and_runs(maker, tmp_path):
-    """The three programs of the page, in C, Cython and Numba, print the same rows as the package."""
+    """The three programs of the page, in C, Cython and Numba, print the output that the page shows."""
     for package in ("Cython", "numba"):
         optional(package)
     if not shutil.which("cc"):
@@ -271,7 +271,7 @@ TEXTS = [
 
 
 def test_nothing_is_installed_from_an_index():
-    """No page tells readers to install the package from an index, where it does not exist yet."""
+    """No page tells readers to install the package from a package index, because no index has it yet."""
     stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
     assert not stale
     for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
