@@ -405,7 +405,7 @@ print(finding.verdict, most() - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process took at most")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test reads the memory use from /proc")
 @pytest.mark.parametrize("names", [["pe"], ["cos_cached", "sin_cached"]], ids=" ".join)
 def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
     """For compressed arrays, `check` needs the memory of the unpacked arrays, and less than one array more."""

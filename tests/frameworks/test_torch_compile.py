@@ -15,7 +15,7 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# torch's compiler warns about its imports and about calls that it does not trace; pytest would raise these warnings
+# warnings of torch's compiler about its imports and about calls that it does not trace; pytest would raise them
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning"),
