@@ -2,8 +2,8 @@
 
     python bench/tasks.py [--write] [--only WORD] [--runs N]
 
-Both sides alternate in one process, with one thread each. Modules and their tables are built before, and results are
-new arrays. An error is the largest absolute difference from the exact value, computed by mpmath, over 300 random values.
+Both sides alternate in one process, with one thread each. Modules and their tables are built before the timed calls, and
+results are new arrays. An error is the largest absolute difference from the exact value over 300 random values.
 ``--write`` saves the results in bench/results and writes the table into README.md. Needs torch, transformers and
 diffusers.
 """

@@ -72,7 +72,7 @@ def rotary_and_peer(name: str, runs: int) -> Measured:
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
     """Compare the rotation of queries and keys in torch with transformers' function, on one thread.
 
-    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors, and tables are computed before.
+    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors. Tables are computed before the timed calls.
     """
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):

@@ -97,7 +97,7 @@ def test_wide_tables_show_whole_pairs(layout):
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # at most one column for each pixel of the Axes; a colour bar takes a part of the width afterwards
+    # the picture has at most one column for each pixel that the Axes have before a colour bar takes a part of the width
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height

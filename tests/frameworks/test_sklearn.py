@@ -372,7 +372,7 @@ def test_inverse_transform_returns_parts_of_cycles(layout):
     back = encoder.inverse_transform(encoder.transform(X)).reshape(200, 2, 6)
     for i, column in enumerate((X.t, X.u)):
         np.testing.assert_allclose(back[:, i, :5], calendar(column, CYCLES), rtol=0, atol=1e-15)
-    # the period "12h" has two cycles a day, by UTC
+    # the period "12h" has two cycles a day, which follow UTC
     np.testing.assert_allclose(back[:, 1, 5], 2 * calendar(X.u, ["day"])[:, 0] % 1, rtol=0, atol=1e-15)
     alone = PositionalEncoder(periods=["12h"], dtype=np.float64).fit(X)
     np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)

@@ -51,7 +51,7 @@ def close(got, expected, tolerance=1e-11):
 def adding(call=None, **options):
     """Return a function that builds a SinusoidalEncoding.
 
-    options: its arguments. call: keyword arguments of each call.
+    options: arguments of the module. call: keyword arguments of each call of the module.
     """
     return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
 

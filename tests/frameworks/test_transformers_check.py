@@ -386,7 +386,7 @@ def test_unknown_values():
         report = ours.check(llama()[0])
     assert verdicts(report) == {"unknown"}
     assert all("meta" in finding.says for finding in report.findings)
-    # a rotary module without a config has unknown tables
+    # the tables that a rotary module without a config computes are unknown
     _, module = llama()
     del module.config
     module.rope_type = "default"
