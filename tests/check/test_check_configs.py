@@ -1,4 +1,4 @@
-"""Test `check` with configs. A config has its own verdict. If it cannot be read, no rotary tensor is right."""
+"""Test `check` with configs. A config has its own verdict. If the config cannot be read, no rotary tensor is right."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
 
 @pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
 def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
-    """Tables of text tokens can be compared with a config of several axes: their positions on all axes are equal."""
+    """Tables of text tokens can be compared with a config of several axes: each has equal positions on all axes."""
     scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
     config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
     cos, sin = pf.Rotary(128, base=base).tables(100)

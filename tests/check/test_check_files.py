@@ -299,7 +299,7 @@ def header(entries, size=0, encoding="utf-8", prefix=b""):
 
 
 def archive(arrays):
-    """Return the bytes of an .npz archive. arrays: contents by name of the member."""
+    """Return the bytes of an .npz archive. arrays: {name of a member: array}."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as members:
         for name, values in arrays.items():

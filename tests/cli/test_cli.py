@@ -429,7 +429,7 @@ def test_standard_output_is_full(name, unbuffered):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("existing", [True, False])
 def test_no_room_for_the_report(existing, unbuffered):
-    """If the report cannot be printed on a full disk, the command fails, and creates or changes no file."""
+    """If standard output is on a full disk, the command fails, and creates or changes no other file."""
     if existing:
         Path("o.npy").write_bytes(b"before")
     with open("/dev/full", "wb") as full:
