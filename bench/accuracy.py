@@ -1,9 +1,10 @@
 """Print the distance of results from the exact value, for posenc_fast and other programs, as two tables.
 
-``python bench/accuracy.py`` (``--samples``, ``--seed``, ``--write``; it needs mpmath, and measures the programs of
-peers.py that are installed). The first table counts values by their distance in ulps from the exact value, which mpmath
-computes with more than 1300 bits. The second table has the largest error of each library at four magnitudes of positions.
-``--libraries`` prints only the second table. ``--write`` saves both in bench/results and writes them into their pages.
+``python bench/accuracy.py`` needs mpmath. It measures posenc_fast and the programs of peers.py that are installed. The
+first table counts values by their distance in ulps from the exact value, which mpmath computes with at least 300 bits.
+The second table contains the largest error of each library at four magnitudes of positions. ``--libraries`` prints only
+the second table. ``--brief`` leaves out most rows of posenc_fast in the first table. ``--write`` implies ``--brief``,
+saves the printed tables in bench/results, and writes them into the pages that show them.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def exact_rows(positions):
 
 
 def measure(got, true, dtype):
-    """Return how many values have each of `tables.DISTANCES` from the exact value, and the largest absolute error."""
+    """Return the number of values in each interval of `tables.DISTANCES`, and the largest absolute error."""
     counts, largest = [0] * len(tables.DISTANCES), 0.0
     with mpmath.workprec(exact.PRECISION):
         for row, values in zip(np.asarray(got), true, strict=True):

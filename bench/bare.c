@@ -1,7 +1,7 @@
 /* Loops that only compute rows. bench/targets.py compares the kernel with them.
  *
- * bare.py compiles them for this machine. They use the arithmetic of the kernel, but do not compute anchor rows, choose
- * rows, or check arguments. The rows of a table are rotations of two given anchor rows. All results are float32.
+ * bare.py compiles them for this machine. They use the arithmetic of the kernel, but do not compute anchor rows or check
+ * arguments. The rows of a table are rotations of two given anchor rows. All results are float32.
  */
 #include "../src/coefficients.h"
 
@@ -54,7 +54,7 @@ static void two_lines(numbers v, numbers q, numbers c, numbers s, float *up, flo
 }
 
 /* Write rows of d columns. rows: a multiple of 4 * half. anchors: two anchor rows and their two quadratures, (4, d).
-   offsets: cosines and sines of the rotations to the half rows next to an anchor, (2, half, stride) */
+   offsets: cosines and sines of the rotations from an anchor to its `half` nearest rows on a side, (2, half, stride) */
 void bare_table(float *out, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t half, ptrdiff_t stride, const double *anchors,
                 const double *offsets, int past)
 {

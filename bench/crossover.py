@@ -1,4 +1,4 @@
-"""Measure from which size stores that bypass the cache are faster. Constants in src/tuning.h are its results.
+"""Measure from which size stores that bypass the cache are faster. Constants in src/tuning.h are the results.
 
 ``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in warm memory: the time with stores that bypass
 the cache, divided by the time with ordinary stores. The first ratio is for writing only, the second for writing and

@@ -1,6 +1,6 @@
 """Other programs that compute position encodings: one list for all benchmarks.
 
-Each peer runs with one thread and computes float32 values if its entry names no other dtype.
+Each peer runs with one thread. It computes float32 values unless its entry in `PEERS` names another dtype.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def jax_rows(width: int) -> Rows:
 
 
 def gptj_rows(width: int) -> Rows:
-    """Return a function that reads rows from GPT-J's table, which it computes up to the largest position."""
+    """Return a function that reads rows from GPT-J's table. Each call computes the table up to its largest position."""
     torch = one_thread()
     table = importlib.import_module("transformers.models.gptj.modeling_gptj").create_sinusoidal_positions
     return lambda positions: interleaved(table(int(max(positions)) + 1, width)[torch.from_numpy(positions)])

@@ -54,7 +54,10 @@ def at(name: str, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def implementations(length: int) -> dict[str, Callable[[], Any]]:
-    """Return {name: call} for all programs that compute a table as a new array. Check their values first."""
+    """Return {name: call} for all programs that compute a table as a new array.
+
+    First check the values of the peers, and of posenc_fast for lengths up to ``LONGEST["python"]``.
+    """
     encoding = pf.sinusoidal(WIDTH)
     found = {name: at(name, partial(encoding.table, length)) for name in backends()}
     for call in found.values():

@@ -1,7 +1,7 @@
-"""Print the worst error of each step of the arithmetic, as stated in ``src/_loops.pyx``.
+"""Print the worst error of each step of the arithmetic. ``src/_loops.pyx`` states these errors.
 
-``python bench/steps.py`` (``--samples``, ``--seed``; it needs mpmath) draws arguments from the whole domain of a
-step, and compares the results with mpmath. It calls the Python engine, which computes the same bits as the kernel.
+``python bench/steps.py`` needs mpmath. For each step, it draws arguments from the whole domain of the step, and compares
+the results with mpmath. It calls the Python engine, which computes the same bits as the kernel.
 """
 
 from __future__ import annotations

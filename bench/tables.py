@@ -74,7 +74,7 @@ def save(run: Run, file: Path) -> None:
 
 
 def load(name: str) -> Run:
-    """Return the saved run of a name, whose table a page shows."""
+    """Return the run that is saved under a name, which is a key of `TABLES`."""
     run: Run = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
     return run
 

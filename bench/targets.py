@@ -1,4 +1,4 @@
-"""Measure every speed target, a ratio of two sides that alternate in this process, and print a table.
+"""Measure the speed targets, and print a table. Most targets are ratios of two sides that alternate in this process.
 
     python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE] [--write]
 
@@ -203,7 +203,7 @@ def other_targets(most: int) -> list[Target]:
 
 
 def rotary_passes() -> list[Target]:
-    """Return the targets of rotations at new positions, compared with one pass of NumPy over the same memory."""
+    """Return the targets of rotations at new positions, compared with one pass of NumPy over as many float32 values."""
     what = "Rotary.apply, 2048 tokens, {} / {} of float32"
     place, to = "np.multiply in place", "np.copyto"
     return [

@@ -2,9 +2,10 @@
 
     python bench/tasks.py [--write] [--only WORD] [--runs N]
 
-Both sides alternate in one process, with one thread each. Tables and modules are ready, and results are new arrays.
-An error is the largest absolute difference from the exact value, computed by mpmath, over 300 random values. ``--write``
-saves the results in bench/results and writes the table into README.md. Needs torch, transformers and diffusers.
+Both sides alternate in one process, with one thread each. Modules and their tables are built before the timed calls, and
+results are new arrays. An error is the largest absolute difference from the exact value over 300 random values.
+``--write`` saves the results in bench/results and writes the table into README.md. Needs torch, transformers and
+diffusers.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
 
 
 def column(position: Any, c: int, width: int, layout: str) -> Any:
-    """Return the exact value of a column of ``sinusoidal(width, layout=layout)``, or with layout "cosines first"."""
+    """Return the exact value of a column of ``sinusoidal(width, layout=layout)``. layout may also be "cosines first"."""
     half = width // 2
     pair, second = divmod(c, 2) if layout == "interleaved" else (c % half, c // half)
     return exact.sincos(position, exact.schedule(width)[pair])[second ^ (layout == "cosines first")]

@@ -43,7 +43,7 @@ def main() -> None:
     print(f"{name}: {pf.backend()} {pf.isa()}, {seconds} seconds", flush=True)
     with tempfile.TemporaryDirectory() as corpus:
         for i in range(SEEDS):
-            # the inputs are longer than the default inputs of libFuzzer, so that already the first ones reach the calls
+            # the first inputs must be long enough to reach the calls; the default inputs of libFuzzer are shorter
             Path(corpus, str(i)).write_bytes(random.Random(i).randbytes(64 * (i + 1)))
         options = [
             f"-max_total_time={seconds}",

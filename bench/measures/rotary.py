@@ -23,7 +23,7 @@ QUERIES = (1, 32, 2048, 128)
 
 
 def rotary_sides(shape: tuple[int, ...]) -> tuple[Array, Array, Callable[[], Any]]:
-    """Return random queries, the rotated queries, and a call that rotates other queries in place."""
+    """Return random queries, the rotated queries, and a call that rotates a copy of the queries in place."""
     rotary, rng = pf.Rotary(shape[-1]), np.random.default_rng(0)
     x = rng.standard_normal(shape, dtype=np.float32)
     warm = x.copy()
@@ -72,7 +72,7 @@ def rotary_and_peer(name: str, runs: int) -> Measured:
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
     """Compare the rotation of queries and keys in torch with transformers' function, on one thread.
 
-    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors, and tables are computed before.
+    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors. Tables are computed before the timed calls.
     """
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):

@@ -1,4 +1,4 @@
-"""Check broken and incomplete tensors, and tensors whose name has another meaning."""
+"""Test `check` for broken and incomplete tensors, and for names that have several meanings."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_first_frequencies_of_a_longer_list():
     finding = the_finding({NAME: FREQUENCIES[:32]})
     assert finding.verdict == "unknown"
     assert "the config's rotary encodings have 64" in finding.says
-    # with another part in the name, such as a vision tower, other numbers of frequencies are right
+    # this name belongs to a vision encoder, which may have another number of frequencies than the config
     finding = the_finding({"visual.rotary_pos_emb.inv_freq": pf.Rotary(40).frequencies.astype(np.float32)})
     assert finding.verdict == "right"
 
@@ -114,7 +114,7 @@ def test_a_row_for_padding_before_rows_of_zeros_at_the_end(d, last):
     finding = the_finding({"encoder.pe": padded})
     assert finding.verdict == "unknown", finding
     assert "the last ones: padding" in finding.says
-    # a row of zeros between other rows is wrong
+    # besides the padding row, a row of zeros between other rows is wrong
     padded[40] = 0
     is_wrong(the_finding({"encoder.pe": padded}), "values", f"{2 + last} rows of zeros: 1, 40, 130")
 
@@ -126,7 +126,7 @@ def test_rows_of_other_tokens_before_the_first_position(count, rng):
     finding = the_finding({"pos_embed": pe})
     assert finding.verdict == "right", finding
     assert f"after {count} row" in finding.says
-    # a fault in a row after the zero rows of special tokens must be found
+    # `check` must find a fault in a row after the rows of these tokens
     pe[100, :5] = 7
     is_wrong(the_finding({"pos_embed": pe}), "values", str(100 - count))
 

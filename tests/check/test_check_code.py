@@ -1,4 +1,4 @@
-"""Test `check` for functions: correct ones are right in any style, and each fault is named."""
+"""Test `check` for functions. Correct functions of any style have the verdict right, and each fault is named."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_wrong(fault, *arguments, **options):
 
 
 def some_slow(cases, quick):
-    """Return test cases from (name, values..). All except one in each `quick` cases have the mark "slow"."""
+    """Return test cases from tuples (name, values..). One of every `quick` cases lacks the mark "slow"."""
     return [
         pytest.param(*values, id=name, marks=() if i % quick == quick // 2 else pytest.mark.slow)
         for i, (name, *values) in enumerate(cases)
@@ -62,7 +62,7 @@ def some_slow(cases, quick):
 def _right_rows():
     """Yield (id, preset, formula, width, way).
 
-    way: the dtype of the rows, "length" or "name"; see `test_rows_of_sources`.
+    way: key of `functions` in `test_rows_of_sources`, which describes how the test calls `check`.
     """
     for name, formula in ONE_AXIS.items():
         for d in (7, 16, 64, 512):
@@ -392,7 +392,7 @@ def test_unusual_encodings_are_unknown_without_expected(rng):
         assert finding.verdict == "unknown"
         assert words in finding.says
         assert "pass expected" in finding.says
-    # without an expected encoding, rows that a preset scales by the factor of its source are right
+    # without an expected encoding, multiplied rows are right if a preset multiplies its rows by the same factor
     is_right(lambda p: pf.presets.x_transformers(64).encode(p))
 
 

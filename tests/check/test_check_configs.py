@@ -1,4 +1,4 @@
-"""Test `check` with configs. A config has its own verdict, and no tensor is right if the config cannot be read."""
+"""Test `check` with configs. A config has its own verdict. If the config cannot be read, no rotary tensor is right."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.command_line import posix, run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
 GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, "rope_theta": 1e6}
-# frequencies of base 10000, although most configs below have another base
+# frequencies of base 10000, although some configs below have another base
 FREQUENCIES = (1e4 ** (-np.arange(64) / 64)).astype(np.float32)
 COS, SIN = pf.Rotary(128).tables(100)
 NAME = "model.layers.0.self_attn.rotary_emb.inv_freq"
@@ -114,7 +114,7 @@ def test_one_part_that_cannot_be_read():
     assert report.findings[1].name == "config['text_config'] (llama)"
     right = {**wrong, "text_config": text}
     assert [finding.verdict for finding in pf.check({NAME: FREQUENCIES}, config=right).findings] == ["right"]
-    # the type at the top is unknown, so the keys of the text there cannot be read
+    # the model_type at the top level is unknown, so `check` cannot read the keys of the text model at that level
     other = {**text, "model_type": "no_such", "vision_config": vision}
     report = pf.check({NAME: FREQUENCIES}, config=other)
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
@@ -179,7 +179,7 @@ def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
 
 @pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
 def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
-    """Tables of text positions can be compared with a config of several axes: in a text, all axes have one position."""
+    """Tables of text tokens can be compared with a config of several axes: each has equal positions on all axes."""
     scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
     config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
     cos, sin = pf.Rotary(128, base=base).tables(100)

@@ -29,7 +29,7 @@ ROTARIES = PLAIN[::2] + SCALED[::2]
 def seeded(names, some):
     """Parametrize a test by twenty cases, of which eighteen have the mark "slow".
 
-    some: (id, values of names) of each.
+    some: for each case, the id and the values of the parameters in `names`.
     """
     return pytest.mark.parametrize(
         names,

@@ -34,7 +34,7 @@ def stored(values):
 
 
 def model(folder, layers=4, values=FREQUENCIES, config=CONFIG, **more):
-    """Write the folder of a model: a config, frequencies of each layer, and other weights. Return its path."""
+    """Write the folder of a model: a config, frequencies of each layer, and other weights. Return the path."""
     folder.mkdir(exist_ok=True)
     if config is not None:
         (folder / "config.json").write_text(json.dumps(config))
@@ -209,7 +209,7 @@ def test_tensors_without_memory_of_their_own(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pickle", "in a file of torch", "program"])
 def test_pickles_of_more_than_weights(kind, inside, capsys):
-    """Pickles with other objects than tensors are an error, which omits torch's advice to disable its safety check."""
+    """A pickle with objects other than tensors is an error. The error omits torch's advice to disable a check."""
     torch = optional("torch")
     path = inside / "model.pt"
     if kind == "pickle":
@@ -299,7 +299,7 @@ def header(entries, size=0, encoding="utf-8", prefix=b""):
 
 
 def archive(arrays):
-    """Return the bytes of an .npz archive. arrays: contents by name of the member."""
+    """Return the bytes of an .npz archive. arrays: {name of a member: array}."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as members:
         for name, values in arrays.items():
@@ -405,10 +405,10 @@ print(finding.verdict, most() - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells how much memory a process took at most")
+@pytest.mark.skipif(sys.platform != "linux", reason="the test reads the memory use from /proc")
 @pytest.mark.parametrize("names", [["pe"], ["cos_cached", "sin_cached"]], ids=" ".join)
 def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
-    """`check` needs little more memory than a compressed array of zeros has after it is read."""
+    """For compressed arrays, `check` needs the memory of the unpacked arrays, and less than one array more."""
     size = 64 << 20
     np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
     verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
@@ -417,7 +417,7 @@ def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
-    """A tensor above the limit of 1 GiB is unknown. The test file is sparse, so it takes no space on the disk."""
+    """A tensor above the limit of 1 GiB is unknown. The test file is sparse, so it takes little space on the disk."""
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 64), }" % (rows + 1)
@@ -480,7 +480,7 @@ def test_no_regular_file(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.safetensors")
     assert run("check", str(tmp_path / "pipe.safetensors")) == 2
     assert "not a regular file" in capsys.readouterr().err
-    # `check` of a folder ignores files that are not regular, such as pipes
+    # in a folder, `check` ignores weight files that are not regular files, such as pipes
     assert len(pf.check(model(tmp_path)).findings) == 4
     (tmp_path / "loop.safetensors").symlink_to("loop.safetensors")
     (tmp_path / "folder.npz").mkdir()

@@ -32,7 +32,7 @@ def table(rows, d, first=0):
 
 
 class Adds(nn.Module):
-    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip` and `scale` plant faults."""
+    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip`, `scale` and `first` plant faults."""
 
     def __init__(self, d=64, rows=700, batch_first=True, skip=0, scale=1.0, x_scale=1.0, persistent=True, first=0):
         super().__init__()
@@ -115,7 +115,7 @@ class Timestep(nn.Module):
 
 
 class Tables(nn.Module):
-    """The module of Llama in transformers. `halves` is the dtype to which positions are rounded."""
+    """The module of Llama in transformers. `halves`: dtype to which positions are rounded, or None."""
 
     def __init__(self, d=64, base=10000.0, halves=None, persistent=False):
         super().__init__()

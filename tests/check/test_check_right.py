@@ -1,4 +1,4 @@
-"""Test that `check` reports no tensor as wrong that a correct program computes, in any dtype."""
+"""Test that `check` never reports tensors of correct programs as wrong, in any dtype."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def test_timestep_frequencies():
 
 @pytest.mark.slow
 def test_every_class_of_transformers():
-    """The buffers of all rotary classes of transformers are right for the default configs of their models.
+    """No buffer of a rotary class of transformers is wrong, compared with the default config of its model.
 
-    The float32 frequencies of `Rotary` are right, too.
+    The float32 frequencies that `Rotary` reads from these configs are not wrong either.
     """
     transformers = optional("transformers")
     from rotary import test_rotary_transformers as classes
@@ -186,7 +186,7 @@ WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 
 
 def encoding_of(name):
-    """Return the preset's encoding: for a small width, or for the arguments in `preset_formulas.WITH_ARGUMENTS`."""
+    """Return an encoding of a preset: with random weights, arguments from `WITH_ARGUMENTS`, a small width, or none."""
     build = presets.get(name)
     if name in LEARNED:
         return build(np.random.default_rng(0).normal(size=LEARNED[name]))

@@ -55,7 +55,7 @@ def test_learned_positions_that_are_smooth(smooth, seed):
 
 
 def test_numbers_far_from_all_frequencies_do_not_overflow():
-    # the powers of 2 that begin with 0 are all 0
+    # `check` compares these values with the first value times powers of 2, which are all 0
     (finding,) = pf.check({"inv_freq": np.arange(4.0)}).findings
     assert finding.verdict == "unknown"
 

@@ -54,7 +54,7 @@ def test_help(name, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "posenc" in out
     assert max(map(len, out.splitlines())) <= 80
-    # only these commands read or write .npy files of bfloat16, whose type is |V2 there
+    # only the help of these commands explains |V2, the type of bfloat16 values in .npy files
     assert ("|V2" in out) == (name in ("table", "encode", "identify"))
 
 
@@ -243,7 +243,7 @@ def encode_long(inside):
 
 
 def writes_to(process, folder):
-    """Return whether a process is writing in a folder: it has an unnamed file open, or a hidden one is there."""
+    """Return whether a process writes in a folder: it has an unnamed file open there, or created a hidden file."""
     opened = []
     for each in Path(f"/proc/{process}/fd").glob("*"):
         with contextlib.suppress(OSError):
@@ -336,7 +336,7 @@ SCRIPT = "import sys; from posenc_fast.__main__ import main; sys.exit(main())"
 def test_signal_during_imports(code, module, inside):
     """If the command is interrupted during imports, it ends without a traceback.
 
-    Other programs that import the package then end with Python's traceback.
+    Any other program that is interrupted while it imports the package ends with Python's traceback.
     """
     Path("posenc-fast").write_text(SCRIPT)
     Path("path").mkdir()
@@ -429,7 +429,7 @@ def test_standard_output_is_full(name, unbuffered):
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("existing", [True, False])
 def test_no_room_for_the_report(existing, unbuffered):
-    """If the report cannot be printed, the command fails, and creates or changes no file."""
+    """If standard output is on a full disk, the command fails, and creates or changes no other file."""
     if existing:
         Path("o.npy").write_bytes(b"before")
     with open("/dev/full", "wb") as full:
@@ -481,7 +481,7 @@ def test_standard_output_is_closed():
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (status, b"")
         assert err == (b"posenc-fast: error: standard output is closed\n" if status else b"")
-    # an error of a file has no other error after it
+    # after an error about the input file, the command prints no error about standard output
     process = command(
         "encode", "missing.csv", "--d-model", "4", "-o", "o.npy", code=["-c", CLOSED.replace("FILE", "1")]
     )

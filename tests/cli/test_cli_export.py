@@ -1,4 +1,4 @@
-"""Test `posenc-fast export`: caches, metadata and parameters in files, and bad input."""
+"""Test `posenc-fast export`: tables for ONNX, GGUF metadata, parameters of a config, and bad input."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ POSITIONS = {
 }
 
 
-# periods of times need a unit; three periods give six columns
+# periods for timestamps need a unit; three periods give six columns
 CLOCK = "12h,7s,1000D"
 
 
@@ -243,7 +243,7 @@ def test_timestamps(text, utc, backend):
     options = ("--frequencies", "f.npy", "--dtype", "float64")
     expected = pf.sinusoidal(8, frequencies=frequencies).encode(np.array([utc], f"M8[{unit}]"), dtype=np.float64)
     np.testing.assert_array_equal(encoded(f"{text}\n", *options, d=8), expected)
-    # repeat in a longer file, after times of the other resolution
+    # repeat in a longer file, after times in nanoseconds and dates
     others = "2026-01-01T00:00:00.0000001+01:00\n2026-01-01\n" * 2
     np.testing.assert_array_equal(encoded(f"time\n{others}{text}\n", *options, d=8)[4:], expected)
 
@@ -354,7 +354,7 @@ def test_bad_csv(text, options, words, capsys):
     ids=["line", "cells", "lines", "zeros"],
 )
 def test_rows_without_end(text, monkeypatch, capsys):
-    """For a row of CSV that is too long, the command raises an error when it has read as much as a row may have."""
+    """If a row of CSV is too long, the command stops reading at the limit, and ends with an error."""
     monkeypatch.setattr(_csv, "MOST_CHARACTERS", 20)
     Path("p.csv").write_text(text)
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "0") == 2
@@ -493,7 +493,7 @@ def test_parquet(column_type, name, backend, capsys):
     assert f"positions: {name}, column 't' ({column_type})\n" in capsys.readouterr().out
     rows = np.load("o.npy")
     assert np.isnan(rows[1]).all()
-    # encode positions one by one, because several positions may be rounded differently in the last place of a float64
+    # a position alone and among others may be rounded differently in the last place of a float64
     for i in (0, 2):
         expected = encoding.encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)

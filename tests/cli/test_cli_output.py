@@ -351,9 +351,9 @@ def test_disk_full(arguments, existing, suffix):
 
 @posix
 def test_disk_full_of_positions():
-    """A full disk gives an error of one line, also if it fills up with positions of CSV.
+    """If the positions of a CSV file fill the disk, the command prints an error of one line.
 
-    These wait in an unnamed file, because the number of rows comes first in an .npz file.
+    The positions wait in an unnamed file, because an .npz file begins with the number of rows.
     """
     Path("p.csv").write_text("1\n" * 20000)
     process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npz", code=["-c", LIMITED])
@@ -392,7 +392,7 @@ def test_file_systems_that_reserve_nothing(monkeypatch):
 
 
 # Root may write everywhere, so a test that runs as root continues as user nobody. The program first runs two commands,
-# which import all modules, because user nobody may not be able to read them.
+# which import all modules, because the files of the modules may be unreadable for user nobody.
 UNPRIVILEGED = """
 import contextlib, locale, os, sys, tempfile
 from posenc_fast.__main__ import main
@@ -502,5 +502,5 @@ def test_table_memory_is_bounded():
         used = peak("table", str(length), "64", "--dtype", "float16", "-o", "o.npy")
         peaks[length] = used - Path("o.npy").stat().st_size // 1024
     os.unlink("o.npy")
-    # all angles at once would take 512 MB in float64
+    # a float64 array of the size of the whole table would take 512 MB
     assert peaks[1_000_000] - peaks[200_000] < 50_000

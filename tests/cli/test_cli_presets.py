@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("inside")
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Make standard output a terminal without colours."""
+    """Return a function that makes standard output a terminal of some width, without colours."""
 
     def resize(columns):
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)

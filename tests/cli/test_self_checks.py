@@ -133,7 +133,7 @@ def test_ranges_reach_their_ends():
     assert drawn["all of uint64"].max() > 2**63
     assert drawn["all of int64"].min() < -(2**62)
     for name, (bits, least) in exact.TYPES.items():
-        # the sine of a tiny position is about the position, so these positions have subnormal sines
+        # the sine of a tiny position is nearly equal to the position, so these positions have subnormal sines
         sizes = np.abs(drawn["subnormal results"])
         assert ((sizes > 2.0**least) & (sizes < 2.0 ** (least + bits - 1))).sum() > 200, name
 
@@ -288,7 +288,7 @@ def test_bench(capsys, monkeypatch):
         ).groups()
         assert float(ours) > 0
         assert float(numpy) > 0
-        # the ratio of the two times, except for the last digit
+        # the ratio agrees with the two printed times, up to their rounding
         assert float(ratio) == pytest.approx(float(numpy) / float(ours), rel=0.02)
         assert 0 < float(low) <= float(high)
         assert mark == "*" or float(low) <= 1.01 * float(ratio) <= 1.03 * float(high)

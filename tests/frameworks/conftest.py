@@ -26,7 +26,7 @@ def elsewhere(monkeypatch):
 
 
 def pytest_collection_modifyitems(items):
-    # the imports of torch's compiler and of functorch emit this warning, which would be an error
+    # imports of torch's compiler and of functorch emit this warning, which pytest would turn into an error
     for item in items:
         if item.path.name.startswith("test_torch"):
             item.add_marker(pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"))

@@ -1,4 +1,4 @@
-"""Test what all frameworks have in common: the core's bits, types of positions, empty input, and missing packages."""
+"""Test all frameworks: rows equal to the core's bit for bit, types of positions, empty input, and missing packages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def encode_by_polars(positions, dtype):
 class Framework(NamedTuple):
     """The function `encode` of a framework, called with positions and a dtype.
 
-    rejected: kinds of positions for which `encode` raises an error, and "to-" with a dtype that it rejects.
+    rejected: kinds of positions for which `encode` raises an error, and "to-" before each dtype that it rejects.
     """
 
     encode: Callable[[np.ndarray, str], Any]

@@ -1,4 +1,4 @@
-"""Test posenc_fast.numba: compiled functions compute the bits of Python's calls, and reject invalid arguments."""
+"""Test posenc_fast.numba: compiled functions compute the same bits as Python calls, and reject invalid arguments."""
 
 from __future__ import annotations
 

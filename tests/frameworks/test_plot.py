@@ -20,7 +20,7 @@ plt = optional("matplotlib.pyplot")
 plot = optional("posenc_fast.plot")
 
 DRAWINGS = sorted(plot.__all__)
-# functions that draw an encoding of one axis, or a Rotary
+# functions that draw an encoding of one axis
 OF_ONE_AXIS = [drawing for drawing in DRAWINGS if drawing not in ("frequencies", "grid", "rotary")]
 LINE = pf.sinusoidal(12, base=100.0)
 ROTARY = pf.Rotary(12, base=100.0)
@@ -32,7 +32,7 @@ PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 
 
 def draw(drawing, *arguments, **options):
-    """Call a function of plot, and return its Axes, or the first of several. The default subject is in SUBJECTS."""
+    """Call a function of plot, and return its first Axes. Without arguments, it draws its subject in SUBJECTS, or LINE."""
     drawn = getattr(plot, drawing)(*(arguments or [SUBJECTS.get(drawing, LINE)]), **options)
     return drawn[0] if drawing == "shift" else drawn
 
@@ -97,13 +97,13 @@ def test_wide_tables_show_whole_pairs(layout):
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # at most one column for each pixel of the Axes; a colour bar takes a part of the width afterwards
+    # the picture has at most one column for each pixel that the Axes have before a colour bar takes a part of the width
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
     patches = plot.grid(PLANE, (3000, 5000), (1234, 4321), step=0.125, ax=new_axes())
     assert max(shown(patches).shape) <= 256
-    # the patch itself is drawn
+    # the drawn similarities include that of the patch with itself, 1
     assert shown(patches).max() == 1.0
     for ax in (small, patches):
         assert all("every" in label for label in labels(ax))
@@ -270,7 +270,7 @@ def test_sinusoids():
 
 
 def test_default_columns_and_bands():
-    # by default, up to four columns are drawn: those whose wavelengths are at most twice the length
+    # by default, up to four columns are drawn, with wavelengths of at most twice the length of the picture
     ax = plot.sinusoids(pf.sinusoidal(128), 100)
     assert legend(ax) == ["column 0: 6.28", "column 16: 19.9", "column 32: 62.8", "column 48: 199"]
     assert len(legend(plot.sinusoids(pf.sinusoidal(4), 1, ax=new_axes()))) == 1

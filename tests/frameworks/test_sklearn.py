@@ -148,7 +148,7 @@ def test_periods(layout):
     ids=["text", "objects", "index"],
 )
 def test_the_sine_of_midnight_is_zero(periods, unit):
-    # midnights that are whole weeks from 1970-01-01, which was a Thursday, before and after it
+    # midnights a whole number of weeks before or after 1970-01-01, which was a Thursday
     thursdays = pd.date_range("1677-09-26", "2262-04-07", freq="7D").as_unit(unit) - pd.Timedelta("3D")
     got = PositionalEncoder(periods=periods).fit_transform(frame(t=thursdays))
     assert len(got) > 30000
@@ -209,7 +209,7 @@ def test_quarters_of_cycles_are_exact(dtype):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_cycles_with_lengths(layout):
-    """With several periods, each column equals the column of an encoder with only its period."""
+    """With several periods, each column equals the column of an encoder with one period, up to rounding."""
     periods = ["12h", "month", "7D", "day"]
     X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
     encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)
@@ -372,7 +372,7 @@ def test_inverse_transform_returns_parts_of_cycles(layout):
     back = encoder.inverse_transform(encoder.transform(X)).reshape(200, 2, 6)
     for i, column in enumerate((X.t, X.u)):
         np.testing.assert_allclose(back[:, i, :5], calendar(column, CYCLES), rtol=0, atol=1e-15)
-    # the period "12h" has two cycles a day, by UTC
+    # the period "12h" has two cycles a day, which follow UTC
     np.testing.assert_allclose(back[:, 1, 5], 2 * calendar(X.u, ["day"])[:, 0] % 1, rtol=0, atol=1e-15)
     alone = PositionalEncoder(periods=["12h"], dtype=np.float64).fit(X)
     np.testing.assert_allclose(alone.inverse_transform(alone.transform(X)), back[:, :, 5], rtol=0, atol=1e-15)
@@ -385,7 +385,7 @@ def test_inverse_transform_of_whole_turns_and_missing_values():
     assert back[0, 0] == 0
     assert np.isnan(back[1, 0])
     assert 1 - 2e-11 < back[2, 0] < 1
-    # only the angle of (sine, cosine) determines the result; the length may differ from 1
+    # only the angle of the vector (sine, cosine) determines the result, so the vector may have any length
     np.testing.assert_allclose(
         encoder.inverse_transform([[0, 0.5], [0.25, 0], [0, -2]]), [[0], [0.25], [0.5]], atol=1e-15
     )

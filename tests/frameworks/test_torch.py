@@ -43,9 +43,9 @@ ENCODINGS = {
 
 
 class Tutorial(torch.nn.Module):
-    """The tutorials' module, with a float32 table or a given one.
+    """The tutorials' module, with the tutorials' float32 table, or with a given table.
 
-    With a float64 table, the sum is rounded only once.
+    With a float64 table, sums are computed in float64, and then rounded to the dtype of x.
     """
 
     def __init__(self, d_model, dropout=0.1, max_len=512, table=None):
@@ -179,7 +179,7 @@ def test_x_that_is_not_contiguous(view, inplace, rng):
 
 @BATCH_FIRST
 def test_large_results(batch_first, dtype, rng):
-    """Results that need huge pages and several threads have the values, strides and dtype of smaller ones."""
+    """Large results, which use huge pages and several threads, have the right values, strides and dtype."""
     x = random(rng, 4, 1100, 1024, dtype=dtype)
     assert x.nbytes >= tensors.HUGE_PAGES_FROM
     assert x.numel() >= tensors.WORTH_A_THREAD
@@ -379,7 +379,7 @@ def test_copies(way, rng):
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("x_scale", [1.0, 3.7])
 def test_tables_of_other_devices(x_scale, dtype, rng):
-    """On other devices, the module adds a float32 table (float64 for a float64 x), and rounds the sum once."""
+    """On devices other than the CPU, the module adds a float32 table (float64 for a float64 x), and rounds the sum once."""
     module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
     in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
     for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):
@@ -572,7 +572,7 @@ class Model(torch.nn.Module):
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_export(strict, tmp_path, rng):
-    """An exported program computes the same results for other lengths, also in a new process without the encodings."""
+    """An exported program computes the results of the model for any length, also in a process without the encodings."""
     model, tokens = Model().eval(), torch.from_numpy(rng.integers(0, 50, (2, 7)))
     dynamic = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2, max=4096)}
     exported = torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,), strict=strict)
@@ -611,7 +611,7 @@ class Classifier(torch.nn.Module):
 def losses(position, steps=300):
     """Train a Classifier from a fixed seed, in one thread, and return the loss of each step.
 
-    position: module to test.
+    position: module that adds the position encoding.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -632,12 +632,12 @@ def losses(position, steps=300):
 
 
 def test_training_is_that_of_the_tutorial(monkeypatch):
-    """Training has the same losses as with the tutorial's module, given an exact table and a sum rounded once."""
+    """Training has the same losses as with the tutorial's module, if that module adds an exact float64 table."""
     found = losses(pt.SinusoidalEncoding(32))
     np.testing.assert_array_equal(found, losses(Tutorial(32, table=exact_table(512, 32))))
     # the model learns: guessing has a loss of log 32 = 3.5
     assert found[-20:].mean() < 2
-    # on other devices, the module adds a table that is rounded to float32
+    # on devices other than the CPU, our module adds a table that is rounded to float32
     rounded = losses(Tutorial(32, table=torch.from_numpy(pf.positional_encoding(512, 32))), 100)
     monkeypatch.setattr(tensors, "on_cpu", lambda x: False)
     np.testing.assert_array_equal(losses(pt.SinusoidalEncoding(32), 100), rounded)

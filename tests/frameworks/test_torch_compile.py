@@ -15,7 +15,7 @@ from support.tensors import random
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# ignore warnings of torch's compiler about its imports and about calls that it does not trace; they would be errors
+# warnings of torch's compiler about its imports and about calls that it does not trace; pytest would raise them
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning"),
@@ -247,7 +247,7 @@ def test_fake_tensors(name, rng):
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         results = [CALLS[name](mode.from_tensor(x))]
     if name in ("encode", "add_to", "rotate"):
-        # fake tensors must also work after their mode has ended
+        # fake tensors must also work while their mode is not active
         results.append(CALLS[name](FakeTensorMode().from_tensor(x)))
     for fake in results:
         pairs = zip(fake, expected, strict=True) if isinstance(expected, tuple) else [(fake, expected)]

@@ -110,7 +110,7 @@ def test_precision(rng):
             assert torch.equal(got, expected)
         assert not torch.equal(expected, exact(x, start=12345))
         assert "precision='float32'" in repr(module)
-    # the gradient is rotated back by the same angles, so this one is x itself
+    # the gradient is `expected` rotated back by the same angles, which gives x
     x.requires_grad_()
     (turning(x, start=12345) * expected).sum().backward()
     assert torch.allclose(x.grad, x.detach(), atol=1e-6)

@@ -1,4 +1,4 @@
-"""Test `rotary_embedding` of torch, which has the arguments of a function proposed for torch.nn.functional."""
+"""Test `posenc_fast.torch.rotary_embedding`, whose arguments are those of a function proposed for torch itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ORDERS = pytest.mark.parametrize("interleaved", [False, True], ids=["half", "int
 @ORDERS
 @pytest.mark.parametrize("ids", IDS.values(), ids=IDS)
 def test_values(ids, interleaved, dtype, rng):
-    """Results are within half an ulp of the exact values, for float32 tables and for tables with the dtype of x."""
+    """Results are within about half an ulp of the exact values, for float32 tables and for tables with the dtype of x."""
     x = random(rng, 2, 3, 4, 8, dtype=dtype)
     ids = None if ids is None else torch.tensor(ids)
     for kind in {torch.float32, dtype}:

@@ -51,7 +51,7 @@ def close(got, expected, tolerance=1e-11):
 def adding(call=None, **options):
     """Return a function that builds a SinusoidalEncoding.
 
-    options: its arguments. call: keyword arguments of each call.
+    options: arguments of the module. call: keyword arguments of each call of the module.
     """
     return lambda: functools.partial(pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, **options), **(call or {}))
 
@@ -166,7 +166,7 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_rounded_once(rng):
-    """Gradients by x and by positions of 16 bits have 16 bits. Those by x have the bits of the inverse rotation."""
+    """Gradients by x and by positions of 16 bits have 16 bits. Those by x are exactly the inverse rotation."""
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
     assert torch.equal(back(gradient)[0], pt.rotate(ROTARIES["half"], gradient, inverse=True))

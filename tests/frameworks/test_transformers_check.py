@@ -25,7 +25,7 @@ TWENTY = [
     *("llama", "cohere", "glm4", "helium", "deepseek_v2", "deepseek_v3", "arcee", "qwen2", "qwen3_moe", "mistral"),
     *("mixtral", "olmo2", "phi3", "starcoder2", "gemma", "smollm3", "granite", "minimax_m2", "ernie4_5", "seed_oss"),
 ]
-# models whose config cannot be read after it was made tiny
+# models whose config, with the tiny sizes of this test, cannot be read
 NOT_READ = {"mimo_v2_flash", "minimax_m3_vl_text"}
 # models that compute their frequencies in each call and ignore their buffers
 WITHOUT_BUFFERS = {"phimoe"}
@@ -386,7 +386,7 @@ def test_unknown_values():
         report = ours.check(llama()[0])
     assert verdicts(report) == {"unknown"}
     assert all("meta" in finding.says for finding in report.findings)
-    # a rotary module without a config has unknown tables
+    # the tables that a rotary module without a config computes are unknown
     _, module = llama()
     del module.config
     module.rope_type = "default"

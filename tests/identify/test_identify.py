@@ -282,7 +282,7 @@ def test_grids(name, axes, build, dtype):
     ids=["unknown", "usual", "interpolated", "larger"],
 )
 def test_grids_of_diffusers(side, options):
-    """Identify grids whose steps are parts of a cell, as in Stable Diffusion 3 and PixArt."""
+    """Identify grids whose steps are parts of a cell, as in Stable Diffusion 3 and PixArt, except steps of a third."""
     encoding = presets.diffusers_2d(32, side, **options)
     found = pf.identify(pf.grid([side, side], encoding).reshape(1, -1, 32))
     if options == {"base_size": 8}:

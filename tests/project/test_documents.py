@@ -45,7 +45,7 @@ PACKAGES = re.compile(
     r"^ *(?:import|from) (dask|jax|matplotlib|ml_dtypes|numba|pandas|polars|sklearn|torch|transformers|zarr)\b",
     re.MULTILINE,
 )
-# keys: import names. Values: distributions of another name.
+# keys: import names of packages. Values: names of their distributions, where these differ.
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 # keys: modules of posenc_fast that need another package. Values: these packages.
 OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
@@ -89,7 +89,7 @@ def shown_outputs(maker, page, language, printed):
     shown = [output for _, name, _, output in maker["BLOCK"].findall(text) if name == language]
     printed = list(printed)
     lacking = [output for output, text in zip(printed, shown, strict=True) if bool(output) != bool(text)]
-    assert not lacking, f"python docs/make_outputs.py {page} is due"
+    assert not lacking, f"{page} shows other outputs than its blocks print; run python docs/make_outputs.py {page}"
     return zip(printed, shown, strict=True)
 
 
@@ -130,7 +130,7 @@ def run_alone(text, program):
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_shell_of_the_readme(maker, tmp_path):
     """Run the shell commands of README, one after another."""
     program = maker["shell_program"](README)
@@ -141,7 +141,7 @@ def test_shell_of_the_readme(maker, tmp_path):
         same_text(output, shown)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.parametrize("page", ["howto-check", "howto-shell"])
 def test_shell(page, maker, tmp_path, monkeypatch):
     """Run the shell commands of a page, and compare their output with the page."""
@@ -162,10 +162,10 @@ def test_shell(page, maker, tmp_path, monkeypatch):
             assert all(f"`{key}`" in DOCS[page] for key in finding)
 
 
-@pytest.mark.skipif(os.name != "posix", reason="a POSIX shell")
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 @pytest.mark.skipif(not pf.isa_levels(), reason="this build has no compiled kernel")
 def test_page_of_c_builds_and_runs(maker, tmp_path):
-    """The three programs of the page, in C, Cython and Numba, print the same rows as the package."""
+    """The three programs of the page, in C, Cython and Numba, print the output that the page shows."""
     for package in ("Cython", "numba"):
         optional(package)
     if not shutil.which("cc"):
@@ -271,7 +271,7 @@ TEXTS = [
 
 
 def test_nothing_is_installed_from_an_index():
-    """No page tells readers to install the package from an index, where it does not exist yet."""
+    """No page tells readers to install the package from a package index, because no index has it yet."""
     stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
     assert not stale
     for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
