@@ -93,17 +93,18 @@ class _Api(ctypes.Structure):
     )
 
 
-def _pointer_in(capsule: object, name: bytes) -> int:
-    """Return the address in a capsule."""
-    get = ctypes.pythonapi.PyCapsule_GetPointer
+def _pointer_in(capsule: object) -> int:
+    """Return the address in a capsule of the kernel."""
+    name_of, get = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    address: int = get(capsule, name)
+    address: int = get(capsule, name_of(capsule))
     return address
 
 
 if backend.kernel is None:
     raise ImportError(f"posenc_fast.numba needs the compiled kernel, which is unavailable: {backend.reason}")
-_api = _Api.from_address(_pointer_in(backend.kernel._C_API, b"posenc_fast._kernel._C_API"))
+_api = _Api.from_address(_pointer_in(backend.kernel._C_API))
 # texts of the codes POSENC_FAST_OK to POSENC_FAST_ERROR_BEYOND
 _ERRORS = tuple(_api.error_text(code).decode() for code in range(10))
 # functions compiled by numba can call ctypes functions in global variables, but not in fields of a structure
@@ -142,9 +143,9 @@ def address_of(value: Encoding | Rotary) -> int:
     True
     """
     if isinstance(value, Encoding):
-        return _pointer_in(value.__posenc_encoding__(), b"posenc_fast_encoding")
+        return _pointer_in(value.__posenc_encoding__())
     if isinstance(value, Rotary):
-        return _pointer_in(value.__posenc_rotary__(), b"posenc_fast_rotary")
+        return _pointer_in(value.__posenc_rotary__())
     raise TypeError(f"value must be an Encoding or a Rotary, not {type(value).__name__}")
 
 

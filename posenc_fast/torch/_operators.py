@@ -108,8 +108,7 @@ def _add_encoding(
         (rows,) = devices.rows_on(x.device, encoding, start, x.shape[-2], positions, work, precision)
         # torch.add computes in the dtype of the rows and rounds the sum once, even if x has a narrower dtype
         return torch.add(rows, x, alpha=x_scale, out=tensors.new_like(x) if out is None else out)
-    values = tensors.array_of(x, "x")
-    out = tensors.result_for(x) if out is None else out
+    values, out, out_array = tensors.arrays_of(x, out)
     result = encoding.add_to(
         values,
         start=start,
@@ -117,7 +116,7 @@ def _add_encoding(
         positions=None if positions is None else tensors.array_of(positions, "positions"),
         x_scale=x_scale,
         precision=precision,
-        out=values if out is x else None if out is None else tensors.array_of(out, "out"),
+        out=out_array,
         workers=tensors.workers(x) if threads is None else threads,
     )
     return tensors.tensor_of(result) if out is None else out
@@ -191,10 +190,8 @@ def _rotate(
         cos, sin = devices.rows_on(x.device, rotary, start, length, positions, work, precision)
         result = devices.rotated(x, cos, sin, seq_axis, rotary.layout, transposed)
         return (tensors.new_like(x) if out is None else out).copy_(result)
-    values = tensors.array_of(x, "x")
-    out = tensors.result_for(x) if out is None else out
+    values, out, out_array = tensors.arrays_of(x, out)
     workers = tensors.workers(x) if threads is None else threads
-    out_array = values if out is x else None if out is None else tensors.array_of(out, "out")
     places = None if positions is None else tensors.array_of(positions, "positions")
     array = rotated_by_positions(
         rotary, values, places, start, seq_axis, transposed, precision, inverse, out_array, workers
@@ -448,10 +445,9 @@ def _rotate_by(
     """Return x rotated by tables with one column for each pair. If transposed is true, use the transposed matrix."""
     if not tensors.on_cpu(x):
         return devices.rotated(x, cos, sin, seq_axis, layout, transposed)
-    out, tables = tensors.result_for(x), (tensors.array_of(cos, "cos"), tensors.array_of(sin, "sin"))
-    out_array = None if out is None else tensors.array_of(out, "out")
-    values, workers = tensors.array_of(x, "x"), tensors.workers(x)
-    array = _rotated_by_tables(values, out_array, *tables, seq_axis, layout, transposed, workers)
+    values, out, out_array = tensors.arrays_of(x, None)
+    tables = tensors.array_of(cos, "cos"), tensors.array_of(sin, "sin")
+    array = _rotated_by_tables(values, out_array, *tables, seq_axis, layout, transposed, tensors.workers(x))
     return tensors.tensor_of(array) if out is None else out
 
 

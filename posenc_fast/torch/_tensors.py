@@ -212,6 +212,20 @@ def result_for(x: torch.Tensor) -> torch.Tensor | None:
     return memory.view(x.dtype).as_strided(template.shape, template.stride())
 
 
+def arrays_of(
+    x: torch.Tensor, out: torch.Tensor | None
+) -> tuple[npt.NDArray[Any], torch.Tensor | None, npt.NDArray[Any] | None]:
+    """Return (array of x, tensor for the result, array of this tensor). out: the tensor for the result, or None.
+
+    out may be x. Without out, the tensor is that of `result_for`, which may be None.
+    """
+    values = array_of(x, "x")
+    result = result_for(x) if out is None else out
+    if result is None:
+        return values, None, None
+    return values, result, values if result is x else array_of(result, "out")
+
+
 def on_cpu(x: torch.Tensor) -> bool:
     """Return whether a tensor is on the CPU, where the kernel can read it."""
     return bool(x.is_cpu)
