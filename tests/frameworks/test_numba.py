@@ -55,7 +55,7 @@ def test_threads():
 
 
 LINE, POINTS = pf.sinusoidal(12), pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
-ROWS = np.full((3, 12), 7.0)
+ROWS, ROTARY = np.full((3, 12), 7.0), pf.Rotary(12)
 
 
 def at(value):
@@ -74,15 +74,16 @@ def at(value):
     pfn.encode(at(LINE), np.zeros(2), ROWS) | ValueError | as many rows as out
     pfn.encode(at(LINE), np.full(3, 1e200), np.empty((3, 12))) | ValueError | exact arithmetic
     pfn.encode(at(POINTS), np.zeros((6, 1)), np.empty((3, 8))) | ValueError | as many rows as out
+    pfn.add_to(at(LINE), np.zeros((1, 2, 12)), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
+    pfn.add_to(at(LINE), np.zeros((1, 3, 12), np.float32), 0, 1.0, ROWS[np.newaxis]) | ValueError | same shape and dtype
+    pfn.rotate(at(ROTARY), np.zeros((1, 2, 3, 12)), 0, ROWS[np.newaxis, np.newaxis]) | ValueError | same shape and dtype
+    pfn.rotate(at(ROTARY), np.zeros((1, 1, 3, 12), "f4"), 0, ROWS[np.newaxis, np.newaxis]) | ValueError | same shape and dtype
     at(8) | TypeError | an Encoding or a Rotary, not int
     at(pf.fourier_features(pf.periodic(["1D"]))) | ValueError | periods
 """)
 def test_invalid_arguments(call, error, words):
     raises(call, error, words)
     assert (ROWS == 7).all()
-
-
-ROTARY = pf.Rotary(12)
 
 
 def calls(rows):
