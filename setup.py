@@ -30,9 +30,10 @@ ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
 STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
 # These flags override -Ofast and -ffast-math, with which the linker of gcc 12 and earlier adds code that flushes
-# subnormals in the whole process.
+# subnormals to zero in the whole process.
 STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
-# compute doubles in 64-bit registers; a 32-bit build needs SSE2, as NumPy does
+# Compute doubles by SSE instructions, because the older x87 instructions do not round each result to a double. A 32-bit
+# build then needs a CPU with SSE2, as NumPy does.
 STRICT_X86 = {64: ["-mfpmath=sse"], 32: ["-msse2", "-mfpmath=sse"]}
 # With /fp:precise, compilers before Visual Studio 2022 merge products and sums to FMA. A pragma in src/arithmetic.h
 # forbids this.
@@ -45,8 +46,8 @@ SANITIZERS = [
     "-fno-wrapv",
     "-g1",
 ]
-# Slowest first. -mprfchw compiles prefetches for writing. This instruction is not part of the levels. On CPUs with AVX2
-# that lack it (Haswell), it does nothing, so no check is needed.
+# Slowest first. With -mprfchw, prefetches for writing become the instruction PREFETCHW, which is not part of the
+# levels. CPUs with AVX2 that lack this instruction (Haswell) ignore it, so no check is needed.
 LEVELS = {
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
     "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],

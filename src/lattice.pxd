@@ -26,7 +26,8 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    # The next four pointers point to rows in `memory`. For the anchor at position 0, they point to lattice.origin.
+    # memory has the anchor's four rows, and the pointers below point to them. If position 0 is evaluated directly, they
+    # point to the rows in lattice.origin instead.
     double* memory
     const double* value
     const double* quadrature

@@ -15,7 +15,7 @@ enum {
        PREFETCH_COLUMNS: number of columns between two prefetches.
        PREFETCH_DISTANCE: number of values, of x and the result together, between a prefetch and its use.
        PREFETCH_BLOCK: maximum number of values in the rows around one anchor for which the rows around the next anchor
-       are prefetched meanwhile. It is a quarter of this number if x is not the result.
+       are prefetched meanwhile. If x is not the result, the maximum is a quarter of this number.
        ADDED: number of doubles to compute before they are added to each of several batches. */
     POSENC_PREFETCH_COLUMNS = 64,
     POSENC_PREFETCH_DISTANCE = 3072,

@@ -365,8 +365,8 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     base : float
         Ratio of the first frequency to the frequency ``count - freq_shift`` places later (default: 10000).
     freq_shift : float
-        Number subtracted from count in the exponent (default: 0, as in the paper). With 1, the last frequency is
-        exactly ``first / base``.
+        Number subtracted from count in the exponent (default: 0, as in the transformer paper). With 1, the last
+        frequency is exactly ``first / base``.
     first : float
         First frequency in radians per unit of position (default: 1).
 
@@ -430,7 +430,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     Parameters
     ----------
     values : array_like of shape (k,)
-        Frequencies in radians per unit of position, rounded to float32.
+        Frequencies in radians per unit of position. They are rounded to float32.
 
     Returns
     -------
