@@ -89,7 +89,7 @@ class BuildKernel(build_ext):
         super().build_extension(ext)
 
     def x86_bits(self):
-        """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels."""
+        """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels above baseline."""
         target = self.plat_name.replace("-", "_")
         if target.endswith(("x86_64", "amd64")):
             # a 32-bit Python on a 64-bit operating system may have the same plat_name

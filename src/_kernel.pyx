@@ -158,7 +158,7 @@ def _load():
         if not _is_sound(&levels[k]):
             raise ImportError(
                 f"posenc_fast was compiled with flags that break its arithmetic (sin(1) is wrong at level {names[k]}): "
-                "build it without -ffast-math, -Ofast, /fp:fast and their like"
+                "build it without -ffast-math, -Ofast, /fp:fast and similar flags"
             )
     return tuple(names), tuple(not_built)
 
@@ -687,7 +687,7 @@ cdef const char* c_error_text(int error) noexcept nogil:
     if error == POSENC_FAST_ERROR_AXES:
         return "the encoding has several axes, but table and add need one axis: call encode with an array of positions"
     if error == POSENC_FAST_ERROR_BEYOND:
-        return "an angle is so large or so small that it needs exact arithmetic: call the Python method"
+        return "an angle is so large or so small that it needs exact arithmetic: use the Encoding or Rotary in Python"
     return "not an error of posenc_fast"
 
 

@@ -514,6 +514,6 @@ def _nearest_bfloat(x: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
 
 
 def _may_leave_float32(x: npt.NDArray[np.uint16]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the bfloat16 values whose products with cosines and sines may exceed the range of float32."""
+    """Return a mask of the bfloat16 values whose products with cosines and sines may leave the range of float32."""
     size = x & np.uint16(0x7FFF)
     return np.asarray(((size != 0) & (size < 0x80)) | (size >= 0x7000))
