@@ -22,6 +22,6 @@ collect_ignore = [path for module in MISSING for path in (f"posenc_fast/{module}
 
 def pytest_report_header() -> list[str]:
     return [
-        f"skipped the examples of posenc_fast.{module}, because {package} is not installed"
+        f"skipped: {package} is not installed: the examples of posenc_fast.{module}"
         for module, package in MISSING.items()
     ]

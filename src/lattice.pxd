@@ -69,7 +69,7 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
-    """Compute value and quadrature of the anchor at span * 2**span_bits, an int64, without rotation.
+    """Compute value and quadrature of the anchor at the int64 position span * 2**span_bits, without rotation.
 
     memory gets four rows: value, quadrature, and the low parts of both.
     """

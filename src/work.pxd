@@ -51,7 +51,7 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rounding  # two rows (the second of at least PREFETCH_COLUMNS); past the cache, 2 * TILE doubles more
+    double* rounding  # two rows (the second of at least PREFETCH_COLUMNS), and 2 * TILE doubles to store past the cache
 
 
 cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
