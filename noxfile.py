@@ -73,7 +73,7 @@ def play(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """Measure speed, as ratios of two programs that alternate."""
+    """Measure the speed targets. Most are ratios of the times of two programs that run alternately."""
     install(session, "bench")
     session.run("python", "bench/targets.py", *session.posargs)
 
@@ -93,13 +93,13 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel by these compilers, and with unsafe flags: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel with several compilers, and with unsafe flags: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
-    """Run AVX-512 loops built by these compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    """Run the AVX-512 loops of several compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
     session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 
@@ -126,7 +126,7 @@ def free_threaded(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def workflows(session: nox.Session) -> None:
-    """Run the steps of the workflows that work locally."""
+    """Check the GitHub workflows, and run those of their scripts that work locally."""
     session.run(".ci/workflows", external=True)
 
 

@@ -25,14 +25,16 @@ PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
 # free-threaded builds have no stable ABI yet
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-# Exact sums and products of doubles are right only if the compiler keeps each operation as it is written. These flags
-# come after CFLAGS and LDFLAGS, and so override them. src/arithmetic.h stops the build if a flag cannot be overridden.
+# The kernel computes the rounding errors of sums and products. They are right only if the compiler keeps each operation
+# as it is written. These flags come after CFLAGS and LDFLAGS, and so override them. src/arithmetic.h stops the build if
+# a flag cannot be overridden.
 STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
 STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
 # These flags override -Ofast and -ffast-math, with which the linker of gcc 12 and earlier adds code that flushes
-# subnormals in the whole process.
+# subnormals to zero in the whole process.
 STRICT_LINK = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations"]
-# compute doubles in 64-bit registers; a 32-bit build needs SSE2, as NumPy does
+# Compute doubles by SSE instructions, because the older x87 instructions do not round each result to a double. A 32-bit
+# build then needs a CPU with SSE2, as NumPy does.
 STRICT_X86 = {64: ["-mfpmath=sse"], 32: ["-msse2", "-mfpmath=sse"]}
 # With /fp:precise, compilers before Visual Studio 2022 merge products and sums to FMA. A pragma in src/arithmetic.h
 # forbids this.
@@ -45,8 +47,8 @@ SANITIZERS = [
     "-fno-wrapv",
     "-g1",
 ]
-# Slowest first. -mprfchw compiles prefetches for writing. This instruction is not part of the levels. On CPUs with AVX2
-# that lack it (Haswell), it does nothing, so no check is needed.
+# Slowest first. With -mprfchw, prefetches for writing become the instruction PREFETCHW, which is not part of the
+# levels. CPUs with AVX2 that lack this instruction (Haswell) ignore it, so no check is needed.
 LEVELS = {
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
     "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],
@@ -88,7 +90,7 @@ class BuildKernel(build_ext):
         super().build_extension(ext)
 
     def x86_bits(self):
-        """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels."""
+        """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels above baseline."""
         target = self.plat_name.replace("-", "_")
         if target.endswith(("x86_64", "amd64")):
             # a 32-bit Python on a 64-bit operating system may have the same plat_name

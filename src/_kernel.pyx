@@ -112,7 +112,7 @@ cdef Caches CACHES = Caches(c_second_level(), prefetch_from(c_second_level(), ca
 cdef bint _is_sound(CLevel* level):
     """Return whether a level computes sin(1) correctly to 1e-18, as a sum of two doubles.
 
-    The sum is wrong if the compiler has reordered sums.
+    The result is wrong if the compiler has changed the order of additions.
     """
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0
@@ -158,7 +158,7 @@ def _load():
         if not _is_sound(&levels[k]):
             raise ImportError(
                 f"posenc_fast was compiled with flags that break its arithmetic (sin(1) is wrong at level {names[k]}): "
-                "build it without -ffast-math, -Ofast, /fp:fast and their like"
+                "build it without -ffast-math, -Ofast, /fp:fast and similar flags"
             )
     return tuple(names), tuple(not_built)
 
@@ -330,7 +330,7 @@ cdef class Plan:
         if GUARDED:
             memory.check()
         if not done:
-            raise MemoryError(f"no memory for {rows} bytes that tell which rows are left")
+            raise MemoryError(f"no memory for the {rows} bytes that mark rows for exact arithmetic")
         if left == NULL:
             return None
         try:
@@ -449,7 +449,7 @@ cdef class Lattice:
             check_level(level, LEVELS)
             check_target(out, x, kind, None, self.plan.c.width)
             require(0 <= offset < 1 << self.c.span_bits, "offset", "lie in a span", offset)
-            require(x is None or kind != 0, "kind", "be that of rows, for sums of float64", kind)
+            require(x is None or kind != 0, "kind", "be 1, 2 or 3 with x (call rows for float64)", kind)
         target = _Target(out, x, scale, kind, stores)
         if x is None:
             memory = _Scratch(lay_out_table(&self.c, &table_layout, NULL))
@@ -685,9 +685,9 @@ cdef const char* c_error_text(int error) noexcept nogil:
     if error == POSENC_FAST_ERROR_SCALE:
         return "x_scale is not finite"
     if error == POSENC_FAST_ERROR_AXES:
-        return "the encoding has several axes, but table and add need one: call encode with its positions"
+        return "the encoding has several axes, but table and add need one axis: call encode with an array of positions"
     if error == POSENC_FAST_ERROR_BEYOND:
-        return "an angle is so large or so small that it needs exact arithmetic: call the Python method"
+        return "an angle is so large or so small that it needs exact arithmetic: use the Encoding or Rotary in Python"
     return "not an error of posenc_fast"
 
 
@@ -846,8 +846,8 @@ def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
 cdef enum:
     # limits of these calls
     MOST_OF_TABLE = 1 << 22  # maximum number of values in a table; equals BLOCK in posenc_fast/_core/engine/blocks.py
-    # Rows of any positions, sums and rotations must have fewer values. It equals WORTH_A_THREAD in blocks.py: from this
-    # number on, Python may use several threads.
+    # Rows of any positions, sums and rotations must have fewer values than this number. It equals WORTH_A_THREAD in
+    # blocks.py, because from this number on, Python may use several threads.
     MOST_OF_ROWS = 1 << 20
     LARGE = 1 << 20  # minimum bytes of a large array; equals _LARGE in posenc_fast/_core/numbers/arrays.py
     MOST_OF_TOKENS = 8  # maximum number of tokens; for more, Python caches the cosines and sines for the next layer
@@ -1027,7 +1027,7 @@ cdef class Calls:
         return None if error else result
 
     def encode(self, positions, dtype, precision, out):
-        """Do the work of `Encoding.encode`: return the rows of a number, or of an ndarray of numbers."""
+        """Do the work of `Encoding.encode` for an ndarray, a number, or a tensor with one number. Return the rows."""
         cdef const CEncoding* e = &self.encoding.c
         cdef double on_stack[ON_STACK]
         cdef void* scratch = on_stack
@@ -1296,8 +1296,8 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint per_sequence,
     """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
 
     All arrays have the same number of tokens and the same kind. If per_sequence is true, each sequence has its own
-    angles. Return False, for example, if an array overlaps another, or the encoding has no lattice. Otherwise return
-    True.
+    angles. Return True if all arrays are rotated. Return False, for example, if an array overlaps another, or if
+    angles is NULL and the encoding has no lattice.
     """
     cdef double angles_on_stack[ANGLES_ON_STACK]
     cdef double on_stack[ON_STACK]

@@ -32,7 +32,7 @@ Design
 Functions that return a ``step`` are always inlined. Pointers to const are inputs, all others outputs or work space.
 
 The loops check nothing: ``_kernel.pyx`` and the Python wrapper check all arguments. The loops must not use Python
-objects, because the module's init function never runs.
+objects, because the init function that Cython writes for this file never runs.
 """
 
 from entry cimport CLevel

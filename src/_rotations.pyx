@@ -2,8 +2,8 @@
 """Rotate pairs, for rotary encodings. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
-float64 and float32 are rotated in doubles, the 16-bit types in floats. ``_loops.pyx`` computes the cosines and sines
-first. All batches and heads of a group share them.
+float64 and float32 are rotated in doubles, and 16-bit types in floats, except pairs of bfloat16 with far values (see
+half.h). ``_loops.pyx`` computes the cosines and sines first. All batches and heads of a group share them.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
@@ -282,7 +282,7 @@ cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexc
 cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t stride, char* out,
                                    Py_ssize_t out_stride, const char* angle, Py_ssize_t angle_stride,
                                    Py_ssize_t rows) noexcept nogil:
-    """Rotate rows at equal distances, without far values. x may be out, unless the layout is SEPARATED."""
+    """Rotate rows at equal distances, except float16 and far values. x may be out, unless the layout is SEPARATED."""
     if r.type == FLOAT64:
         rotate_layout[rdouble, crdouble](r.layout, <double*>x, stride, <double*>out, out_stride, <const double*>angle,
                                          angle_stride, r.pairs, rows)
@@ -345,11 +345,12 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
 
 # ---- rows of several heads at once ----------------------------------------------------------------------------------
 
-# Rows of several heads: count rows of each head, at equal distances. All heads share the angles.
+# Rows of several members: count rows of each member, at equal distances. The rows of a member are the tokens of one
+# head, or if `heads_inside` is true, some heads of one token. Rows with the same index in their members share angles.
 cdef struct Rows:
     const char* x[TOGETHER]
     char* out[TOGETHER]
-    uintptr_t next[TOGETHER]  # address of the row after the last row of each head, or 0 if there is none
+    uintptr_t next[TOGETHER]  # address of the row that is rotated after each member's last row, or 0 for no prefetch
     Py_ssize_t x_step, out_step, angle_step, split_step
     Py_ssize_t count
     const char* angle
@@ -386,7 +387,7 @@ cdef void stream_row(char* buffer, char* out, Py_ssize_t bytes, bint is_first, b
 
     The row has the same offset from a cache line in the buffer as in out. The bytes before it in the buffer are the end
     of the previous row, which shares its last cache line with this row. The end of this row stays in the buffer for the
-    next call. Parts of lines are written only before the first row and after the last one.
+    next call. Parts of lines are written only at the start of the first row and at the end of the last row.
     """
     cdef Py_ssize_t before = <uintptr_t>out & (LINE_BYTES - 1), head = 0
     if before and is_first:
@@ -438,7 +439,7 @@ cdef inline step rotate_steps(const stored** x, stored** out, const char* angle,
 
 cdef inline step rotate_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                 int members, bint half, Py_ssize_t n) noexcept nogil:
-    """Rotate the rows of 1, 2 or 4 heads. members, half and usually n are constants wherever this is inlined.
+    """Rotate the rows of 1, 2 or 4 members. members, half and usually n are constants wherever this is inlined.
 
     type_ is not used, but its type is the type of the values.
     """
@@ -486,7 +487,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
 
 cdef inline step rotate_by_members(const CRotation* r, const RotationWork* work, const Rows* rows, stored* type_,
                                    int members, bint half) noexcept nogil:
-    # nearly all heads have 128 values (64 pairs); if n is constant, the second half of a row needs no separate address
+    # most heads have 128 values (64 pairs); if n is constant, the second half of a row needs no separate address
     if members == 4 and half and r.pairs == 64:
         rotate_members(r, work, rows, type_, 4, half, 64)
     elif stored is bfloat and members == 4 and half and r.pairs == 32:
@@ -531,7 +532,7 @@ cdef inline Py_ssize_t bytes_to_row(const Py_ssize_t* strides, Py_ssize_t g, Py_
 
 cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                Py_ssize_t end) noexcept nogil:
-    """Rotate the tokens from first to before end of a group, whose heads are closer in memory than its tokens.
+    """Rotate the tokens first, .., end - 1 of a group whose heads are closer in memory than its tokens.
 
     All heads of a token come first, then the next token.
     """
@@ -562,7 +563,7 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
 
 cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* work, Py_ssize_t g, Py_ssize_t first,
                                      Py_ssize_t end) noexcept nogil:
-    """Rotate the tokens of a group from first to before end: these tokens of some heads, then of the next heads.
+    """Rotate the tokens first, .., end - 1 of a group: these tokens of some heads, then of the next heads.
 
     The heads of all batches are counted as one sequence.
     """

@@ -27,11 +27,11 @@ typedef struct {
     int straight;                 /* 1: the columns are the row of waves, unchanged */
 } posenc_plan;
 
-/* Rows from which the rows of integer positions are computed (see lattice.pxd). A block has 2^block_bits rows. They are
-   rotated from the row of the integer in its middle, the anchor. A span is a range of 2^span_bits integers. The anchors
-   in a span are rotated from the row of its first integer, which is evaluated directly. The arrays fine and coarse have
-   rows of cosines, then rows of sines. For float64, the low parts of the cosines and the low parts of the sines
-   follow. */
+/* Rows from which the rows of integer positions are computed (see lattice.pxd). A block has 2^block_bits rows. The rows
+   of a block are rotated from the row of the integer in the middle of the block, the anchor. A span is a range of
+   2^span_bits integers. The anchors in a span are rotated from the row of its first integer, which is evaluated
+   directly. The arrays fine and coarse have rows of cosines, then rows of sines. For float64, the low parts of the
+   cosines and the low parts of the sines follow. */
 typedef struct {
     const posenc_plan *plan;      /* axes: position / 2^32 as an integer, the remainder, and 1 if there are phases */
     const int32_t *quadrature_source; /* source and amplitude of the columns' derivatives by the angle */
@@ -51,7 +51,7 @@ typedef struct {
     ptrdiff_t batches;
     double scale;
     int type;                     /* POSENC_FLOAT64 .. */
-    int stream, prefetch;         /* stream: write out past the cache; prefetch: fetch x and out ahead of their use */
+    int stream, prefetch;         /* stream: store past the cache; prefetch: fetch x and out ahead of their use */
 } posenc_output;
 
 /* what a rotation must know of the caches, in bytes */
@@ -68,7 +68,7 @@ typedef struct {
     const char *angles;           /* (groups, rows, 2 * pairs): cosines, then sines; floats for 16 bits, else doubles */
     ptrdiff_t pairs, width;       /* width: number of values in a row; values behind the pairs are copied */
     int type, layout;
-    int stream;                   /* write out past the cache; out is not x then */
+    int stream;                   /* store the result past the cache; out is not x then */
     posenc_caches caches;
 } posenc_rotation;
 

@@ -3,8 +3,8 @@
 The Python code that calls the kernel checks what users pass. The checks here find faults of this Python code. They
 raise an AssertionError that names the wrong argument.
 
-They read values by ``memoryview(array).tolist()``, not in a loop over the memoryview. Cython ends such a loop by an
-IndexError, and drops it. With it, Cython would drop a KeyboardInterrupt that arrives meanwhile.
+The checks read values by ``memoryview(array).tolist()``, not in a loop over the memoryview. Cython ends such a loop by
+an IndexError, and then drops the error. A KeyboardInterrupt that arrives meanwhile would be dropped, too.
 """
 
 
@@ -22,14 +22,14 @@ cdef inline int check_plan(object frequencies, object largest, object source, ob
     cdef object shape = frequencies.shape, width = source.shape[0], i
     cdef list starts = memoryview(runs).tolist(), sources = memoryview(source).tolist()
     require(shape[0] == 2 and shape[1] > 0 and shape[2] > 0, "frequencies", "have shape (2, axes, waves)", shape)
-    require(width > 0, "source", "name a column", width)
+    require(width > 0, "source", "have a column", width)
     require(largest.shape[0] == shape[1], "largest", f"have {shape[1]} numbers", largest.shape[0])
     check_columns("", source, amplitude, width, shape[2])
     require(len(starts) > 1 and starts[0] == 0 and starts[len(starts) - 1] == width and starts == sorted(set(starts)),
             "runs", f"ascend from 0 to {width}", starts)
     for i in range(len(starts) - 1):
         require(sources[starts[i + 1] - 1] - sources[starts[i]] == starts[i + 1] - 1 - starts[i], "runs",
-                "part consecutive sources", starts)
+                "have consecutive sources in each run", starts)
     return 0
 
 
@@ -44,7 +44,7 @@ cdef inline int check_columns(str which, object source, object amplitude, object
 
 
 cdef inline int check_values(str name, object array, object shape, int kind) except -1:
-    """Check an array's shape, item size and last stride. A length of None in shape allows any number."""
+    """Check an array's shape, item size and last stride. A length of None in shape allows any length."""
     cdef object view = memoryview(array), found_shape = view.shape, i
     require(0 <= kind <= 3, "kind", "be 0, 1, 2 or 3", kind)
     require(len(found_shape) == len(shape), name, f"have shape {shape}", found_shape)
@@ -87,7 +87,7 @@ cdef inline int check_lattice(object axes, object width, object waves, object qu
 
 cdef inline int check_points(object spans, object offsets, int span_bits) except -1:
     cdef list values = memoryview(offsets).tolist()
-    require(spans.shape[0] > 0, "spans", "name a row", spans.shape[0])
+    require(spans.shape[0] > 0, "spans", "have a row", spans.shape[0])
     require(spans.shape[0] == len(values), "offsets", f"have {spans.shape[0]} rows", len(values))
     return require(min(values) >= 0 and max(values) < 1 << span_bits, "offsets", "lie in a span",
                    (min(values), max(values)))
@@ -122,6 +122,6 @@ cdef inline int check_memory(object angles, object shape, object x_strides, obje
     require(axis == 1 or axis == 2, "axis", "be 1 or 2", axis)
     require(len(shape) == len(x_strides) == len(out_strides) == 4, "shape", "have four axes, as strides", shape)
     require(view.shape[0] in (1, shape[0]) and view.shape[1] == shape[axis], "angles", "fit x", (view.shape, shape))
-    require(0 < view.shape[2] <= shape[3] and view.shape[2] % 2 == 0, "angles", "be of pairs of x", view.shape)
+    require(0 < view.shape[2] <= shape[3] and view.shape[2] % 2 == 0, "angles", "have pairs that fit x", view.shape)
     require(shape[3] < 2 or x_strides[3] == out_strides[3] == 1, "x", "have values side by side in a row", x_strides)
     return require(0 <= layout <= 2, "layout", "be 0, 1 or 2", layout)

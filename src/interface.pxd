@@ -81,7 +81,7 @@ cdef inline uintptr_t common_divisor(uintptr_t a, uintptr_t b) noexcept nogil:
 
 cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* shape, Py_ssize_t* strides, int dims,
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
-    """Set `to` to the extent of an array of rows with up to three dimensions. Each row has a number of bytes.
+    """Set `to` to the extent of an array of rows with up to three dimensions. Each row has `bytes` bytes.
 
     All lengths are at least 1. Strides of dimensions of length 1 are replaced by `bytes`, because they do not matter.
     Return OK or an error. If `written` is true, it is an error if rows overlap.
@@ -140,7 +140,8 @@ cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py
 cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
     """Return whether two extents certainly share no byte.
 
-    Either one follows the other, or their rows begin at such multiples of a common distance that they never overlap.
+    Either one extent lies behind the other, or they alternate: all distances between rows of an extent are multiples of
+    a common distance, and at each multiple, the rows of a and b lie side by side.
     """
     cdef uintptr_t common, distance
     if a.high <= b.low or b.high <= a.low:

@@ -26,7 +26,8 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    # The next four pointers point to rows in `memory`. For the anchor at position 0, they point to lattice.origin.
+    # memory has the anchor's four rows, and the pointers below point to them. If position 0 is evaluated directly, they
+    # point to the rows in lattice.origin instead.
     double* memory
     const double* value
     const double* quadrature
@@ -68,7 +69,7 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
 
 
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
-    """Compute value and quadrature of the anchor at span * 2**span_bits, an int64, without rotation.
+    """Compute value and quadrature of the anchor at the int64 position span * 2**span_bits, without rotation.
 
     memory gets four rows: value, quadrature, and the low parts of both.
     """

@@ -82,7 +82,7 @@ cdef inline void round_row(crdouble row, narrow_row out, Py_ssize_t n) noexcept 
 
 
 cdef inline Py_ssize_t unaligned_head(const void* row, Py_ssize_t size, Py_ssize_t n) noexcept nogil:
-    """Return how many of n values precede the first cache line, or 0 if vectors are shorter than cache lines."""
+    """Return how many of n values precede the first whole cache line, or 0 if vectors are shorter than cache lines."""
     return min(n, before_line(row, size)) if LONG_VECTORS else 0
 
 

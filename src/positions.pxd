@@ -185,8 +185,8 @@ cdef inline bint encode(const CPlan* plan, const double* positions, Py_ssize_t r
     cdef CPlan larger, smaller
     lay_out_encode(plan, output, &work, scratch)
     row, row_low, high, low = work.evaluate.row, work.evaluate.row_low, work.high, work.low
-    # Where the double-double values of the columns are. If `straight`, the columns are the row of waves, unchanged, in
-    # `row` and `row_low`. Otherwise, `columns_dd` writes the columns to `high` and `low`.
+    # value and value_low point to the double-double values of the columns. If `straight`, the columns are the row of
+    # waves, unchanged, in `row` and `row_low`. Otherwise, `columns_dd` writes the columns to `high` and `low`.
     value = row if plan.straight else high
     value_low = row_low if plan.straight else low
     if doubtful:

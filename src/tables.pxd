@@ -125,8 +125,8 @@ cdef inline step prefetch_shared_lines(const Output* output, Py_ssize_t above, P
     """Prefetch lines that the next rows above and below an anchor share with their neighbours.
 
     above and below are the indices of the present rows, or -1 for rows that are not in the table. The next row above
-    ends in the line where row above + 2 begins. The next row below begins in the line where row below - 1 begins. A
-    store to a line outside of the cache would stall the store buffer.
+    ends in the line where row above + 2 begins. The next row below (row below - 1) begins in the line where the row
+    before it ends. A store to a line outside of the cache would stall the store buffer.
     """
     if above >= 0:
         prefetch(<uintptr_t>output.out + (above + 2) * output.row, 1)
@@ -142,11 +142,11 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
     buffer, of TILE columns. If stores alternated between the two rows, some processors would take twice as long,
     because the two lines often have the same offset in their pages.
 
-    If shared is NULL, ordinary stores write the parts of lines at both ends of each row. Otherwise shared has two
-    lines, which collect the parts. The function is then called for each row from the anchor outwards, and the rows are
-    adjacent in memory. The first line of shared is the line between the previous row above and this row above. The
-    second line is the line between this row below and the previous row below. first and last are true for the first and
-    the last of these calls.
+    If shared is NULL, ordinary stores write the parts of lines at both ends of each row. Otherwise the rows of the
+    table are adjacent in memory, and the function is called for one offset after another, from the anchor outwards.
+    From one call to the next, shared keeps two incomplete lines. The first has the end of the row above, and the start
+    of the next row above completes it. The second has the start of the row below, and the end of the next row below
+    completes it. first and last are true for the first and the last of these calls.
     """
     cdef Py_ssize_t head = min(n, before_line(above, 4)), tail = (n - head) % 16, end = n - tail, c = head, m
     cdef const double* value = anchor.value
@@ -185,11 +185,12 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
 
 cdef inline void stream_run(const CLattice* lattice, const Anchor* anchor1, const Anchor* anchor2,
                             const Output* output, Py_ssize_t row1, Py_ssize_t row2, double* tiles) noexcept nogil:
-    """Do the same as `write_run` past the cache, for adjacent rows that are as long as a number of cache lines."""
+    """Do the same as `write_run` past the cache, for adjacent rows whose length is a whole number of cache lines."""
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j
     cdef float* buffer = <float*>tiles
-    # With long vectors, lines that two rows share are written at once. Written in two parts, they are read from memory
-    # first, which took half of the time on a Zen 5. With short vectors (Zen 3), a prefetch hides this time.
+    # With long vectors, a line that two rows share is written in one piece. If it were written in two parts, the CPU
+    # would read it from memory first, which took half of the time on a Zen 5. With short vectors (Zen 3), a prefetch
+    # hides this time.
     cdef float* shared1 = <float*>(tiles + TILE) if LONG_VECTORS else NULL
     cdef float* shared2 = shared1 + 32 if LONG_VECTORS else NULL
     cdef Offset by
@@ -228,7 +229,7 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
 
 cdef inline void write_buffered(const Anchor* anchor1, const Anchor* anchor2, const Offset* by, const OffsetRows* rows,
                                 const Output* output, Py_ssize_t n, double* tiles) noexcept nogil:
-    """Write rows a few cache lines at a time, so that the next lines are computed while memory stores the last ones."""
+    """Write rows a few cache lines at a time, so that lines are computed while memory stores the lines before them."""
     cdef Py_ssize_t k, m, c = 0, size = size_of(output.type)
     cdef OffsetRows tile = rows[0]
     cdef LineBuffer to[4]

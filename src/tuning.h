@@ -15,7 +15,7 @@ enum {
        PREFETCH_COLUMNS: number of columns between two prefetches.
        PREFETCH_DISTANCE: number of values, of x and the result together, between a prefetch and its use.
        PREFETCH_BLOCK: maximum number of values in the rows around one anchor for which the rows around the next anchor
-       are prefetched meanwhile. It is a quarter of this number if x is not the result.
+       are prefetched meanwhile. If x is not the result, the maximum is a quarter of this number.
        ADDED: number of doubles to compute before they are added to each of several batches. */
     POSENC_PREFETCH_COLUMNS = 64,
     POSENC_PREFETCH_DISTANCE = 3072,
@@ -58,7 +58,7 @@ enum {
     X(FRESH, "through the cache: the system has just cleared the pages of the result there") \
     X(NARROW, "through the cache: two rows would share too many cache lines")                \
     X(SLOW, "through the cache: rows of any positions take longer to compute than to write") \
-    X(IN_PLACE, "through the cache: the array that is added to was read into the cache")     \
+    X(IN_PLACE, "through the cache: the result is x, which was read into the cache")         \
     X(WIDE, "through the cache: sums in float64 take longer to compute than to write")       \
     X(AT_ONCE, "through the cache: rows of one float32 batch are added as they are computed")
 #define POSENC_NAME(name, reason) POSENC_##name,

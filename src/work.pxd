@@ -51,7 +51,7 @@ cdef struct EncodeWork:
     EvaluateWork evaluate
     double* high
     double* low
-    double* rounding  # two rows (the second of at least PREFETCH_COLUMNS); past the cache, 2 * TILE doubles more
+    double* rounding  # two rows (the second of at least PREFETCH_COLUMNS), and 2 * TILE doubles to store past the cache
 
 
 cdef inline Py_ssize_t lay_out_encode(const CPlan* plan, const Output* output, EncodeWork* to,
@@ -124,7 +124,7 @@ cdef enum:
 
 cdef struct RotationWork:
     double* row
-    bint heads_inside  # whether all heads of a token are rotated before the next token (heads are closer in memory)
+    bint heads_inside  # whether to rotate all heads of a token, then the next token (if heads are closer in memory)
     bint vectors  # whether to use the functions of vectors.h, which rotate rows of several heads at once
     int members  # maximum number of heads to rotate at once
     int rows_ahead  # number of rows between the prefetch of a row and its rotation; 0 for no prefetch
@@ -157,7 +157,7 @@ cdef inline bint lines_apart(const CRotation* r) noexcept nogil:
 
 
 cdef inline bint rows_touch(const CRotation* r, const RotationWork* work, Py_ssize_t row) noexcept nogil:
-    """Return whether each row of the result ends where the next computed row begins."""
+    """Return whether each row of the result ends where the row of the same head begins that is computed next."""
     return not work.heads_inside and r.out_strides[3] == row
 
 
@@ -181,7 +181,7 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
         to.rows_ahead = 0
     to.vectors = floats > 0 and r.layout != SEPARATED
     # For a single head, vectors save time only in float16. In float16, all pairs must fill whole vectors, because the
-    # other pairs would be converted one by one.
+    # pairs of an incomplete vector would be converted one by one.
     if r.type == FLOAT16:
         to.vectors = to.vectors and r.pairs % floats == 0
     else:
@@ -194,6 +194,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     to.row = reserve(base, &used, 2 * r.pairs)
     to.split = <float*>reserve(base, &used, (row_of_split(r) * to.pass_rows + 1) // 2 if to.splits else 0)
     to.buffer, to.buffer_row = NULL, row_bytes + LINE_BYTES
+    # `stream_row` writes whole cache lines. So a row must not share a line with another row, unless the other row is
+    # computed next and completes the line.
     if to.vectors and r.stream and row_bytes % LINE_BYTES == 0 and (lines_apart(r) or rows_touch(r, to, row_bytes)):
         to.buffer = <char*>reserve(base, &used, TOGETHER * to.buffer_row // 8)
     return used

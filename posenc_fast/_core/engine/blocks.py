@@ -78,7 +78,7 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return the index in POSENC_STORES (src/tuning.h), which decides whether the kernel writes through the cache.
+        """Return an index in POSENC_STORES (src/tuning.h). It tells the kernel whether to write through the cache.
 
         If `each` is true, rows are computed one by one.
         """

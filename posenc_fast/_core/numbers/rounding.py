@@ -11,7 +11,7 @@ from .arrays import Floats
 from .doubles import two_product, two_sum
 from .formats import BFLOAT16, FLOAT16, FLOAT32, FLOAT64
 
-# Both are limits of position * frequency, in turns. Above EXACT_LIMIT, the engines cannot subtract all quarter turns of
+# Two limits of position * frequency, in turns. Above EXACT_LIMIT, the engines cannot subtract all quarter turns of
 # the product exactly. Below TINY, the rounding error of the product may be subnormal.
 EXACT_LIMIT, TINY = 2.0**49, 1e-270
 # maximum number that `two_product` can split into two parts without overflow

@@ -22,7 +22,7 @@ _FREQUENCY_BITS = 256
 # this number. A fixed-point number needs as many additional bits as this logarithm.
 _FIXED = 1024
 
-# attributes of an Encoding for which the error of a Schedule has a hint
+# attributes of an Encoding; if a program reads one of them from a Schedule, the AttributeError has a hint
 _OF_ENCODINGS = ("add_to", "d_model", "encode", "table")
 
 
@@ -298,7 +298,7 @@ schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 
 
 def explicit(values: npt.NDArray[np.float64]) -> tuple[Explicit, npt.NDArray[np.intp]]:
-    """Return (schedule of the distinct values, array with the index of each value in it) for an array (k, axes)."""
+    """Return (schedule of the distinct values, index of each value in this schedule) for an array (k, axes)."""
     unique, index = np.unique(values, return_inverse=True)
     return Explicit(unique), index.reshape(len(values), -1)
 
@@ -339,7 +339,7 @@ def split_turns(schedule: Schedule, unit: Fraction = Fraction(1), multiple: int 
 
 
 def _fraction(mantissa: int, exponent: int) -> Real:
-    """Return the difference between a number and the nearest integer."""
+    """Return the number mantissa * 2**exponent minus the nearest integer."""
     if exponent >= 0:
         return 0, 0
     half = 1 << (-exponent - 1)
@@ -348,7 +348,7 @@ def _fraction(mantissa: int, exponent: int) -> Real:
 
 @functools.lru_cache(maxsize=64)
 def radians(schedule: Schedule) -> npt.NDArray[np.float64]:
-    """Return the frequencies rounded to float64."""
+    """Return the frequencies in radians per unit of position, rounded to float64."""
     values: npt.NDArray[np.float64] = _exact.split(_evaluated(schedule, _FREQUENCY_BITS))[0].copy()
     values.setflags(write=False)
     return values
@@ -365,8 +365,8 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     base : float
         Ratio of the first frequency to the frequency ``count - freq_shift`` places later (default: 10000).
     freq_shift : float
-        Number subtracted from count in the exponent (default: 0, as in the paper). With 1, the last frequency is
-        exactly ``first / base``.
+        Number subtracted from count in the exponent (default: 0, as in the transformer paper). With 1, the last
+        frequency is exactly ``first / base``.
     first : float
         First frequency in radians per unit of position (default: 1).
 
@@ -430,7 +430,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     Parameters
     ----------
     values : array_like of shape (k,)
-        Frequencies in radians per unit of position, rounded to float32.
+        Frequencies in radians per unit of position. They are rounded to float32.
 
     Returns
     -------

@@ -51,7 +51,7 @@ class Settings(NamedTuple):
 def checked_frequencies(frequencies: Any, pairs: int, axes: tuple[int, ...] | None) -> tuple[Schedule, ...]:
     """Check the argument frequencies. Return one schedule for all pairs, or one for each axis.
 
-    The schedule of an axis contains the pairs that read the axis, or all pairs if axes is None.
+    The schedule of an axis has the frequencies of the pairs that read this axis, or of all pairs if axes is None.
     """
     if isinstance(frequencies, Schedule):
         schedules: tuple[Schedule, ...] = (frequencies,)
@@ -106,7 +106,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
     """Return the axis of each pair. Pairs take the axes in turn: 0, 1, 2, 0, 1, 2 and so on.
 
-    Axis a gets counts[a] pairs. After that, axis 0 takes its place.
+    When an axis a > 0 has counts[a] pairs, axis 0 takes its further turns.
     """
     axes = [0] * pairs
     for a in range(1, len(counts)):

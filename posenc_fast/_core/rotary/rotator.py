@@ -22,7 +22,7 @@ from .angles import Angles
 from .pairs import LAYOUTS, Settings, source_and_target
 
 # Maximum number of cosines and sines that are computed in one piece, and cached on the first request. More of them are
-# computed in blocks, and cached on the second request.
+# computed in blocks, and cached only if two successive requests are the same.
 ANGLES = 1 << 15
 # maximum number of cosines and sines in an entry of the cache; an entry takes at most 4 MiB, and there are at most 4
 MOST_CACHED = 1 << 19
@@ -126,7 +126,8 @@ class Rotator:
     def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
         """Return a function that computes the rows for a slice of the tokens, or takes them from the cache.
 
-        Many rows are cached only on the second request, so that no memory is allocated for positions used once.
+        Many rows are cached only if the request before was the same, so that no memory is allocated for positions that
+        are used once.
         """
         width = self._settings.rotary_dim
         to_cache = None
@@ -141,8 +142,8 @@ class Rotator:
             if self._last_request == request:
                 to_cache = empty((length, width), dtype, at_line=True)
             self._last_request = request
-        # Numbers of tokens in the parts computed so far. Threads compute parts in any order. The last part stores all
-        # rows.
+        # Numbers of tokens in the parts computed so far. Threads compute parts in any order. The call that computes the
+        # last missing part stores all rows.
         computed: list[int] = []
 
         def compute(part: slice) -> Array:
@@ -162,7 +163,7 @@ class Rotator:
     # `by_tables`.
 
     def calls(self) -> Any:
-        """Return the compiled calls for cosines and sines, or None (see `Plans.calls`)."""
+        """Return the compiled calls for cosines and sines, or None for xPos, and if `Plans.calls` returns None."""
         encoding = self._encoding
         if encoding is None:
             if self._settings.amplitudes_vary:
@@ -171,7 +172,7 @@ class Rotator:
         return encoding._plans.calls()
 
     def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
-        """Return x rotated by one compiled call, if x is a plain array of few tokens.
+        """Return x rotated by compiled calls, if x is a plain array of few tokens.
 
         Otherwise return None, and write nothing.
         """
@@ -305,8 +306,8 @@ class Rotator:
     def _for_rotated(self) -> Rotator:
         """Return a Rotator that rotates values that this Rotator has already rotated.
 
-        It has attention factor 1, and reads pairs in the layout of this Rotator's results. Raise ValueError for xPos,
-        whose amplitudes depend on the unknown first positions.
+        It has attention factor 1, and reads pairs in the layout of this Rotator's results. Raise ValueError for xPos:
+        its amplitudes depend on the positions at which the values were rotated, and these are unknown.
         """
         settings, angles = self._settings, self._angles
         if settings.amplitudes_vary:

@@ -88,10 +88,10 @@ class Rotary:
     Frequencies are exact real numbers if they come from a base, its scaling or a schedule. An array of frequencies is
     used unchanged. The attention factor is rounded to float64. Positions have no limit.
 
-    Tables are rounded once from the exact value. `apply` rotates float64 and float32 in float64 and rounds once. The
-    error of a value is at most half a unit in its last place plus 2^-51 of the length of its pair (for float64: 2^-51
-    of the length). `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded once to float32. The
-    error is at most half a unit in the last place plus 2^-20 of the length.
+    Tables are rounded once from the exact value (xpos: from products in float64). `apply` rotates float64 and float32
+    in float64 and rounds once. The error of a value is at most half a unit in its last place plus 2^-51 of the length
+    of its pair (for float64: 2^-51 of the length). `apply` rotates float16 and bfloat16 in float32, by cosines and
+    sines rounded once to float32. The error is at most half a unit in the last place plus 2^-20 of the length.
 
     To move rotated keys to other positions, use `shift`.
 
@@ -488,10 +488,10 @@ class Rotary:
         Parameters
         ----------
         positions_or_length : int or array_like
-            A number n means the positions ``start .. start + n - 1``. Otherwise positions as in `Encoding.encode`, of
+            An integer n means the positions ``start .. start + n - 1``. Otherwise positions as in `Encoding.encode`, of
             shape (...), or (..., axes) for several axes.
         start : float
-            First position, if the first argument is a number (default: 0).
+            First position, if the first argument is an integer (default: 0).
         dtype, precision, workers
             As in `Encoding.table`.
         out : pair of ndarrays of shape (..., rotary_dim/2), optional
@@ -562,8 +562,8 @@ class Rotary:
         -------
         dict or None
             Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers
-            cannot express it: custom frequencies, xPos, scalings of other packages, unsupported orders of sections.
-            Configs do not contain the layout, which depends on the class of the model.
+            cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported orders of
+            sections. Configs do not contain the layout, which depends on the class of the model.
 
         Examples
         --------
@@ -628,9 +628,9 @@ class Rotary:
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
-            (length,), or (batch, length) if each sequence has its own positions. In general, the shape is some of the
-            first axes of x, followed by length. If positions have several axes, append an axis with one number for
-            each. At missing positions, the pairs become NaN.
+            (length,), or (batch, length) if each sequence has its own positions. In general, any number of the first
+            axes of x (without seq_axis) may precede length. If positions have several axes, append an axis with one
+            number for each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int

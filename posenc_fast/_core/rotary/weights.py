@@ -65,7 +65,8 @@ def permute_rotary(
     Returns
     -------
     ndarray of the shape and dtype of weight
-        Permuted copy. Attention scores stay the same if you permute queries and keys.
+        Permuted copy. Attention scores stay the same if you permute the weights of queries and of keys, and rotate both
+        in the layout target.
 
     Raises
     ------
