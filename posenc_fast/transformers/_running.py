@@ -68,9 +68,10 @@ def is_sinusoidal(module: torch.nn.Module) -> bool:
 
 @contextlib.contextmanager
 def _restored(module: torch.nn.Module) -> Iterator[None]:
-    """Run a module in evaluation mode without gradients. Restore its attributes, its buffers and their values at the end.
+    """Put a module into evaluation mode, without gradients, for the ``with`` block.
 
-    Modules whose frequencies depend on the length replace buffers, or write to them, when the length changes.
+    At the end of the block, restore the module's attributes, its buffers and their values. Modules whose frequencies
+    depend on the length replace buffers, or write to them, when the length changes.
     """
     saved = [(part, dict(vars(part)), part._buffers.copy()) for part in module.modules()]
     buffers = [buffer for _, _, by_name in saved for buffer in by_name.values() if buffer is not None]

@@ -31,7 +31,7 @@ _KIND = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """A fault, the frequencies that it would produce, and the factor by which it would multiply cosines and sines.
+    """A fault, with the frequencies that it would produce, and the factor of cosines and sines that it would produce.
 
     reason: description of the fault. may_be_right: whether some programs need these frequencies.
     """
@@ -106,8 +106,8 @@ def judge_frequencies(
     values : array or tensor of shape (pairs,), possibly with more axes of length 1
         Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the frequencies must match one. An encoding is left out if it does not have as
-        many frequencies as ``values``, neither in all nor on one axis. Empty without a config.
+        Encodings of the model's layers; the frequencies must match one. An encoding is left out unless it, or one of
+        its axes, has as many frequencies as ``values``. Empty without a config.
     length : float, optional
         Longest position.
     """

@@ -245,7 +245,7 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
 
 
 def tutorial_encodings(d: int) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and frequency shift."""
+    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and shift 0 or 1."""
     for layout, functions, shift in itertools.product(LAYOUTS, ORDERS, (0.0, 1.0)):
         yield sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
 
