@@ -60,8 +60,7 @@ _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
 # architectures that read beta_fast and beta_slow of YaRN; for other architectures, both are constants of llama.cpp
 BETAS = ("mistral3", "grok", "laguna")
-# yarn_log_multiplier for an mscale_all_dim of 1, by architecture; other architectures do not read
-# this key
+# yarn_log_multiplier for an mscale_all_dim of 1, by architecture; no other architecture reads this key
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
 # names of tensors that contain divisors of the frequencies

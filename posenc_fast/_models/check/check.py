@@ -76,8 +76,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
     Functions of positions are called at about a hundred positions from 0 to 1000000. Positions are passed as arrays of
     NumPy, or of torch or jax if these are imported. If a function accepts no array, `check` passes a list, or one
-    position at a time. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in files is
-    never executed.
+    position at a time. Modules run in evaluation mode, and the model stays unchanged. Code in files is never executed.
 
     A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
     key about RoPE that the model does not read, or a misspelt key, or a value that cannot be read. It is unknown if the

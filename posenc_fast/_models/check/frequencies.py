@@ -129,7 +129,7 @@ def judge_frequencies(
     if not numbers.any() and "inv_freq" in name:
         # a tensor of zeros was probably never written
         rotary, exact = expected[0]
-        return tensor.finding("wrong", "values", f"all values are 0, not the same as {described(rotary)}", exact)
+        return tensor.finding("wrong", "values", f"compared with {described(rotary)}: all values are 0", exact)
     for rotary, exact in expected:
         # compare with the tolerance of float32: values in 16 bits are right only if rounding did not change them
         if tensor._replace(form=FLOAT32).near(exact):
@@ -248,7 +248,8 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
                 steps["exponents"] = scaling_factors * rotary.base**-exponents
         for step, frequencies in steps.items():
             if np.isfinite(frequencies).all() and tensor._replace(form=FLOAT32).near(frequencies):
-                yield Variant("rounded", f"{step} of {described(rotary)} went through {form.name}", frequencies)
+                reason = f"compared with {described(rotary)}: {step} went through {form.name}"
+                yield Variant("rounded", reason, frequencies)
 
 
 def _arithmetic(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:

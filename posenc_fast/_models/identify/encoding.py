@@ -74,12 +74,13 @@ class Identification(Shown):
     start, step : float
         Position of the first row, and distance of consecutive positions (1 or -1).
     base, freq_shift, first : float or None
-        Arguments of `sinusoidal`; None if the frequencies are not in geometric progression, or if a preset has another
-        order of columns.
+        Arguments of `sinusoidal`; None if the frequencies are not in geometric progression, or if the encoding was only
+        found by a comparison with presets.
     layout : str or None
-        Argument of `sinusoidal`; None if a preset has another order of columns.
+        Argument of `sinusoidal`; None if the encoding was only found by a comparison with presets.
     functions : tuple of str
-        Functions of a pair, in the order of the columns; empty if a preset has another order of columns.
+        Functions of a pair, in the order of the columns; empty if the encoding was only found by a comparison with
+        presets.
     scale : float
         Factor of all columns.
     zero_rows : tuple of int
