@@ -408,8 +408,8 @@ def _has_window(metadata: Metadata) -> bool | None:
         return bool(pattern[layer])
     if windows.every is None:
         raise ValueError(
-            f"{metadata.key(key)} must be an array with one value per layer, which is 0 for layers without a sliding "
-            "window"
+            f"{metadata.key(key)} must be an array with one value per layer; the value is 0 for layers without a "
+            "sliding window"
         )
     every = metadata.count(key) or windows.every
     return layer % every != 0 if windows.first else layer % every < every - 1

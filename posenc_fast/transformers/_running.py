@@ -174,7 +174,7 @@ def _calls(module: torch.nn.Module, x: torch.Tensor, positions: torch.Tensor, *l
 def tables_of(
     module: torch.nn.Module, rotary: Rotary, positions: torch.Tensor, x: torch.Tensor, *labels: str
 ) -> Tables | None:
-    """Return the tables of the call that is closest to a Rotary, or None if no call returns tables.
+    """Return the tables that are closest to those of a Rotary, from all calls, or None if no call returns tables.
 
     x: a tensor with the dtype and device of the model. labels: one kind of layers if the module serves several kinds,
     else nothing.
