@@ -60,7 +60,7 @@ _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
 # architectures that read beta_fast and beta_slow of YaRN; for other architectures, both are constants of llama.cpp
 BETAS = ("mistral3", "grok", "laguna")
-# yarn_log_multiplier for an mscale_all_dim of 1, by architecture; other architectures do not read it
+# yarn_log_multiplier for an mscale_all_dim of 1, by architecture; no other architecture reads this key
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
 # names of tensors that contain divisors of the frequencies
@@ -408,8 +408,8 @@ def _has_window(metadata: Metadata) -> bool | None:
         return bool(pattern[layer])
     if windows.every is None:
         raise ValueError(
-            f"{metadata.key(key)} must be an array with one value per layer, which is 0 for layers without a sliding "
-            "window"
+            f"{metadata.key(key)} must be an array with one value per layer; the value is 0 for layers without a "
+            "sliding window"
         )
     every = metadata.count(key) or windows.every
     return layer % every != 0 if windows.first else layer % every < every - 1

@@ -46,7 +46,8 @@ def check(model: torch.nn.Module) -> Report:
     -------
     Report
         A finding for each tensor that can be positional, and for each rotary or sinusoidal module. The modules are run
-        in the dtype of the model at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the last of the model.
+        in the dtype of the model, at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the model's last
+        position.
 
     Raises
     ------
@@ -116,7 +117,7 @@ def _device_of(module: torch.nn.Module) -> torch.device:
 
 
 def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str]) -> Iterator[Finding]:
-    """Yield findings for all buffers and parameters whose names are not in `seen`.
+    """Yield findings for the buffers and parameters that can be positional, and whose names are not in `seen`.
 
     configs: config of each module by name.
     """

@@ -68,9 +68,10 @@ def is_sinusoidal(module: torch.nn.Module) -> bool:
 
 @contextlib.contextmanager
 def _restored(module: torch.nn.Module) -> Iterator[None]:
-    """Run a module in evaluation mode without gradients. Restore its attributes, its buffers and their values at the end.
+    """Put a module into evaluation mode, without gradients, for the ``with`` block.
 
-    Modules whose frequencies depend on the length replace buffers, or write to them, when the length changes.
+    At the end of the block, restore the module's attributes, its buffers and their values. Modules whose frequencies
+    depend on the length replace buffers, or write to them, when the length changes.
     """
     saved = [(part, dict(vars(part)), part._buffers.copy()) for part in module.modules()]
     buffers = [buffer for _, _, by_name in saved for buffer in by_name.values() if buffer is not None]
@@ -173,7 +174,7 @@ def _calls(module: torch.nn.Module, x: torch.Tensor, positions: torch.Tensor, *l
 def tables_of(
     module: torch.nn.Module, rotary: Rotary, positions: torch.Tensor, x: torch.Tensor, *labels: str
 ) -> Tables | None:
-    """Return the tables of the call that is closest to a Rotary, or None if no call returns tables.
+    """Return the tables that are closest to those of a Rotary, from all calls, or None if no call returns tables.
 
     x: a tensor with the dtype and device of the model. labels: one kind of layers if the module serves several kinds,
     else nothing.

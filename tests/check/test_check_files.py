@@ -498,7 +498,7 @@ def test_bad_sources(source):
 def test_bad_paths(tmp_path, capsys):
     # an empty path must be an error: it is what a shell passes for "$MODEL" if the variable is not set
     assert run("check", "") == 2
-    assert "source must be the path of a folder or a file, not ''" in capsys.readouterr().err
+    assert "the path is empty; pass the path of a folder or a file" in capsys.readouterr().err
     (tmp_path / "notes.txt").write_text("pe")
     assert run("check", str(tmp_path / "notes.txt")) == 2
     assert "must be a folder" in capsys.readouterr().err

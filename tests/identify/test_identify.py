@@ -459,7 +459,7 @@ def test_paths_of_torch(tmp_path):
     [
         (
             {"pe": WHISPER, "other.pe": MAE, "weight": MAE},
-            "several position tables; pass .* its tensors to identify: pe, other.pe$",
+            "several position tables; load one tensor, .* The position tables are: pe, other.pe$",
         ),
         ({"weight": MAE, "bias": np.ones(3)}, "no tensor with the name of a position table; .*: weight, bias$"),
         ({}, "no tensor .*: none$"),

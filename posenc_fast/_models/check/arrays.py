@@ -64,7 +64,7 @@ _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
 @contextlib.contextmanager
 def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Put ``name`` into an OSError of the ``with`` block that has no file name, or the file name ``hidden``.
+    """Set the file name of an OSError of the ``with`` block to ``name`` if it is missing, or equal to ``hidden``.
 
     name: path that the user passed. hidden: path that the user does not know.
     """
@@ -185,7 +185,10 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 
 
 class Header(NamedTuple):
-    """Shape of an array and its size in bytes. unread: name of the array's type if it cannot be read, else ""."""
+    """Shape of an array and its size in bytes.
+
+    unread: name of the array's type if it cannot be read, else "". The size may then be 0.
+    """
 
     shape: tuple[int, ...]
     size: int
@@ -318,7 +321,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
 
 
 def _check_entry(name: str, entry: Any) -> None:
-    """Raise an error unless dtype, shape and size of a tensor agree."""
+    """Raise an error if the entry of a tensor is malformed, or if its dtype, shape and size do not agree."""
     if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
         raise ValueError(f"{name!r} must have dtype, shape and data_offsets, and nothing else")
     for key in ("shape", "data_offsets"):

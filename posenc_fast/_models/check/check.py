@@ -57,9 +57,9 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
     -------
     Report
         ``ok`` is False if anything is wrong, None if nothing was compared, and True otherwise. ``findings`` has one
-        entry for each function, module and positional tensor, and for some parts of the config. A table of cosines and
-        a table of sines share an entry. In the text of the report, findings that differ only in numbers of their names
-        share a line.
+        entry for each function, module and positional tensor. Some parts of the config have entries too, and so does an
+        index whose tensors are missing. A table of cosines and a table of sines share an entry. In the text of the
+        report, findings that differ only in numbers of their names share a line.
 
     Raises
     ------
@@ -76,14 +76,14 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
 
     Functions of positions are called at about a hundred positions from 0 to 1000000. Positions are passed as arrays of
     NumPy, or of torch or jax if these are imported. If a function accepts no array, `check` passes a list, or one
-    position at a time. Copies of modules run in evaluation mode, so that the model stays unchanged. Code in files is
-    never executed.
+    position at a time. Modules run in evaluation mode, and the model stays unchanged. Code in files is never executed.
 
     A config has its own verdict, in a finding of kind "config". A config is wrong if it contradicts itself, or has a
     key about RoPE that the model does not read, or a misspelt key, or a value that cannot be read. It is unknown if the
-    model is unknown or has no rotary encoding, or if programs read the config differently. Frequencies are unknown if their config cannot be read. Most checkpoints store no frequencies. If
-    no tensor is compared with a right config, the finding of the config describes the encoding. At most 64 parts of a
-    config, 128 kinds of layers and 4096 keys of a part are read.
+    model is unknown or has no rotary encoding, or if programs read the config differently. It is also unknown if it has
+    more than 64 parts, or a part has more than 4096 keys or 128 kinds of layers. Frequencies are unknown if their
+    config cannot be read. Most checkpoints store no frequencies. If no tensor is compared with a right config, the
+    finding of the config describes the encoding.
 
     Examples
     --------

@@ -132,7 +132,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
         raise ValueError(f"{name} cannot be read as one rotary encoding: {error}. You can also pass a Rotary") from None
     if rotary is None:
         raise ValueError(
-            f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary as expected"
+            f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary in the argument expected"
         )
     return rotary, parts_of(value).length
 
@@ -421,7 +421,7 @@ def _judge_results(name: str, results: _Results, positions: Floats, expected: Ex
 def _run_at_positions(
     runner: _Function, form: _CallForm, longest: float | None
 ) -> tuple[Floats, _Results, str] | Finding:
-    """Call a function of positions, for about the time limit.
+    """Call a function of positions, at as many positions as the time limit allows.
 
     Return (positions, results, clause about the positions at which calls fail). The clause is "" if no call fails.
     Return a finding if the calls fail at all positions.
@@ -434,7 +434,7 @@ def _run_at_positions(
     if seconds_per_position * len(positions) > _TIME_LIMIT:
         kept = np.linspace(0, len(positions) - 1, max(12, int(_TIME_LIMIT / seconds_per_position))).astype(int)
         positions = positions[np.unique(kept)]
-    # leave out one largest position after the other, until the call works
+    # leave out the largest of the remaining positions, again and again, until the call works
     sizes = np.abs(positions).max(axis=1)
     reason, failed_at = "", 0.0
     for limit in sorted(set(sizes.tolist()), reverse=True):
@@ -660,7 +660,7 @@ def judge_rotated(
     run: function of vectors and positions (n, axes) that returns rotated vectors. call_clause: clause about the call.
     """
     positions = positions_up_to(longest, axes)
-    # leave out one largest position after the other, until both calls work
+    # leave out the largest of the remaining positions, again and again, until both calls work
     sizes = np.abs(positions).max(axis=1)
     reason = ""
     for limit in sorted(set(sizes.tolist()), reverse=True):

@@ -115,7 +115,7 @@ def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
     folder are left out if the folder contains safetensors or GGUF.
     """
     if not source:
-        raise ValueError("source must be the path of a folder or a file, not ''")
+        raise ValueError("the path is empty; pass the path of a folder or a file")
     path = Path(source)
     if path.is_dir():
         with named(source):

@@ -31,7 +31,7 @@ _KIND = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """A fault, the frequencies that it would produce, and the factor by which it would multiply cosines and sines.
+    """A fault, with the frequencies that it would produce, and the factor of cosines and sines that it would produce.
 
     reason: description of the fault. may_be_right: whether some programs need these frequencies.
     """
@@ -106,8 +106,8 @@ def judge_frequencies(
     values : array or tensor of shape (pairs,), possibly with more axes of length 1
         Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the frequencies must match one. An encoding is left out if it does not have as
-        many frequencies as ``values``, neither in all nor on one axis. Empty without a config.
+        Encodings of the model's layers; the frequencies must match one. An encoding is left out unless it, or one of
+        its axes, has as many frequencies as ``values``. Empty without a config.
     length : float, optional
         Longest position.
     """
@@ -129,7 +129,7 @@ def judge_frequencies(
     if not numbers.any() and "inv_freq" in name:
         # a tensor of zeros was probably never written
         rotary, exact = expected[0]
-        return tensor.finding("wrong", "values", f"all values are 0, not the same as {described(rotary)}", exact)
+        return tensor.finding("wrong", "values", f"compared with {described(rotary)}: all values are 0", exact)
     for rotary, exact in expected:
         # compare with the tolerance of float32: values in 16 bits are right only if rounding did not change them
         if tensor._replace(form=FLOAT32).near(exact):
@@ -248,7 +248,8 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
                 steps["exponents"] = scaling_factors * rotary.base**-exponents
         for step, frequencies in steps.items():
             if np.isfinite(frequencies).all() and tensor._replace(form=FLOAT32).near(frequencies):
-                yield Variant("rounded", f"{step} of {described(rotary)} went through {form.name}", frequencies)
+                reason = f"compared with {described(rotary)}: {step} went through {form.name}"
+                yield Variant("rounded", reason, frequencies)
 
 
 def _arithmetic(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:

@@ -71,7 +71,8 @@ def findings_of_runs(
 ) -> Iterator[Finding]:
     """Yield a finding for each module of a model that encodes positions.
 
-    If no module seems to do so, none is skipped, and no layer of the model has weights, the model itself is judged.
+    The model itself is judged if none of its modules seems to encode positions, none is skipped, and no layer has
+    weights.
 
     expected: encoding that the user expects. longest: number of positions in the config, or None. buffers: findings for
     the model's tensors. skipped: names of modules to leave out, together with their submodules.
@@ -102,7 +103,8 @@ def findings_of_runs(
 def _may_encode(module: Any) -> bool:
     """Return whether the name of a module's class, or the names of its tensors, suggest a position encoding.
 
-    Return False for classes of torch, and for modules without own tensors whose submodules have parameters.
+    Return False for classes of torch, and for modules without own tensors whose submodules have parameters. If only the
+    names of tensors suggest it, return False for modules with layers such as Linear or Conv.
     """
     if type(module).__module__.startswith("torch."):
         return False
@@ -475,7 +477,9 @@ def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, error
 
 
 def _judge_in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
-    """Return the finding for a rotation. Any layout is right if the rotation is compared with the module's own buffer.
+    """Return the finding for a rotation, or for cosines and sines.
+
+    If they are compared with the module's own buffer, any layout is right, because frequencies do not determine it.
 
     judge: function that returns the finding for an expected encoding.
     """

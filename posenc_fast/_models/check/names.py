@@ -1,4 +1,4 @@
-"""Recognize tensors that can be positional by their names and shapes, and determine their kind."""
+"""Recognize, by name and shape, the tensors that can be positional, and determine their kind."""
 
 from __future__ import annotations
 

@@ -93,12 +93,12 @@ class Finding:
         unknown: learned positions, other weights, an unknown or ambiguous config, or code that could not be called.
     fault : str or None
         Kind of fault if the verdict is wrong: rounded (values, positions or angles were rounded to 16 bits), base,
-        layout, scaling, frequencies (none of these), values (single rows or columns). Code can also have the faults
-        amplitude, error, exponent, functions, length, padding, shape, sign, start and units.
+        layout, scaling, frequencies (wrong for another reason), values (single rows or columns). Code can also have the
+        faults amplitude, error, exponent, functions, length, padding, shape, sign, start and units.
     says : str
         Reason for the verdict.
     largest_error : float or None
-        Largest absolute difference from the exact values; None if nothing was compared.
+        Largest absolute difference from the exact values; None if it is unknown.
     radians : float or None
         Largest error of an angle at the longest position, in radians.
     first_position : float or None
@@ -163,7 +163,8 @@ class Report:
     path : str
         File or folder that was checked, the name of the function or of the module's class, "arrays" or "config".
     findings : tuple of Finding
-        One for each function, module and positional tensor, and for some parts of the config.
+        One for each function, module and positional tensor, for some parts of the config, and for an index whose
+        tensors are missing.
     """
 
     path: str
@@ -171,9 +172,9 @@ class Report:
 
     @property
     def compared(self) -> int:
-        """Number of findings that are right or wrong, and of position tables.
+        """Number of findings that are right, wrong or about a position table.
 
-        A position table is always compared with every known encoding. Other unknown findings do not count.
+        A position table counts even if it is unknown, because it was compared with every known encoding.
         """
         return sum(finding.verdict != "unknown" or finding.is_ == TABLE for finding in self.findings)
 

@@ -267,7 +267,7 @@ def judge_code_tables(
     fitting = [one for one in candidates if one.pairs == pairs and one.sin is not None and one.copies == 1]
     if not fitting:
         widths = " or ".join(sorted({str(2 * one.pairs) for one in candidates}))
-        reason = f"cosines and sines of {widths} values, where {2 * pairs} are expected{call_clause}"
+        reason = f"cosines and sines for {widths} rotated values, where {2 * pairs} are expected{call_clause}"
         return Finding(name, COMPUTED_TABLES, "wrong", "shape", reason)
     finding = judge_rotary_tables(name, cos, sin, positions, [expected])
     reason = finding.says.replace("the config's", "the expected").replace("the config has", "the expected Rotary has")
@@ -366,8 +366,8 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
             finding = _judge_angles(name, tables, rotation, expected, call_clause)
             if layout == expected.layout:
                 return finding
-            model_pairs = f"the model's pairs are {_ROTATIONS[expected.layout][2]}"
-            reason = f"{words}pairs are {_ROTATIONS[layout][2]}, but {model_pairs}{call_clause}"
+            must_be = f"must be {_ROTATIONS[expected.layout][2]}"
+            reason = f"{words}the two values of a pair are {_ROTATIONS[layout][2]}, but {must_be}{call_clause}"
             if finding.verdict == "right":
                 return replace(finding, verdict="wrong", fault="layout", says=reason)
             return replace(finding, says=f"{reason}; and {finding.says}")
@@ -443,9 +443,10 @@ def _mixed_layouts(rotation: Rotation, after: Floats, expected: Rotary) -> str:
             reasons = []
             if table_layout != pair_layout:
                 table_words, pair_words = _ROTATIONS[table_layout][2], _ROTATIONS[pair_layout][2]
-                reasons.append(f"each cosine multiplies two values {table_words}, but each pair is {pair_words}")
+                reasons.append(f"a cosine multiplies two values {table_words}, but a pair has values {pair_words}")
             if (sign_b, sign_a) != (-1, 1):
-                reasons.append("a pair (a, b) becomes (a cos + b sin, ..) instead of (a cos - b sin, ..)")
+                a, b = f"a cos {'+' if sign_b > 0 else '-'} b sin", f"b cos {'+' if sign_a > 0 else '-'} a sin"
+                reasons.append(f"a pair (a, b) becomes ({a}, {b}) instead of (a cos - b sin, b cos + a sin)")
             return " and ".join(reasons)
     return ""
 

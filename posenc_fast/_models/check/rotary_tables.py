@@ -251,7 +251,7 @@ def _judge_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgemen
     """
     words = f"same as {described(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
-        reason = f"{words}, with the two columns of a pair side by side, but the model's pairs are half a head apart"
+        reason = f"{words}, with the two columns of a pair side by side, but they must be half of the width apart"
         return _rotary_finding(name, "wrong", "layout", reason, judgement)
     return _rotary_finding(name, "right", None, words, judgement)
 
@@ -310,9 +310,9 @@ def _judge_separately(
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
         layouts = (
-            _Order("in halves", *columns_of("half", 2 * pairs)),
+            _Order("half of the width apart", *columns_of("half", 2 * pairs)),
             _Order("side by side", *columns_of("interleaved", 2 * pairs)),
-            _Order("in halves, the second half in reverse order", slice(0, pairs), slice(None, pairs - 1, -1)),
+            _Order("mirrored (the second half is in reverse order)", slice(0, pairs), slice(None, pairs - 1, -1)),
         )
         for tables in candidates:
             if tables.sin is None or tables.layout is not None or rotary.ndim > 1 or positions.shape[1] > 1:
@@ -328,14 +328,16 @@ def _judge_separately(
             (cos_order, cos_factor), (sin_order, sin_factor) = of_cos, of_sin
             words = f"compared with {described(rotary)}"
             if cos_order is not sin_order:
-                reason = f"{words}: the cosines of pairs are {cos_order.words}, the sines {sin_order.words}"
+                in_cos, in_sin = f"{cos_order.words} in cosines", f"{sin_order.words} in sines"
+                reason = f"{words}: the two columns of a pair are {in_cos}, but {in_sin}"
                 return Finding(name, _KIND, "wrong", "layout", reason)
             if cos_factor != sin_factor:
                 factors = f"attention factor {cos_factor:.4g} in cosines, {sin_factor:.4g} in sines"
                 reason = f"{words}: {factors}; the config has {factor:g}"
                 return Finding(name, _KIND, "wrong", "scaling", reason)
             if cos_order is layouts[2]:
-                return Finding(name, _KIND, "wrong", "layout", f"{words}: the columns of pairs are {cos_order.words}")
+                reason = f"{words}: the two columns of a pair are {cos_order.words}"
+                return Finding(name, _KIND, "wrong", "layout", reason)
     return None
 
 

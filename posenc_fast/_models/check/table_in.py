@@ -22,7 +22,10 @@ def table_in(path: str) -> Any:
         if len(tables) != 1:
             names = listed((tensor.name for tensor in tables or tensors), _MOST_NAMES) or "none"
             count = "several position tables" if tables else "no tensor with the name of a position table"
-            raise ValueError(f"{path} has {count}; pass the array of one of its tensors to identify: {names}")
+            kind = "position tables" if tables else "tensors"
+            raise ValueError(
+                f"{path} has {count}; load one tensor, and pass its array instead of the path. The {kind} are: {names}"
+            )
         (table,) = tables
         if table.unread:
             raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which is unsupported")

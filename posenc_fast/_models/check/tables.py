@@ -21,7 +21,7 @@ from .report import TABLE, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, narrowest, widened
 from .waves import Waves, judge_waves, radians_at_end
 
-# If `identify` does not know the whole table, it is called for _PARTS parts of the table, each of _PART_ROWS rows.
+# If `identify` finds no encoding of the whole table, it is called for _PARTS parts, each of _PART_ROWS rows.
 _PART_ROWS, _PARTS = 64, 4
 # A table has at least _LEAST_ROWS rows and _LEAST_COLUMNS columns.
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
@@ -245,7 +245,7 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
 
 
 def tutorial_encodings(d: int) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and frequency shift."""
+    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and shift 0 or 1."""
     for layout, functions, shift in itertools.product(LAYOUTS, ORDERS, (0.0, 1.0)):
         yield sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
 

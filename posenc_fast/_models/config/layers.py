@@ -168,7 +168,7 @@ def _check_shared(part: Part) -> None:
 
 
 def _check_type_key(part: Part, parameters: Mapping[str, Any], where: str) -> None:
-    """Raise an error for a scaling in the key "type", for a class that sets rope_type itself and ignores this key."""
+    """Raise an error if only the key "type" names a scaling. The class ignores this key, because it sets rope_type."""
     if parameters.get("rope_type") is None and parameters.get("type") not in (None, "default"):
         raise ValueError(
             f"{where}['type']={parameters['type']!r} is not read by {part.model}, which reads rope_type; rename type to "

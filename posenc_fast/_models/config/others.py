@@ -252,8 +252,8 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     layout = _TORCHTUNE.get(family) if package == "torchtune.models" else None
     if layout is None:
         raise Undecided(
-            f"{config.key('_component_')}={name!r} is an unknown model; known are torchtune.models."
-            f"{', '.join(_TORCHTUNE)}. Call Rotary(head_dim, base=.., layout=..) instead"
+            f"{config.key('_component_')}={name!r} is an unknown model; the known packages of "
+            f"torchtune.models are {', '.join(_TORCHTUNE)}. Call Rotary(head_dim, base=.., layout=..) instead"
         )
     keys = ["num_heads", "embed_dim", "rope_base", *(["scale_factor"] if family in _TORCHTUNE_SCALED else [])]
     missing = [key for key in keys if not config.has(key)]

@@ -23,7 +23,7 @@ WORDS = {"rope", "rotary", "theta"}
 
 
 def check_spelling(config: Config, where: str, row: Row) -> None:
-    """Raise an error for a key that the model type does not read, if it is about RoPE or resembles a key in use."""
+    """Raise an error for a key that the model type does not read, if the key is about RoPE or seems misspelt."""
     known, unrelated = keys_of(row.family), table.names("unrelated")
     for key, value in config.items():
         if value is None or key in known or key in unrelated:

@@ -63,7 +63,7 @@ class Sections(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A key that must have one value, because `Rotary` does not support the other values."""
+    """A key of which `Rotary` supports only one value."""
 
     key: str
     required: Any
@@ -142,7 +142,8 @@ class Row(NamedTuple):
     # whether the class merges rotary parameters that all layers share into a default with a rope_type, so that it
     # ignores a `type` in them
     preset: bool = False
-    # whether the class has different defaults if a config has no rotary parameters
+    # whether a config must contain rotary parameters and a base, because the defaults of the class depend on whether a
+    # config has rotary parameters
     needs_parameters: bool = False
     # whether the class reads a base in the rotary parameters
     inner_base: bool = True
@@ -164,7 +165,7 @@ class Row(NamedTuple):
     original_length: int | None = None
     # other keys that the functions of this row read
     keys: tuple[str, ...] = ()
-    # keys that must have one value
+    # keys of which `Rotary` supports only one value
     needs: tuple[Need, ...] = ()
 
     @property

@@ -15,8 +15,8 @@ from ...typing import Function, Layout, Odd
 from .bases import BASES, DIGITS, few_digits
 from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 
-# A preset is named as the closest only if it differs by at most this fraction of its largest value. Any two cosines
-# differ by at most 2.
+# The closest preset is named only if its largest difference from the data is at most this fraction of its largest
+# value. Any two cosines differ by at most 2.
 NEAR = 0.5
 # largest number of values that are compared at a time
 BLOCK = 1 << 20

@@ -60,7 +60,9 @@ _BASE_NAMES = ("base", "max_len", "max_period", "max_positions", "max_timescale"
 
 @dataclass(frozen=True)
 class Identification(Shown):
-    """The encoding that computed a table, with its parameters. An identification is true if it has an encoding.
+    """The encoding that computed a table, with its parameters.
+
+    ``bool(identification)`` is False if nothing was found.
 
     Parameters
     ----------
@@ -72,11 +74,13 @@ class Identification(Shown):
     start, step : float
         Position of the first row, and distance of consecutive positions (1 or -1).
     base, freq_shift, first : float or None
-        Arguments of `sinusoidal`; None if the frequencies are not in geometric progression.
+        Arguments of `sinusoidal`; None if the frequencies are not in geometric progression, or if the encoding was only
+        found by a comparison with presets.
     layout : str or None
-        Argument of `sinusoidal`; None if a preset has another order of columns.
+        Argument of `sinusoidal`; None if the encoding was only found by a comparison with presets.
     functions : tuple of str
-        Functions of a pair, in the order of the columns; empty if a preset has another order of columns.
+        Functions of a pair, in the order of the columns; empty if the encoding was only found by a comparison with
+        presets.
     scale : float
         Factor of all columns.
     zero_rows : tuple of int
@@ -85,7 +89,8 @@ class Identification(Shown):
         Largest difference from the table. If nothing was found, the largest difference of the nearest preset, or
         infinity if no preset was compared completely.
     closest : str or None
-        The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
+        The nearest preset if nothing was found, and if this preset differs from the table by at most half of the
+        preset's largest value.
     axes : tuple of int or range
         Argument of `grid` for a table over several axes, else empty. After its zero rows, the table then equals
         ``grid(axes, encoding).reshape(-1, d)``. start and step describe the first axis.
@@ -199,9 +204,9 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
 
     Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
     one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0, from 1
-    or from the middle. On squares, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The
-    closest preset is named if it differs by at most half of its largest value, because any two cosines differ by at
-    most 2.
+    or from the middle. On square grids, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The closest
+    preset is named only if it differs from the table by at most half of its largest value, because any two cosines
+    differ by at most 2.
 
     Examples
     --------
@@ -241,7 +246,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
                 answer = _answer(checked, fit, encoding, _presets_like(encoding, settings))
                 if answer is not None:
                     return answer
-    # if no preset matches, this identification is false, and names the closest preset
+    # if no preset matches, `by_name` has no encoding, and names the closest preset if one is close
     by_name = _by_name(checked, start)
     return by_name or _over_axes(checked, start, None) or by_name
 

@@ -34,7 +34,9 @@ _HEADS, _TOKENS = 16, 1024
 
 @dataclass(frozen=True)
 class RotaryIdentification(Shown):
-    """The rotary encoding of frequencies, tables or rotated vectors. An identification is true if it has a Rotary.
+    """The rotary encoding of frequencies, tables or rotated vectors.
+
+    ``bool(identification)`` is False if nothing was found.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ class RotaryIdentification(Shown):
         Largest difference from the cosines and sines or from the rotated values; for frequencies, the largest relative
         difference. If nothing was found, the error of the nearest preset, or infinity if no preset has the width.
     closest : str or None
-        The nearest preset if nothing was found, and if this preset differs by at most half of its largest value.
+        The nearest preset if nothing was found, and if ``error`` is at most half of the preset's largest value.
     """
 
     presets: tuple[str, ...] = ()
@@ -159,7 +161,7 @@ def identify_rotary(
     Differences up to the rounding of the type (float64, float32, float16 or bfloat16) and the errors of float32 angles
     are allowed. In 16 bits, a few tokens near 0 do not determine the slowest pairs of x and turned, so all matching
     presets are named. Some models (GLM, ERNIE 4.5) store tables in one layout and rotate in the other. For these, only
-    x and turned determine the layout. Learned frequencies are measured, but match no preset.
+    x and turned determine the layout. Frequencies that no known formula computes, such as learned ones, are not found.
 
     Examples
     --------
@@ -286,7 +288,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible number of rotated values. All later values are unchanged."""
+    """Yield a sample for each layout and each possible number of rotated values, after which no value is changed."""
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -420,7 +422,7 @@ def _compared(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) ->
 
 
 def _named(fits: list[_Fit]) -> RotaryIdentification | None:
-    """Return the identification for the preset that matches best, with the names of all presets that match as well.
+    """Return the identification for the preset that matches best. It names all presets that match about as well.
 
     Return None if no preset matches.
     """

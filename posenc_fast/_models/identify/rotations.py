@@ -1,6 +1,6 @@
 """Measure frequencies in tables and rotated vectors, and find a known formula that computes them.
 
-Vectors are complex numbers, one for each token and pair.
+Vectors are stored as complex numbers, one for each token and pair.
 """
 
 from __future__ import annotations
