@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _DOTS, _POINTS, _PERIODS = 500, 4000, 60
 # smallest width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
-# Settings of `errors`. At the default positions, a curve has at most _PLACES and at least _LEAST_PLACES points. Each point
-# is the largest error of _NEIGHBOURS adjacent positions. _BLOCK is the number of values that are computed at a time.
+# Settings of `errors`. At the default positions, a curve has at most _PLACES and at least _LEAST_PLACES points. Each is
+# the largest error of _NEIGHBOURS adjacent positions. _BLOCK is the number of values that are computed at a time.
 _PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 

@@ -663,7 +663,7 @@ class Encoding:
         position : ndarray of float64, shape (...)
             Nearest position; NaN for rows that are not finite.
         residual : ndarray of float64, shape (...)
-            Euclidean distance between the row and the encoding of the position.
+            Euclidean distance between the row and the encoding of the position; NaN for rows that are not finite.
 
         Raises
         ------
