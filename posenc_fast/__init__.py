@@ -14,9 +14,9 @@
 `use_backend`                     choose NumPy, or the compiled kernel and its instruction set
 ================================  ====================================================
 
-Modules for other packages, each imported by its own name: `posenc_fast.torch`, `posenc_fast.transformers`,
-`posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`, `posenc_fast.polars`.
-`posenc_fast.plot` draws encodings. `posenc_fast.testing` has an assertion for tests of your code.
+Modules for other packages, which ``import posenc_fast`` does not load: `posenc_fast.torch`,
+`posenc_fast.transformers`, `posenc_fast.jax`, `posenc_fast.numba`, `posenc_fast.dask`, `posenc_fast.sklearn`,
+`posenc_fast.polars`. `posenc_fast.plot` draws encodings. `posenc_fast.testing` has an assertion for tests of your code.
 
 Examples
 --------

@@ -1,6 +1,6 @@
 """Let Ctrl-C end the command line without a traceback while it starts, before its work has begun.
 
-The package imports this module before NumPy, whose import takes most of the start. Earlier, while Python imports
+The package imports this module before NumPy, whose import takes most of the start time. Earlier, while Python imports
 `site`, Python itself handles Ctrl-C and prints a traceback.
 """
 

@@ -76,7 +76,7 @@ def table(
     Returns
     -------
     dask.array.Array of shape (length, d_model)
-        Lazy rows. All columns are in one chunk.
+        Lazy rows. Each chunk has all columns.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def encode(
     Returns
     -------
     dask.array.Array of shape (..., d_model)
-        Lazy rows. All columns are in one chunk. Partitions of a Series become chunks of unknown size.
+        Lazy rows. Each chunk has all columns. Partitions of a Series become chunks of unknown size.
 
     Raises
     ------
@@ -245,7 +245,7 @@ def grid(
     Returns
     -------
     dask.array.Array of shape (n0, n1, .., d_model), or (n1, n0, .., d_model) for "xy"
-        Lazy rows. All columns are in one chunk.
+        Lazy rows. Each chunk has all columns.
 
     Raises
     ------

@@ -84,9 +84,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     timezone : str, optional
         Key of the zone database, such as "Europe/Berlin". Its wall clock defines days, weeks, months, quarters and
         years, and times without a zone are read as UTC. Default: the zone that each column had in `fit`, to which
-        `transform` converts columns of another zone. Times without a zone are then read as local times. A column that
-        has a zone in `fit` must have a zone in `transform`, and a column without one must have none. Lengths are
-        counted in UTC.
+        `transform` converts columns of another zone. Times without a zone are then read as local times, and a column
+        must have a zone both in `fit` and in `transform`, or in neither. Lengths are always counted in UTC.
     layout : {"interleaved", "concatenated"}
         Sine and cosine of one frequency next to each other (default), or all sines of a column before all cosines.
     dtype : dtype, optional
@@ -95,8 +94,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     encoding_ : Encoding
-        Encoding of each column. If periods contain cycles of the calendar, it encodes the part of each cycle that has
-        passed.
+        Encoding of each column. If periods contain cycles of the calendar, it has a single period of 1, and encodes the
+        part of each period that has passed.
     range_ : ndarray of float64, of shape (n, 2)
         Smallest and largest position of each of the n columns. Defined only without periods.
     n_features_in_ : int
@@ -155,7 +154,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         self.dtype = dtype
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Check the settings, and the types and names of the columns.
+        """Check the settings and the columns, and store what `transform` and `inverse_transform` need.
 
         Parameters
         ----------
@@ -197,12 +196,13 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame of shape (n_samples, n_features)
-            The columns that `fit` saw.
+            Columns of the same names and order as in `fit`, with any number of rows.
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features * encoding_.d_model)
-            Encoded columns, in the order of the input columns. `set_output` can change the type.
+        ndarray of shape (n_samples, n_features * d)
+            Encoded columns, in the order of the input columns. d is d_model, or 2 k for k periods. `set_output` can
+            change the type.
 
         Raises
         ------

@@ -77,7 +77,7 @@ LayerType = Literal["full_attention", "sliding_attention"]
 """Kinds of layers in presets whose source has two kinds."""
 
 FunnelPart = Literal["phi", "pi", "psi", "omega"]
-"""Factors of the attention of `posenc_fast.presets.funnel`."""
+"""Name of one of the four tables of `posenc_fast.presets.funnel`."""
 
 Backend = Literal["cython", "python"]
 """Name of the backend that computes."""

@@ -59,7 +59,7 @@ class Parser(argparse.ArgumentParser):
         for word in args or ():
             name = word.partition("=")[0]
             if name == "--" or (self._subparsers is not None and not name.startswith("-")):
-                # the remaining words belong to a command, whose parser checks them
+                # the remaining words are positional arguments, or belong to a command, whose parser checks them
                 break
             if name.startswith("--") and name not in self._option_string_actions:
                 self.error(f"there is no option {name}{self._suggestion(name)}")

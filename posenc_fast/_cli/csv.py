@@ -112,8 +112,10 @@ def open_csv(
             binary = sys.stdin.buffer
         else:
             binary = stack.enter_context(open(path, "rb"))
+            with named(path):
+                first_bytes = binary.peek(2)[:2]
             # files of gzip begin with these two bytes
-            if binary.peek(2)[:2] == b"\x1f\x8b":
+            if first_bytes == b"\x1f\x8b":
                 binary = stack.enter_context(gzip.GzipFile(fileobj=binary))
         text = io.TextIOWrapper(binary, encoding="utf-8-sig", newline="")
         # detach the wrapper at the end, because closing it would close standard input

@@ -126,7 +126,10 @@ class _Encoder:
         self.accepts_times = hasattr(arguments, "frequencies")
 
     def check(self, positions: Any) -> None:
-        """Raise an error if the options are for timestamps and the positions are numbers, or the other way round."""
+        """Raise an error for timestamps if the options are for numbers.
+
+        These options are a length of --periods without a unit, or an encoding without --frequencies.
+        """
         letter = convert(positions[:1], 1).letter
         if self.cycles is not None:
             self.cycles.check_lengths(letter, "positions")

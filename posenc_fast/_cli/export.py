@@ -13,6 +13,7 @@ import numpy as np
 
 from .._core.numbers.formats import TYPES, float_type
 from .._core.rotary.value import Rotary
+from .._models.check.arrays import named
 from ..typing import WeightLayout
 from .arguments import add_command
 from .formats import BFLOAT16_HELP
@@ -138,7 +139,8 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
         raise FileNotFoundError(errno.ENOENT, "the file or folder does not exist", path)
     if file is None:
         raise ValueError(f"{path} has no config.json and no params.json; pass the path of a config")
-    return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
+    with named(str(file)):
+        return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
 
 
 def _write_cache(arguments: argparse.Namespace, rotary: Rotary) -> None:

@@ -123,7 +123,8 @@ class _Lines(list[str]):
 def _quoted(rows: Iterable[Sequence[str | None]]) -> list[str]:
     """Return each row as a line of CSV, without a line end."""
     lines = _Lines()
-    # csv.writer may quote \r and \n in a cell only if lineterminator contains them, so lineterminator must have both
+    # Some versions of csv.writer quote a cell with \r or \n only if lineterminator contains this character. So
+    # lineterminator has both.
     csv.writer(lines, lineterminator="\r\n").writerows(rows)
     return [line[:-2] for line in lines]
 

@@ -108,7 +108,7 @@ def _bench(arguments: argparse.Namespace) -> None:
         mark = styled("*", "yellow", sys.stdout) if result.noisy else " "
         print(f"{result.name:43} {times}{mark} {_digits(result.low)} to {_digits(result.high)}", flush=True)
     if noisy_count:
-        print(f"* The runs of {noisy_count} of these differ widely: the machine is busy. Run it again.")
+        print(f"* The runs of {noisy_count} of these differ widely: the machine is busy. Run bench again.")
 
 
 def _digits(number: float) -> str:

@@ -56,8 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         give_up_output()
-        # errors of files have a filename; an error without a filename comes from print
-        return _fail(f"{error.filename or 'standard output'}: {error.strerror}" if error.strerror else str(error))
+        # `named` adds the filename to errors of files, so an error without a filename comes from print
+        source = "standard output" if error.filename is None else error.filename
+        return _fail(f"{source}: {error.strerror}" if error.strerror else str(error))
     except MemoryError as error:
         return _fail(": ".join(filter(None, ("out of memory", str(error)))))
     except (ValueError, TypeError, OverflowError, ImportError, RuntimeError, Warning) as error:

@@ -184,7 +184,10 @@ def report_error(message: str) -> None:
 
 
 def give_up_output() -> None:
-    """Redirect standard output to the null device if it cannot be flushed. The interpreter would flush it at exit."""
+    """Redirect standard output to the null device if it cannot be flushed.
+
+    Otherwise the interpreter would flush it again at exit, and print a second error.
+    """
     if sys.stdout is None:
         return
     try:

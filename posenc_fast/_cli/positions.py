@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .._models.check.arrays import open_vector
+from .._models.check.arrays import named, open_vector
 from .csv import Block, Clock, KeptColumn, Source, column_index, open_csv
 
 # maps the first bytes of a file to its format
@@ -53,7 +53,7 @@ def _format_of(path: str) -> str:
         return suffix[1:]
     if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
         return "text"
-    with open(path, "rb") as file:
+    with named(path), open(path, "rb") as file:
         return _MAGIC.get(file.read(4), "text")
 
 

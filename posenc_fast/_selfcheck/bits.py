@@ -178,7 +178,7 @@ def _images() -> list[Encoding]:
 
 @functools.cache
 def _pool(dtype: np.dtype[Any]) -> Array:
-    """Return numbers of a dtype, from which `_values_of_pool` copies, because copying takes less time than computing."""
+    """Return numbers for `_values_of_pool`, which copies them, because computing them again would take longer."""
     return _values((1 << 16,), dtype, 5)
 
 
@@ -366,7 +366,7 @@ def expected(part: int | str) -> dict[str, str]:
 
 
 def report_bits() -> bool:
-    """Compare the bits of every engine of this machine with the expected hashes. Print the result. Return whether all are equal."""
+    """Print whether the results of every engine of this machine have the expected hashes. Return whether all have."""
     expected_calls, expected_loops, equal = expected(SHORT), expected("loops"), True
     for engine, (backend, isa) in engines().items():
         prefix = f"backend or level {engine}, "

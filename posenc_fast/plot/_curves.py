@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _DOTS, _POINTS, _PERIODS = 500, 4000, 60
 # smallest width of Axes, in inches, that leaves room for a legend beside the curves
 _WIDE = 3.5
-# Settings of `errors`. A curve has at most _PLACES and at least _LEAST_PLACES points, each with the largest error of
-# _NEIGHBOURS adjacent positions. _BLOCK is the number of values that are computed at a time.
+# Settings of `errors`. At the default positions, a curve has at most _PLACES and at least _LEAST_PLACES points. Each is
+# the largest error of _NEIGHBOURS adjacent positions. _BLOCK is the number of values that are computed at a time.
 _PLACES, _LEAST_PLACES, _NEIGHBOURS, _BLOCK = 40, 5, 4, 1 << 20
 
 
@@ -123,7 +123,7 @@ def _add_legend_outside(axes: Axes, curves: int) -> None:
 def _spread(encoding: Encoding, distance: float) -> list[int]:
     """Return up to four columns of different wavelengths, with half a period to _PERIODS periods over a distance.
 
-    If no column has so many periods, return the first column of the shortest wavelength.
+    If there is no such column, return the first column of the shortest wavelength.
     """
     lengths = np.abs(encoding.wavelengths)
     # `first_columns` has the first column of each wavelength, shortest wavelength first

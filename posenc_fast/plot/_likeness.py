@@ -34,7 +34,7 @@ def similarity(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of the row of a position with the rows around it, relative to the row's product with itself.
+    """Draw the dot products of the row of a position with the rows around it, divided by its product with itself.
 
     Parameters
     ----------
@@ -132,9 +132,9 @@ def decay(
 
     Notes
     -----
-    The curve is the mean of ``cos(distance * frequency)`` over the pairs. It is the dot product of a query and an
-    equal key, whose values are the same in all pairs, divided by the dot product at distance 0. For an Encoding, columns are weighted by their squared
-    amplitudes, so the curve is the mean similarity of two rows.
+    The curve is the mean of ``cos(distance * frequency)`` over the pairs. If a query and a key are equal, with the same
+    values in all pairs, this is their dot product, divided by their dot product at distance 0. For an Encoding, columns
+    are weighted by their squared amplitudes, so the curve is the mean similarity of two rows at this distance.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of one patch of an image with all patches, relative to the patch's product with itself.
+    """Draw the dot products of one patch of an image with all patches, divided by its product with itself.
 
     Parameters
     ----------

@@ -284,7 +284,7 @@ def shift(
     Raises
     ------
     TypeError, ValueError
-        As in `heatmap`, and if a column has no partner.
+        As in `heatmap`, and if a column has no partner a quarter turn apart.
 
     Examples
     --------

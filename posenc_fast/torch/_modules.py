@@ -23,7 +23,7 @@ from ._text import to_text
 class _Dropout(torch.nn.Dropout):
     """Dropout that returns x itself in evaluation mode.
 
-    torch.nn.Dropout does the same, but its call takes a third of the time that `SinusoidalEncoding` needs for one token.
+    torch.nn.Dropout also does so, but its call takes a third of the time that `SinusoidalEncoding` needs for one token.
     """
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
@@ -73,8 +73,9 @@ class SinusoidalEncoding(torch.nn.Module):
 
     Notes
     -----
-    On the CPU, the module rounds the sum once, needs no table, and uses as many threads as torch. Other devices cache
-    float32 tables (float64 if x has float64), and also round the sum once. The result has the dtype of x.
+    On the CPU, the module rounds the sum once, needs no table, and uses as many threads as torch. On other devices, the
+    module adds cached tables of float32 (float64 if x has float64), and also rounds the sum once. The result has the
+    dtype of x.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
     compared with the table of this encoding. If they are equal up to errors of float32 or of storage in 16 bits, the
@@ -159,7 +160,7 @@ class SinusoidalEncoding(torch.nn.Module):
             integer for all axes, or one for each axis.
         positions : torch.Tensor, optional
             Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length); with
-            A axes, (n1, .., nA, A) or (batch, n1, .., nA, A). Positions on another device are copied to the CPU.
+            A axes, (n1, .., nA, A) or (batch, n1, .., nA, A). Positions on a GPU are copied to the CPU.
 
         Returns
         -------
@@ -297,8 +298,8 @@ class RotaryEncoding(torch.nn.Module):
     Notes
     -----
     On the CPU, the module rotates float64 and float32 in float64, and float16 and bfloat16 in float32. It rounds once
-    and uses as many threads as torch. Other devices cache float32 tables (float64 if q or k has float64), and round
-    once at the end. The backward pass rotates gradients by the opposite angles.
+    and uses as many threads as torch. On other devices, the module rotates by cached tables of float32 (float64 if q or
+    k has float64), and rounds once at the end. The backward pass rotates gradients by the opposite angles.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``inv_freq`` buffer of a checkpoint
     is ignored if it contains the frequencies of this encoding. Otherwise loading fails.
@@ -371,8 +372,8 @@ class RotaryEncoding(torch.nn.Module):
             Position of the first key (default: start).
         positions : torch.Tensor, optional
             Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length). If
-            the Rotary has several axes (sections), add a last axis with one coordinate for each of them. Positions on
-            another device are copied to the CPU.
+            the Rotary has several axes (sections), add a last axis with one coordinate for each of them. Positions on a
+            GPU are copied to the CPU.
 
         Returns
         -------

@@ -36,7 +36,8 @@ def _pair_of_operators(name: str, arguments: str, compute: Callable[..., torch.T
     """Return two operators that call ``compute(x, out, value, ..)``: one returns a new tensor, one overwrites x.
 
     name: name of the first operator; the name of the second has an underscore at the end. arguments: arguments of both
-    operators after x, in torch's syntax of schemas. The first of them is value, an Encoding or a Rotary, converted to text.
+    operators after x, in torch's syntax of schemas. The first of these arguments is the text of value, an Encoding or a
+    Rotary.
     """
 
     def new(x: torch.Tensor, text: str, *options: Any) -> torch.Tensor:

@@ -43,7 +43,7 @@ except AttributeError:
 
 def in_forward_mode() -> bool:
     """Return whether forward-mode differentiation is active."""
-    # _current_level is a private name of torch; checking each tensor would take longer
+    # read _current_level, a private name of torch, because checking each tensor would take longer
     return bool(getattr(forward_ad, "_current_level", 0) >= 0)
 
 
@@ -55,8 +55,8 @@ def has_tangent(tensor: torch.Tensor) -> bool:
 def is_followed(*tensors: torch.Tensor | None) -> bool:
     """Return whether a call needs the rules of `_derivatives`, for torch.func or forward-mode differentiation.
 
-    Under a compiler, return False, because the compiler traces the operators instead. Also return False under functionalization,
-    which needs no derivatives.
+    Under a compiler, return False, because the compiler traces the operators instead. Also return False under
+    functionalization, which needs no derivatives.
     """
     if torch.compiler.is_compiling():
         return False
@@ -67,7 +67,7 @@ def is_followed(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_plain(x: Any) -> bool:
-    """Return whether x is a CPU tensor with its values in memory that requires no gradients.
+    """Return whether x is a CPU tensor that has memory and requires no gradients.
 
     Subclasses of torch.Tensor, negated views and nested tensors are not plain.
     """

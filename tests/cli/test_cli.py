@@ -589,3 +589,22 @@ def test_names_with_undecodable_bytes_are_escaped(capsys):
     assert out.startswith(r"wrote \x1b[2J\udcff.npy: ")
     assert run("identify", name) == 2
     harmless(capsys.readouterr().err)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no /proc/self/mem here")
+@pytest.mark.parametrize("name", ["in", "in.npy", "in.csv.gz"])
+def test_error_of_reading_names_the_input(capsys, name):
+    """If INPUT can be opened but not read, the error names INPUT."""
+    # the first page of memory cannot be read
+    os.symlink("/proc/self/mem", name)
+    assert error(capsys, "encode", name, "--d-model", "4") == f"{name}: Input/output error\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="no /proc/self/mem here")
+def test_error_of_reading_names_the_config(capsys):
+    os.symlink("/proc/self/mem", "config.json")
+    assert error(capsys, "export", "config.json", "--config") == "config.json: Input/output error\n"
+
+
+def test_error_of_reading_names_an_empty_path(capsys):
+    assert error(capsys, "identify", "") == ": No such file or directory\n"

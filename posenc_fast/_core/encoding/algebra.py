@@ -1,4 +1,4 @@
-"""Shift, compare and locate encoded positions, by the angle addition theorem.
+"""Shift and compare encoded positions by the angle addition theorem, and locate encoded positions by a search.
 
 The argument `partners` has, for each column, the column a quarter turn ahead or behind, and the direction +1 or -1. See
 `Sinusoids.partners`.

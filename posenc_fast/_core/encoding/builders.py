@@ -191,8 +191,8 @@ def sinusoidal(
     base, freq_shift, first : float
         Frequency i is ``first * base ** (-i / (d_model/2 - freq_shift))`` radians per unit of position (defaults:
         10000, 0 and 1). The power is not rounded. freq_shift=0 gives the exponents 2i/d of the paper. freq_shift=1
-        gives i/(d/2-1), as in tensor2tensor, fairseq and Whisper. If d_model is even, the last frequency is then
-        exactly ``first / base``.
+        gives i/(d/2-1), as in tensor2tensor, fairseq and Whisper. For an even d_model of at least 4, the last frequency
+        is then exactly ``first / base``.
     frequencies : Schedule, array_like or mapping, optional
         Frequencies instead of base, freq_shift and first, one for each pair of columns: ``ceil(d_model/2)`` of them, or
         ``d_model//2`` if odd is "zero". A mapping such as ``{"sin": ..., "cos": ...}`` has separate frequencies for
@@ -402,12 +402,12 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     Returns
     -------
     Encoding
-        Encoding over all axes in `axes`.
+        Encoding over all axes that the encodings read.
 
     Raises
     ------
     TypeError, ValueError
-        If axes do not match the encodings, or leave out an axis.
+        If an argument is invalid, for example if axes leaves out an axis.
 
     Examples
     --------

@@ -84,8 +84,8 @@ def grid(
 
     Parameters
     ----------
-    axes : sequence, one for each axis of the encoding
-        A number n means the positions 0 .. n - 1. Otherwise a range of integers, or an array of coordinates of shape
+    axes : sequence with one item for each axis of the encoding
+        An item is a number n (for the positions 0 .. n - 1), a range of integers, or an array of coordinates of shape
         (n,), as in `Encoding.encode`.
     encoding : Encoding
         Encoding with the same number of axes, for example from `join`.
@@ -166,7 +166,7 @@ def filled(
     invalid = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
-    # 0 means through the cache: columns that depend on several axes are later written to the same memory
+    # 0: write through the cache, because columns that depend on several axes are written to the same memory afterwards
     stores = Target(result, warm=in_cache).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:

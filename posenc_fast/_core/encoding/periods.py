@@ -55,7 +55,7 @@ def periodic(periods: Any) -> Schedule:
     Returns
     -------
     Schedule
-        k frequencies for the parameter ``frequencies``.
+        k frequencies, for the parameter ``frequencies`` of `sinusoidal` or `fourier_features`.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def periodic(periods: Any) -> Schedule:
     -----
     The angle of position p is p / period turns, as a real number. At a whole number of quarter turns, the sine and the
     cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0 at any date.
-    Columns with such frequencies take longer than other columns, because each position is reduced separately, also in
+    Columns with such frequencies take longer than other columns, because each angle is computed separately, also in
     tables.
 
     Examples

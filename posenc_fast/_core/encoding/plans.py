@@ -31,10 +31,10 @@ class _Columns(NamedTuple):
     """Indices and factors that the engines use to compute columns from a row of waves.
 
     A row of waves has the sine and the cosine of each wave. If planar is true, all sines come before all cosines.
-    Otherwise the sine and cosine of each wave are adjacent. Column c is amplitude[c] * value source[c] of this row. The
-    derivative of column c by the angle is quadrature_amplitude[c] * value quadrature_source[c]. cosine and sine have
-    the indices of the cosine and the sine of each column's wave. runs has the first column of each run of columns whose
-    sources are consecutive, and then the number of columns.
+    Otherwise the sine and cosine of each wave are adjacent. Column c is amplitude[c] * waves[source[c]], where waves is
+    this row. The derivative of column c by the angle is quadrature_amplitude[c] * waves[quadrature_source[c]]. cosine
+    and sine have the indices of the cosine and the sine of each column's wave. runs has the first column of each run of
+    columns whose sources are consecutive, and then the number of columns.
     """
 
     planar: bool
@@ -264,8 +264,8 @@ class Plans:
         """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
         A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines do not
-        see this sign. A zero of a cosine does not depend on the sign. If `added` is true, the rows are sums, and their
-        zeros become +0.
+        see this sign. The sign of a zero of a cosine does not depend on the position. If `added` is true, the rows are
+        sums, and their zeros become +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:

@@ -201,7 +201,7 @@ def _lattice_points(
     begin: int, step: int, rows: int, span_bits: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return (spans, offsets): the 64-bit integers begin + i * step divided by 2**span_bits, and the remainders."""
-    # the numbers of spans fit in int64, even if positions in uint64 do not
+    # the indices of spans fit in int64, even if positions in uint64 do not
     i = np.arange(rows, dtype=np.uint64)
     span, offset = divmod(begin, 1 << span_bits)
     step_span, step_offset = divmod(step, 1 << span_bits)

@@ -183,10 +183,10 @@ class Encoding:
     def recipe(self) -> str | None:
         """Python expression that rebuilds the encoding with all its numbers.
 
-        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as a third of
-        16, are written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if no
-        public function can rebuild the encoding. `repr` equals the recipe, except that arrays of more than 64 numbers
-        are shortened.
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as 16/3, are
+        written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if no public
+        function can rebuild the encoding. Otherwise `repr` returns the recipe, with arrays of more than 64 numbers
+        shortened.
         """
         return recipes.written(self._recipe) or None
 
@@ -663,7 +663,7 @@ class Encoding:
         position : ndarray of float64, shape (...)
             Nearest position; NaN for rows that are not finite.
         residual : ndarray of float64, shape (...)
-            Euclidean distance between the row and the encoding of the position.
+            Euclidean distance between the row and the encoding of the position; NaN for rows that are not finite.
 
         Raises
         ------

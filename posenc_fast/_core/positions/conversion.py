@@ -100,7 +100,7 @@ class _Values(NamedTuple):
     """Values of positions, and what they mean.
 
     For times, values are counts of a unit, and unit is the number of seconds in a count. For numbers, unit is 1.
-    missing is a mask of the missing values, without NaNs in values. letter is "M" for timestamps, "m" for durations,
+    missing is a mask of the missing values, but not of NaNs in values. letter is "M" for timestamps, "m" for durations,
     else "".
     """
 
@@ -182,7 +182,7 @@ def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
 def _opened(value: Any, name: str) -> Any:
     """Return nested lists, in which arrays and columns have become arrays of objects.
 
-    NumPy would convert times in nanoseconds to integers if it read them from other arrays in a list.
+    NumPy would convert times in nanoseconds to integers if it read them from arrays in a list.
     """
     if isinstance(value, (list, tuple)):
         return [_opened(item, name) for item in value]

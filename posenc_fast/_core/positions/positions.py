@@ -46,8 +46,8 @@ class Converted:
     """Positions of shape ``shape``. They are stored as an array of shape (rows, axes), in multiples of ``unit``.
 
     values are integers, real numbers, or objects that are integers, floats or fractions. missing is a mask of the
-    missing rows, or None. NaN and infinite values also count as missing. letter is "M" for timestamps, "m" for
-    durations, else "".
+    missing rows, or None. Rows with NaN or infinite values are invalid as well (see `invalid_rows`). letter is "M" for
+    timestamps, "m" for durations, else "".
     """
 
     def __init__(
