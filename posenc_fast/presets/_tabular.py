@@ -176,6 +176,7 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     frequency="10000^(-2i/D), D = head_dim/2",
     pairs="adjacent values, in the first half of a head",
     positions="the patch's index in its series (time_id), from 0",
+    odd="ValueError unless 4 divides head_dim",
     differs="the second half of a head does not rotate",
 )
 def moirai(head_dim: int = 64) -> Rotary:
