@@ -107,7 +107,7 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
-    positions="(1 + number of text tokens, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
+    positions="(1 + length of the padded text, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
     " `positions.z_image(rows, columns, text)`",
     odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",

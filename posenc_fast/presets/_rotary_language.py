@@ -214,7 +214,7 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     " a query",
     differs="slow frequencies are divided; the rotated values are in another order; attention scores are"
     " also multiplied by (0.1 * ln(factor) + 1)^2",
-    also="Kimi K2 (factor 32, theta 50000)",
+    also="Kimi K2, but with factor 32 and theta 50000: use `Rotary.from_config`",
     example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
 def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
