@@ -18,8 +18,8 @@ _TEXTS = {
     "embed_dim": "int: Number of columns (satmae_temporal: of each axis).",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
     # these texts replace the text above
-    "max_period": "float: Base of the geometric frequencies. For pi0: longest wavelength.",
-    "max_wavelength": "float: Base of the geometric frequencies. For depthcharge: longest wavelength.",
+    "max_period": "float: Base of the geometric frequencies; larger values give longer wavelengths (pi0: longest wavelength).",
+    "max_wavelength": "float: Base of the geometric frequencies (depthcharge: longest wavelength).",
     "max_timescale": "float: Base of the geometric frequencies, times min_timescale if the preset has it.",
     _COUNTS: "int: Number of frequencies.",
     "max_positions": "float: Base of the geometric frequencies, and first frequency in `framediff_timesteps`.",
