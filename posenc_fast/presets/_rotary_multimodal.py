@@ -123,7 +123,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim / 2, rounded down, is twice the sum of mrope_section",
     differs="each axis uses a part of the frequencies; only a part of each head rotates",
-    also="GLM-OCR",
+    also="GLM-OCR, but whole heads rotate (mrope_section 16, 24, 24): use `Rotary.from_config`",
     axes="3",
 )
 def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequence[int] = (8, 12, 12)) -> Rotary:

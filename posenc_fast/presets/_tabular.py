@@ -94,7 +94,7 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
     "powers below 1 and int_digit_len powers above 1; periods of 10^(int_digit_len + 1) or more are left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
-    odd="zero columns at the end if d is more than twice the number of periods; ValueError if it is less",
+    odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",
     differs="periods are exact, so the digits of integers are exact; cosines come first; the source computes in"
     " float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
