@@ -42,7 +42,8 @@ Each entry has some of these facts:
 - *positions*: positions to pass, and what an `Encoding` cannot express, such as additional columns and rows of zeros.
   `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
 - *widths*: which numbers of columns are valid, and what the preset does with other numbers, such as odd ones. "Crop"
-  means that columns beyond the width are left out.
+  means that columns beyond the width are left out. For a `Rotary`, which widths of a head are valid, or of all heads
+  together.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses.
   The axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these
   positions.
@@ -106,8 +107,9 @@ Mask2Former for video adds an encoding of the frame to the encoding of `detr`. A
 
 ### Learned frequencies
 
-If a checkpoint contains learned frequencies, pass them to `fourier_features` or `Encoding`. Pass the random positions,
-phases and drifts of trax in the same way.
+If a checkpoint contains learned frequencies, pass them to `fourier_features` or `Encoding`. `Encoding` also accepts
+phases, such as the random phases of `InfinitePositionalEncoding` in trax. This class also adds random noise to each
+angle, which an `Encoding` does not contain.
 """
 
 REFERENCE = """

@@ -20,7 +20,7 @@ SEARCH
 Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts a
 config.json, a part of it, or a config object of transformers. If the config is incomplete, the error names the missing
 key. The list has FAMILIES entries for the TYPES model types that have RoPE. OTHERS more entries are for composite
-models, and for models that a `Rotary` cannot express. The tests compare the entries with the classes of transformers
+models, and for models that `from_config` cannot read. The tests compare the entries with the classes of transformers
 5.24, except for models whose code is elsewhere. [Port a checkpoint](port.md#read-other-formats) describes params.json,
 GGUF, and the configs of torchtune and litgpt. The blocks of this page build on each other.
 
@@ -257,7 +257,7 @@ def page() -> str:
     for name, models in table.families().items():
         lines += card(name, models)
     lines.append(
-        "## Composite models\n\nA composite config has several parts. `from_config` reads the part named here.\n"
+        "## Composite models\n\nA composite config has several parts. Each entry names the part that `from_config` reads, or the parts to choose from.\n"
     )
     composites: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():
@@ -269,7 +269,7 @@ def page() -> str:
         if defaults:
             lines.append(f"- default model type{'s' if len(defaults) > 1 else ''}: {ticked(defaults)}")
         lines.append("")
-    lines.append("## Not expressible as a Rotary\n")
+    lines.append("## Not readable by from_config\n")
     for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items():
         lines.append(f"### `{name}`\n\n{why[0].upper()}{why[1:]}.\n")
     lines.append("## Without RoPE\n\n### Model types\n")

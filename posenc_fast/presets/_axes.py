@@ -68,10 +68,10 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="crop if 2 * ndim does not divide the width: columns of the next larger width that it divides; ValueError if"
-    " no column is left for the last axis",
+    odd="crop if 2 * ndim does not divide the width: the first columns of the next larger multiple of 2 * ndim;"
+    " ValueError if no column is left for the last axis",
     differs="the columns are divided among the axes; if 2 * ndim does not divide the width, the frequencies are those"
-    " of the next larger width that it divides",
+    " of the next larger multiple of 2 * ndim",
     also="the class Summer of the same package, which adds the encoding to its input",
     axes="ndim",
     example="pf.presets.tatp22(6, 2).encode([0, 0]) -> array([0., 1., 0., 1., 0., 1.], dtype=float32)",

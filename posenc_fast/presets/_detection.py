@@ -23,8 +23,8 @@ __all__ = [
     source="facebookresearch/detr: models/position_encoding.py, PositionEmbeddingSine",
     frequency="temperature^(-2i/n), n = num_pos_feats",
     layout="alternating sines and cosines of y, then of x",
-    positions="`.encode(mask_coordinates(mask, normalize=True))`, or normalize=False if the source has it; the source"
-    " divides positions by float32 periods, and puts the channels before rows and columns",
+    positions="`.encode(mask_coordinates(mask, normalize=True))`; normalize=False for models with this setting; the"
+    " source divides positions by float32 periods, and puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
     differs="the columns of y come first; with normalize=True, positions are scaled to (0, 2 pi]",
     also="Conditional DETR, MaskFormer, Mask2Former, Table Transformer, mmdet SinePositionalEncoding (pass its offset"
@@ -47,7 +47,7 @@ def detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) -> Encoding:
     positions="`.encode(mask_coordinates(mask, offset=-0.5))`; the source puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
     differs="like `detr`, but with positions at the centres of the cells",
-    also="Grounding DINO, RT-DETR's encoder, Hugging Face DeformableDetrSinePositionEmbedding",
+    also="Hugging Face DeformableDetrSinePositionEmbedding",
     axes="2",
     example="pf.presets.deformable_detr(64) == pf.presets.detr(64) -> True",
 )
@@ -63,6 +63,7 @@ def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) ->
     positions="`.encode(mask_coordinates(mask))`; the source puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
     differs="like `detr`, but the temperature is 20",
+    also="Hugging Face GroundingDinoSinePositionEmbedding",
     axes="2",
     example="pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4) -> array([1.    , 0.2236])",
 )

@@ -24,7 +24,7 @@ def names_of_parameters(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def wrapped(text: str, first: str = "", others: str = "") -> str:
-    """Return a paragraph in lines of at most _WIDTH characters, with code in double backticks, never broken.
+    """Return a paragraph in lines of at most _WIDTH characters. Code gets double backticks, and stays on one line.
 
     first: indent of the first line. others: indent of the other lines.
     """

@@ -36,9 +36,9 @@ class Family(NamedTuple):
     have image tokens. merge: number of patches per side that become one token. frame_merge: number of frames that
     become one token. frames_apart: whether each frame of a video has its own run of tokens, like an image. timed:
     whether the position of a frame is its time in seconds times ``rate``, rounded down. rate: positions per second.
-    marked: whether a token before and a token after each image, video and audio have their own positions. following:
-    rule for the first position after a grid. padding: position of masked tokens. exact_times: whether positions are
-    float32 and times are not rounded down.
+    marked: whether a begin token and an end token (marks) surround each image, video and audio. following: rule for the
+    first position after a grid. padding: position of masked tokens. exact_times: whether positions are float32 and
+    times are not rounded down.
     """
 
     image: int = 151655
@@ -99,7 +99,7 @@ REFUSED: dict[str, str] = {
     "hy_v4_vl": "rows of its images end with a newline token, and each frame begins a new block of positions",
     "hunyuan_vl": "its axes are the token's index, column, row and index of the image",
     "lfm3_vl": "all tokens have positions on one axis, including the tokens of images",
-    "minicpmv4_7": "the slices of an image share the canvas of its thumbnail",
+    "minicpmv4_7": "the thumbnail and the slices of an image share one grid of positions",
     "video_llama_3": "all tokens have positions on one axis, including the tokens of images",
 }
 # largest number of tokens in a cached frame or text; a token takes at most 24 bytes
@@ -223,7 +223,7 @@ def from_tokens(
 
 
 def _may_have_vision(ids: Array, family: Family) -> bool:
-    """Return whether any id is as large as the smaller of the ids of image and video tokens.
+    """Return whether any id is at least as large as the smaller of the ids of image and video tokens.
 
     If not, the sequence is text. This check saves most of the time for text, because special tokens have the largest
     ids of most vocabularies.
@@ -476,7 +476,7 @@ class _Grids:
             size = frames * rows * columns
             if begin + size > tokens:
                 raise ValueError(
-                    f"the grids of {name} do not fit a run of {tokens} tokens of {noun}. The last grid has {size} "
+                    f"the grids of {name} do not fit a run of {tokens} tokens of {noun}. The next grid has {size} "
                     f"tokens, but only {tokens - begin} tokens are left"
                 )
             block = positions if size == tokens else positions[:, begin : begin + size]

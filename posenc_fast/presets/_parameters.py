@@ -8,14 +8,19 @@ _WIDTHS = (
     "channels d demb depth dim dimension dims d_model embed_dim embedding_dim embedding_dims encoding_dim features"
     " hidden_size input_size num_channels num_embeddings out_channels"
 )
-_BASES = "base max_len max_period max_timescale max_wavelength temperature temperature_height temperature_width"
+_BASES = "base max_len max_period max_wavelength temperature temperature_height temperature_width"
 _COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freqs num_frequencies series_order"
 # keys: names of parameters, separated by spaces. Values: type and meaning.
 _TEXTS = {
     _WIDTHS: "int: Number of columns.",
-    # replaces the text above for these names
+    # these texts replace the text above
     "dim hidden_size": "int: Number of columns. For a Rotary: width of all heads together.",
+    "embed_dim": "int: Number of columns (satmae_temporal: of each axis).",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
+    # these texts replace the text above
+    "max_period": "float: Base of the geometric frequencies; larger values give longer wavelengths (pi0: longest wavelength).",
+    "max_wavelength": "float: Base of the geometric frequencies (depthcharge: longest wavelength).",
+    "max_timescale": "float: Base of the geometric frequencies, times min_timescale if the preset has it.",
     _COUNTS: "int: Number of frequencies.",
     "max_positions": "float: Base of the geometric frequencies, and first frequency in `framediff_timesteps`.",
     "alpha": "float: Factor of all columns, which the source learns. For hunyuan: a power of it multiplies the base.",
@@ -27,7 +32,7 @@ _TEXTS = {
     "bias_1": "array_like of shape (features, k): Phases from a checkpoint, in radians.",
     "biases": "array_like of shape (k,): Phases in turns.",
     "cos_first flip_sin_to_cos": "bool: Whether cosines come before sines.",
-    "downscale_freq_shift": "float: Subtracted from half the width in the denominator of the exponents.",
+    "downscale_freq_shift": "float: Subtracted from half the width (rounded down) in the denominator of the exponents.",
     "emb_dim": "int: Width in the source, odd and at least 3: the preset's columns, and one column of times.",
     "endpoint": "bool: Whether the last frequency is exactly 1 / max_positions.",
     "factor": "float: Divisor of the frequencies of slow pairs (gemma3: of all frequencies in full layers).",
@@ -35,7 +40,7 @@ _TEXTS = {
     "frequencies": '{"exact", "float32"}: Exact values of the formula, or the float32 results of the source. With'
     ' "float32",\n    products with positions are rounded to float32 too, as in `float32_frequencies`. The'
     "\n    table then agrees with the source's float32 table, up to the last bit of a few frequencies.",
-    "full_turns": "bool: Whether frequencies are in turns instead of radians.",
+    "full_turns": "bool: Whether min_freq and max_freq are in turns instead of radians.",
     "functions": 'sequence of two of {"sin", "cos", "-sin", "-cos"}: Functions of the two columns of each frequency. ("cos", "cos") returns the table of cosines.',
     "gaussian_matrix": "array_like of shape (axes, k): k frequencies from a checkpoint, in turns per unit.",
     "granularity interpolation_scale": "float: Divisor of the positions.",
@@ -83,7 +88,7 @@ _TEXTS = {
     "random_weights": "array_like of shape (features, k): Frequencies of a fitted sampler, in radians per unit.",
     "reverse_coord": "bool: Whether columns of x come before those of y.",
     "rope_freq_dim": "int: Number of pairs of each axis.",
-    "rope_scale": "sequence of float: Ratio of each axis' length to its length in training.",
+    "rope_scale": "sequence of float: For each axis, the ratio of its length to its length in training.",
     "rotary_dim": "int: Number of leading values of a head to rotate.",
     "scale": "float: Factor of the positions. For x_transformers and mlx: factor of all columns.",
     "scale_down_positions": "bool: Whether columns are divided by the square root of the number of columns.",

@@ -53,7 +53,8 @@ class Facts(NamedTuple):
     positions : str
         Positions to pass: their unit or their first value, and the call that computes them.
     odd : str
-        Which numbers of columns are valid, and what the preset does with other numbers.
+        Which numbers of columns are valid, and what the preset does with other numbers. For a Rotary: which widths are
+        valid, by the arguments that determine them.
     differs : str
         Differences from `original`, other than the number of axes.
     also : str
@@ -61,7 +62,8 @@ class Facts(NamedTuple):
     axes : str
         Number of axes of a position.
     by_width : bool
-        Whether the first argument is the number of columns, and all others have defaults.
+        Whether `identify` tries the preset at the width of a table. The first argument of such a preset is the number
+        of columns, and all others have defaults.
     rotary : bool
         Whether the preset returns a Rotary.
     """
@@ -165,14 +167,15 @@ def rotary_preset(
     pairs: str,
     differs: str = "",
     positions: str = "the token's index from 0",
+    odd: str = "ValueError if head_dim is odd",
     also: str = "",
     example: str = "",
     axes: str = "1",
 ) -> Callable[[Callable[P, Rotary]], Callable[P, Rotary]]:
     """Return a decorator that registers a preset of a Rotary, as `preset` does for an Encoding.
 
-    pairs: the field ``layout`` of the facts. All arguments of the preset need defaults, unless they come from a
-    checkpoint. The decorator returns the function itself.
+    pairs: the field ``layout`` of the facts. odd: the valid widths. All arguments of the preset need defaults, unless
+    they come from a checkpoint. The decorator returns the function itself.
     """
 
     def register(build: Callable[P, Rotary]) -> Callable[P, Rotary]:
@@ -182,7 +185,7 @@ def rotary_preset(
             frequency=frequency,
             layout=pairs,
             positions=positions,
-            odd="ValueError if the values that an axis rotates do not form whole pairs",
+            odd=odd,
             differs=differs,
             also=also,
             axes=axes,
@@ -298,7 +301,7 @@ def get(name: str) -> Callable[..., Any]:
 
 
 def encoding_preset(name: str) -> Callable[..., Encoding]:
-    """Return a preset by name. Raise AttributeError for an unknown name, and ValueError if it returns a Rotary."""
+    """Return a preset by name. Raise AttributeError for an unknown name, ValueError for a preset of a Rotary."""
     known = facts(name)
     if known.rotary:
         raise ValueError(f"the preset {name!r} is a Rotary, not an Encoding; posenc_fast.presets.{name}(..) returns it")

@@ -80,7 +80,9 @@ def checked_sections(sections: Any, dim: int, name: str = "mrope_section") -> li
     pairs = whole_pairs(dim, "head_dim") // 2
     counts = [count_of(count, name, 1) for count in sequence_of(sections, name)]
     if len(counts) != 3 or sum(counts) != pairs:
-        raise ValueError(f"{name}={tuple(counts)} must be three numbers of pairs that add up to {pairs}")
+        raise ValueError(
+            f"{name}={tuple(counts)} must be three numbers of pairs that add up to {pairs}, because {dim} values rotate"
+        )
     return counts
 
 
@@ -107,7 +109,7 @@ def with_theta(
 def per_axis_spectra(
     dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
 ) -> list[Schedule]:
-    """Return one schedule ``theta ** (-2i / dim)`` for each width dim in dims, which has one width for each axis."""
+    """Return one schedule ``theta ** (-2i / dim)`` for each width dim in dims. dims: one width for each axis."""
     base = positive(theta, "theta")
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 

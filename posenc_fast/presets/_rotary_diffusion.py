@@ -64,6 +64,7 @@ __all__ = [
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     also="Chroma, Bria, LongCat-Image and Ovis-Image (each with its own positions of text)",
     example="pf.presets.flux().tables(pf.presets.positions.flux(2, 3, text=4))[0].shape -> (10, 64)",
@@ -79,6 +80,7 @@ def flux(axes_dim: Sequence[int] = (16, 56, 56), *, theta: float = 10000.0) -> R
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row, column and the token's index",
     positions="(index of the image, row, column, 0) for images, (0, 0, 0, index) for text: `positions.flux2(rows,"
     " columns, text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="4",
     also="Flux 3 (theta 10000)",
     example="pf.presets.flux2().tables(pf.presets.positions.flux2(2, 3, text=4))[0].shape -> (10, 64)",
@@ -93,6 +95,7 @@ def flux2(axes_dim: Sequence[int] = (32, 32, 32, 32), *, theta: float = 2000.0) 
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
 )
 def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> Rotary:
@@ -104,8 +107,9 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
-    positions="(1 + number of text tokens, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
+    positions="(1 + length of the padded text, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
     " `positions.z_image(rows, columns, text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     also="Bria Fibo 2",
     example="pf.presets.z_image().tables(pf.presets.positions.z_image(2, 3, text=4))[0].shape -> (64, 64)",
@@ -121,6 +125,7 @@ def z_image(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 256.0) -> 
     pairs="adjacent values; consecutive blocks of pairs for the token's index, row and column",
     positions="(number of text tokens, row, column) for the image, (index, 0, 0) for text: `positions.lumina2(rows,"
     " columns, text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     example="pf.presets.lumina2().tables(pf.presets.positions.lumina2(2, 3, text=4))[0].shape -> (10, 48)",
 )
@@ -135,6 +140,7 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
 )
 def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -147,6 +153,7 @@ def hidream(axes_dim: Sequence[int] = (64, 32, 32), *, theta: float = 10000.0) -
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for row and column",
     positions="(row, column): `positions.grid(rows, columns)` for the image, (0, 0) for text",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="2",
 )
 def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary:
@@ -160,6 +167,7 @@ def prx(axes_dim: Sequence[int] = (32, 32), *, theta: float = 10000.0) -> Rotary
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column), rows and columns relative to the centre: `positions.qwen_image(rows, columns,"
     " text)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     also="NucleusMoE-Image",
     example="pf.presets.qwen_image().tables(pf.presets.positions.qwen_image(2, 3, text=4))[0].shape -> (10, 64)",
@@ -176,6 +184,7 @@ def qwen_image(
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`; text does not rotate",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     also="HunyuanVideo 1.5, FramePack (with its own indices of frames), Motif-Video",
 )
@@ -191,6 +200,7 @@ def hunyuan_video(
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis",
     pairs="adjacent values; consecutive blocks of pairs for row and column",
     positions="(row, column): `positions.grid(rows, columns)`; text does not rotate",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="2",
 )
 def hunyuan_image(
@@ -205,6 +215,7 @@ def hunyuan_image(
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column): `positions.grid(frames, rows, columns)`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     also="SkyReels-V2, ChronoEdit (its two frames have positions 0 and 7), AnyFlow, SANA-Video, Helios, Wan-Animate",
 )
@@ -218,6 +229,7 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
     frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128 values",
     pairs="values half a head apart; consecutive blocks of pairs for frame, row and column",
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
+    odd="ValueError if head_dim is odd, or below 12",
     differs="pairs are not adjacent values; each axis has its own base",
     axes="3",
     example="pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape -> (24, 64)",
@@ -245,6 +257,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
     " use t",
     positions="(t, h, w): `positions.mrope`, with the times of frames computed from fps",
+    odd="ValueError unless head_dim is twice the sum of rope_axes_dim",
     differs="pairs are not adjacent values; the axes alternate over the frequencies",
     axes="3",
     example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
@@ -260,6 +273,7 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart; the first 60 pairs alternate between t, h and w, the rest use t",
     positions="(t, h, w); images begin at 65536",
+    odd="ValueError if head_dim is odd, or below 6 times the number of pairs of h or of w",
     differs="pairs are not adjacent values; the axes alternate over the frequencies",
     axes="3",
 )
@@ -285,6 +299,7 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     " other pairs alternate between frame, row and column",
     positions="(t, row, column): seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .. 1:"
     " `positions.ltx(frames, rows, columns)`",
+    odd="ValueError if dim is odd, or below 12",
     differs="frequencies ascend; each head has its own frequencies",
     axes="3",
     example="pf.presets.ltx().tables(pf.presets.positions.ltx(2, 3, 4))[0].shape -> (24, 1024)",
@@ -303,6 +318,7 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     " do not rotate, the others alternate between the axes",
     positions="(t, row, column) at the middle of a patch: seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .."
     " 1: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    odd="ValueError if dim is odd, or below 4 * axes",
     differs="frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2(2048, axes=1).tables(pf.presets.positions.ltx2_audio(5))[0].shape -> (5, 1024)",
@@ -319,6 +335,7 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="values half a head apart; pairs alternate between the axes",
     positions="as for the preset `ltx2`: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    odd="ValueError unless 2 * heads divides dim, or if dim is below 4 * axes",
     differs="pairs are not adjacent values; frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
     example="pf.presets.ltx2_split(head=31).head_dim -> 128",
@@ -345,6 +362,7 @@ def ltx2_split(dim: int = 4096, *, head: int = 0, heads: int = 32, theta: float 
     pairs="adjacent values of vectors that are not yet split into heads; each pair uses all axes",
     positions="(frame, row, column), rows and columns relative to the centre, scaled to an area of 192 * 192:"
     " `positions.mochi(frames, rows, columns)`",
+    odd="2 values for each head and frequency: pos_frequencies has shape (3, heads, frequencies)",
     differs="each angle depends on all axes; frequencies are learned; each head has its own frequencies",
     axes="3",
     example="rotary = pf.presets.mochi([[[1.0, 0.5]], [[0.25, -2.0]], [[0.0, 1.0]]])\n"
@@ -366,6 +384,7 @@ def mochi(pos_frequencies: npt.ArrayLike) -> Rotary:
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
     positions="(frame, row, column) of a grid that is scaled to fit into 30 by 45: `positions.cogvideox(frames, rows,"
     " columns)`; CogVideoX 1.5 uses `positions.grid`; text does not rotate",
+    odd="ValueError unless 16 divides head_dim",
     differs="positions are real numbers",
     also="ConsisID; EasyAnimate, whose grid is also scaled to fit into 30 by 45",
     axes="3",
@@ -388,6 +407,7 @@ def cogvideox(head_dim: int = 64, *, theta: float = 10000.0, frequencies: Precis
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) of a grid that is scaled to fit into 32 by 32: `positions.cropped(rows, columns,"
     " base_rows=32, base_columns=32)`",
+    odd="ValueError unless 4 divides head_dim",
     differs="positions are real numbers",
     axes="2",
     example="pf.presets.hunyuan_dit().tables(pf.presets.positions.cropped(4, 6, base_rows=32, "
@@ -403,6 +423,7 @@ def hunyuan_dit(head_dim: int = 88, *, frequencies: Precision = "exact") -> Rota
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(256 * row // rows, 256 * column // columns): `positions.cogview4(rows, columns)`; text does not rotate",
+    odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values",
     also="GLM-Image, whose positions are not scaled: `positions.grid(rows, columns)`",
     axes="2",
@@ -419,6 +440,7 @@ def cogview4(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precis
     frequency="(10000 * ntk_factor)^(-4i/head_dim) / linear_factor for each axis",
     pairs="adjacent values; pairs alternate between row and column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
+    odd="ValueError unless 4 divides head_dim",
     differs="early diffusion steps use linear_factor, later steps ntk_factor",
     axes="2",
     example="pf.presets.lumina_next(8).frequencies -> array([1.  , 1.  , 0.01, 0.01])",
@@ -438,6 +460,7 @@ def lumina_next(head_dim: int = 96, *, linear_factor: float = 1.0, ntk_factor: f
     positions="(frame, row / scale, column / scale), where scale is 2 if both sides have 480 to 854 pixels, else"
     " 3.16; for scale 2: `positions.grid(frames, rows, columns) / (1, 2, 2)`; text has positions of one axis, as in"
     " `roformer`",
+    odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     differs="positions are real numbers",
     also="Kandinsky 6 (axes_dim 32, 48, 48)",
     axes="3",
@@ -455,6 +478,7 @@ def kandinsky5(
     pairs="values D/2 apart, among the first D = 6 * rope_freq_dim values of a head; consecutive blocks of pairs for"
     " t, row and column",
     positions="(t, row, column)",
+    odd="ValueError if head_dim is below 6 * rope_freq_dim",
     differs="pairs are not adjacent values; only a part of each head rotates",
     axes="3",
 )
@@ -471,6 +495,7 @@ def minimax_h3(
     frequency="theta^(-2i/D), D = head_dim / 2",
     pairs="values D/2 apart, among the first D values of a head",
     positions="the token's index from 0; global tokens before the audio are counted too",
+    odd="ValueError unless head_dim / 2, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",
     also="Stable Audio 3, MiniMax-Music (each with its own rotary width)",
 )

@@ -90,6 +90,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="values D/2 apart, among the first D values of a head",
+    odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",
     also="Pythia; StableLM",
     example="pf.presets.gpt_neox(96).rotary_dim -> 24",
@@ -103,6 +104,7 @@ def gpt_neox(head_dim: int = 96, *, partial_rotary_factor: float = 0.25, theta: 
     source="huggingface/transformers: models/gptj/modeling_gptj.py, create_sinusoidal_positions",
     frequency="10000^(-2i/rotary_dim)",
     pairs="adjacent values, among the first rotary_dim values of a head",
+    odd="ValueError if rotary_dim is odd, or above head_dim",
     differs="only a part of each head rotates",
     also="CodeGen",
 )
@@ -115,6 +117,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="values D/2 apart, among the first D values of a head",
+    odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",
     also="Persimmon, Nemotron, Bamba; Stable Audio Open in diffusers",
     example="pf.presets.phi(64).rotary_dim -> 32",
@@ -140,6 +143,7 @@ def roformer(head_dim: int = 64) -> Rotary:
     source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
     frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
     pairs="adjacent values, among the first D values of a head",
+    odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="only a part of each head rotates",
     also="ChatGLM2; ChatGLM3, which is also the text encoder of Kolors",
     example="pf.presets.glm4(128).rotary_dim -> 64",
@@ -210,7 +214,7 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     " a query",
     differs="slow frequencies are divided; the rotated values are in another order; attention scores are"
     " also multiplied by (0.1 * ln(factor) + 1)^2",
-    also="Kimi K2 (factor 32, theta 50000)",
+    also="Kimi K2, but with factor 32 and theta 50000: use `Rotary.from_config`",
     example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
 def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
@@ -316,6 +320,7 @@ def gemma3(head_dim: int = 256, *, layer_type: LayerType = "full_attention", fac
     frequency="10000^(-2i/256) in sliding layers; in full layers 1000000^(-2i/512) for the first 64 pairs, 0 for the"
     " rest",
     pairs="values half a head apart",
+    odd="always 512 values in full layers, 256 in sliding layers",
     differs="pairs are not adjacent values; full layers have heads of 512, and three quarters of the pairs do not"
     " rotate",
     example="rotary = pf.presets.gemma4()\nrotary.head_dim, int((rotary.frequencies > 0).sum()) -> (512, 64)",
@@ -345,6 +350,7 @@ def modernbert(head_dim: int = 64, *, layer_type: LayerType = "full_attention") 
     frequency="theta^(-2i/D), D = 0.334 * head_dim rounded down, theta 10000 in sliding layers and 5000000 in full"
     " layers",
     pairs="values D/2 apart, among the first D values of a head",
+    odd="ValueError unless 0.334 * head_dim, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; the base depends on the kind of layer; only a part of each head rotates",
 )
 def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attention") -> Rotary:
@@ -358,6 +364,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
     "rotary_dim of the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
     pairs="values rotary_dim/2 apart, among the first rotary_dim values of a head",
+    odd="ValueError if rotary_dim is odd, or above head_dim",
     differs="pairs are not adjacent values; only a part of each head rotates",
     example="pf.presets.minimax_m2() == pf.Rotary(128, base=5e6, rotary_dim=64) -> True",
 )
@@ -371,6 +378,7 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
     "of the checkpoint's config.json",
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="values D/2 apart, among the first D values of a head",
+    odd="ValueError unless head_dim / 4, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",
 )
 def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:

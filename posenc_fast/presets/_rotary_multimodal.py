@@ -26,6 +26,7 @@ __all__ = [
     frequency="10000^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
     pairs="adjacent values, among the first D values of a head",
     positions="the frame's or the token's index from 0; cross attention has no rotary encoding",
+    odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="only a part of each head rotates",
     example="pf.presets.moonshine(36).rotary_dim -> 32",
 )
@@ -68,6 +69,7 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart; the first 16 pairs use t, the next 24 use h, the last 24 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    odd="ValueError unless head_dim is twice the sum of mrope_section",
     differs="pairs are not adjacent values; each axis uses a part of the frequencies",
     also="Qwen2.5-VL, Qwen2.5-Omni, PaddleOCR-VL (theta 500000)",
     axes="3",
@@ -87,6 +89,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
     " use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    odd="ValueError unless head_dim is twice the sum of mrope_section",
     differs="pairs are not adjacent values; the axes alternate over the frequencies",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
@@ -102,6 +105,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     frequency="theta^(-2i/D), D = head_dim / 4",
     pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    odd="ValueError unless head_dim / 4, rounded down, is twice the sum of mrope_section",
     differs="pairs are not adjacent values; the axes alternate over the frequencies; only a part of each head rotates",
     axes="3",
 )
@@ -117,8 +121,9 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
     pairs="adjacent values, among the first D values of a head; the first 8 pairs use t, the next 12 use h, the last"
     " 12 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    odd="ValueError unless head_dim / 2, rounded down, is twice the sum of mrope_section",
     differs="each axis uses a part of the frequencies; only a part of each head rotates",
-    also="GLM-OCR",
+    also="GLM-OCR, but whole heads rotate (mrope_section 16, 24, 24): use `Rotary.from_config`",
     axes="3",
 )
 def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequence[int] = (8, 12, 12)) -> Rotary:
@@ -135,6 +140,7 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     frequency="theta^(-2i/head_dim)",
     pairs="adjacent values; the first 44 pairs alternate between h and w, the last 20 use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
+    odd="ValueError unless head_dim is twice the sum of mrope_section, and h and w have equal numbers of pairs",
     differs="t has the slowest frequencies",
     axes="3",
 )

@@ -33,6 +33,7 @@ __all__ = [
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column); patches that are merged into one token follow each other:"
     " `positions.qwen2_vl_vision(rows, columns)`",
+    odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values",
     also="Qwen2.5-VL, Qwen3-VL, GLM-4V, PaddleOCR-VL, VideoLLaMA 3 and ERNIE 4.5 VL, each with its own head_dim;"
     " LFM3-VL (theta 1000000)",
@@ -51,7 +52,8 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     pairs='values half a head apart (adjacent values in mistral-inference: pass layout="interleaved"); the first half'
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
-    differs="pairs are not adjacent values; of one list of frequencies, rows use entries 0, 2, .., columns 1, 3, ..",
+    odd="ValueError unless 4 divides head_dim",
+    differs="pairs are not adjacent values; rows use frequencies 0, 2, .. of one list, columns use frequencies 1, 3, ..",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -69,6 +71,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     pairs="values half a head apart; the first half of the pairs uses the row, the second half the column",
     positions="(row, column) of patch centres in [-1, 1]: `positions.dinov3(rows, columns)`; tokens before the "
     "patches do not rotate",
+    odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values; positions are relative to the sides of the image",
     also="Sapiens 2, EoMT",
     axes="2",
@@ -87,6 +90,7 @@ def dinov3(head_dim: int = 64, *, theta: float = 100.0, frequencies: Precision =
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 1, and (0, 0) for the class token, which is last: `positions.llama4_vision(rows,"
     " columns)`",
+    odd="ValueError unless 4 divides head_dim",
     axes="2",
     example="pf.presets.llama4_vision().tables(pf.presets.positions.llama4_vision(2, 3))[0].shape -> (7, 44)",
 )
@@ -101,6 +105,7 @@ def llama4_vision(head_dim: int = 88, *, theta: float = 10000.0, frequencies: Pr
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 0: `positions.grid(rows, columns)`; every frame of the memory has the same"
     " positions; the object tokens, at the end of the memory, do not rotate",
+    odd="ValueError unless 4 divides head_dim",
     also="SAM 3 (head_dim 64; positions multiplied by 24/72 in global layers), EdgeTAM; rope-vit with theta 100",
     axes="2",
 )
@@ -114,6 +119,7 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="values half a head apart (adjacent values in the checkpoint); pairs alternate between column and row",
     positions="(row, column): `positions.qwen2_vl_vision(rows, columns)`",
+    odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values",
     axes="2",
 )
@@ -128,6 +134,7 @@ def kimi_vision(head_dim: int = 72, *, theta: float = 10000.0, frequencies: Prec
     frequency="theta^(-4i/head_dim) for each axis",
     pairs="adjacent values; the first half of the pairs uses the column, the second half the row",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`; class and padding tokens are at (0, 0)",
+    odd="ValueError unless 4 divides head_dim",
     axes="2",
     example="pf.presets.inkling_vision() == pf.presets.sam2(64) -> True",
 )
@@ -141,6 +148,7 @@ def inkling_vision(head_dim: int = 64, *, theta: float = 10000.0, frequencies: P
     frequency="theta^(-2i/S) for each axis, S = 2 * (head_dim // 3 // 2)",
     pairs="values 3S/2 apart, among the first 3S values of a head; consecutive blocks of pairs for t, row and column",
     positions="(t, row, column); patches that are merged into one token follow each other",
+    odd="ValueError if head_dim is odd, or below 6",
     differs="pairs are not adjacent values; only a part of each head rotates",
     axes="3",
 )
@@ -155,6 +163,7 @@ def minimax_m3_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies
     frequency="theta^(-4i/hidden_size) for each axis",
     pairs="adjacent values of vectors that are not yet split into heads; pairs alternate between row and column",
     positions="(row, column) from 1: `1 + positions.grid(rows, columns)`",
+    odd="ValueError unless 4 divides hidden_size",
     differs="each head has its own frequencies",
     axes="2",
 )
@@ -171,6 +180,7 @@ def efficient_loftr(hidden_size: int = 256, *, theta: float = 10000.0, frequenci
     frequency="weights, from posenc.projector of the checkpoint",
     pairs="adjacent values; each pair uses both axes",
     positions="(x, y) of a keypoint, normalised by the size of the image",
+    odd="2 values for each row of weights",
     differs="each angle depends on both axes; frequencies are learned",
     also="RoPE-Mixed of rope-vit: pass the frequencies of one layer and head, of shape (axes, pairs), transposed",
     axes="2",

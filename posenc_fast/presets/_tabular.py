@@ -91,10 +91,10 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
     frequency="one turn per period; periods are the numbers of period_base_list times powers of ten: 1, frac_digit_len "
-    "powers below 1 and int_digit_len powers above 1",
+    "powers below 1 and int_digit_len powers above 1; periods of 10^(int_digit_len + 1) or more are left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
-    odd="zero columns at the end if d is more than twice the number of periods; ValueError if it is less",
+    odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",
     differs="periods are exact, so the digits of integers are exact; cosines come first; the source computes in"
     " float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
@@ -176,6 +176,7 @@ def nemos(masked_frequencies: int | npt.ArrayLike, *, period: float | Sequence[f
     frequency="10000^(-2i/D), D = head_dim/2",
     pairs="adjacent values, in the first half of a head",
     positions="the patch's index in its series (time_id), from 0",
+    odd="ValueError unless 4 divides head_dim",
     differs="the second half of a head does not rotate",
 )
 def moirai(head_dim: int = 64) -> Rotary:

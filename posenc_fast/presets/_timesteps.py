@@ -46,12 +46,18 @@ def diffusers_timesteps(
     frequencies: Precision = "exact",
 ) -> Encoding:
     """Timestep embedding of diffusers."""
+    d, shift = count_of(embedding_dim, "embedding_dim", 1), real(downscale_freq_shift, "downscale_freq_shift")
+    if shift == d // 2 > 1:
+        raise ValueError(
+            f"downscale_freq_shift={shift:g} makes the denominator of the exponents zero for {d // 2} frequencies; "
+            "choose another downscale_freq_shift"
+        )
     return sinusoids(
-        count_of(embedding_dim, "embedding_dim", 1),
+        d,
         frequencies,
         _recipes.exp_divided,
         base=positive(max_period, "max_period"),
-        shift=real(downscale_freq_shift, "downscale_freq_shift"),
+        shift=shift,
         first=real(scale, "scale"),
         functions=("cos", "sin") if flip_sin_to_cos else ("sin", "cos"),
         odd="zero",

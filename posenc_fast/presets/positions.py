@@ -195,16 +195,17 @@ def mrope(
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
-        First position of text after a grid (default: as in transformers 5.24). "side": start plus the longer side, as
-        in transformers from 5.3 on, except for omni models. "largest": one after the largest position, as in
-        transformers 4 and vLLM. They differ only if the last frame has a larger position than all rows and columns.
+        First position of text after a grid (default: as in transformers 5.24). "side": the first position of the grid
+        plus its longer side, as in transformers from 5.3 on, except for omni models. "largest": one after the largest
+        position, as in transformers 4 and vLLM. They differ only if the last frame has a larger position than all rows
+        and columns.
     out : ndarray of shape (3, batch, length), or (3, length), optional
         Array for the positions, of the dtype of the result.
     start : int
         Position of the first token. Only for parts.
     time_step : float
         Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL it is tokens per second
-        times seconds per frame, rounded down.
+        times seconds per frame. Only calls with model round the times of frames down, as that model does.
 
     Returns
     -------
@@ -402,7 +403,7 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
     " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
 )
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Return positions for Z-Image: (1 + text + frame, row, column), then (1 + index, 0, 0) for text, both padded."""
+    """Return positions for Z-Image: (1 + padded text + frame, row, column), then (1 + index, 0, 0) of padded text."""
     padded_text = -(-count_of(text, "text", 0) // 32) * 32
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     image = grid(1 + padded_text + times, *sides)

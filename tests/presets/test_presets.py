@@ -286,7 +286,7 @@ def test_names_are_sorted_and_complete():
     ("name", "words"),
     [
         ("wisper", "no preset 'wisper'; perhaps whisper"),
-        ("aimv2", "no preset 'aimv2'; perhaps praxis_2d"),
+        ("aimv2", "no preset 'aimv2'; perhaps mae"),
         ("BERT4Keras", "perhaps annotated_transformer"),
         ("qqqqqq", r"no preset 'qqqqqq'; posenc_fast.presets.names\(\) lists all presets"),
         ("", r"no preset ''; posenc_fast"),
