@@ -22,7 +22,7 @@ every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES)
 
 
 def agrees(found, table, atol=None):
-    """Assert that the identified encoding has the rows of the table, up to the error that it reports (at most atol)."""
+    """Assert that the identified encoding has the rows of the table, up to `found.error`, which is at most atol."""
     assert found
     rows = found.encoding.table(len(table), start=found.start, step=found.step, dtype=np.float64)
     rows[list(found.zero_rows)] = 0
