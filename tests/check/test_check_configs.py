@@ -1,4 +1,4 @@
-"""Test `check` with configs. A config has its own verdict. If the config cannot be read, no rotary tensor is right."""
+"""Test `check` with configs. A config has its own verdict. If it cannot be read, no rotary tensor is judged right."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_one_part_that_cannot_be_read():
     assert report.findings[1].name == "config['text_config'] (llama)"
     right = {**wrong, "text_config": text}
     assert [finding.verdict for finding in pf.check({NAME: FREQUENCIES}, config=right).findings] == ["right"]
-    # the model_type at the top level is unknown, so `check` cannot read the keys of the text model at that level
+    # the keys of the text model are now at the top level, where `check` cannot read them: the model_type is unknown
     other = {**text, "model_type": "no_such", "vision_config": vision}
     report = pf.check({NAME: FREQUENCIES}, config=other)
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
@@ -170,7 +170,7 @@ def test_frequencies_that_were_cut(base, scaling):
 
 
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
-    """If no tensor could be compared, `check` reports no success, although the config is right."""
+    """If no tensor could be compared, the command fails with exit status 2, although the config is right."""
     folder = folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES[:-1]})
     assert [finding.verdict for finding in pf.check(folder).findings] == ["unknown"]
     assert run("check", folder) == 2
@@ -179,7 +179,7 @@ def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
 
 @pytest.mark.parametrize(("base", "verdict"), [(1e6, "right"), (1e4, "unknown")])
 def test_tables_of_texts_with_a_config_of_several_axes(base, verdict):
-    """Tables of text tokens can be compared with a config of several axes: each has equal positions on all axes."""
+    """Text tokens have equal positions on all axes, so their tables can be compared with a config of several axes."""
     scaling = {"type": "mrope", "mrope_section": [16, 24, 24]}
     config = {**LLAMA, "model_type": "qwen2_vl_text", "rope_theta": 1e6, "rope_scaling": scaling}
     cos, sin = pf.Rotary(128, base=base).tables(100)

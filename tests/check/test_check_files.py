@@ -209,7 +209,7 @@ def test_tensors_without_memory_of_their_own(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["pickle", "in a file of torch", "program"])
 def test_pickles_of_more_than_weights(kind, inside, capsys):
-    """A pickle with objects other than tensors is an error. The error omits torch's advice to disable a check."""
+    """A pickle with objects other than tensors is an error. Torch's advice to set weights_only=False is omitted."""
     torch = optional("torch")
     path = inside / "model.pt"
     if kind == "pickle":
@@ -232,7 +232,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 @pytest.mark.slow
 def test_pickles_next_to_other_files(tmp_path, capsys):
-    """Pickled weights are read if the folder has no weights in a safer format. An .npz of filters is not weights."""
+    """Pickled weights are read if the folder has no weights in a safer format. Filters in an .npz file do not count."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))

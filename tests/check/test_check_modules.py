@@ -32,7 +32,7 @@ def table(rows, d, first=0):
 
 
 class Adds(nn.Module):
-    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip`, `scale` and `first` plant faults."""
+    """The module of the Annotated Transformer and of PyTorch's tutorial. `skip`, `scale` and `first` cause faults."""
 
     def __init__(self, d=64, rows=700, batch_first=True, skip=0, scale=1.0, x_scale=1.0, persistent=True, first=0):
         super().__init__()

@@ -109,7 +109,7 @@ def test_timestep_frequencies():
 def test_every_class_of_transformers():
     """No buffer of a rotary class of transformers is wrong, compared with the default config of its model.
 
-    The float32 frequencies that `Rotary` reads from these configs are not wrong either.
+    The float32 frequencies that `Rotary` computes from these configs are not wrong either.
     """
     transformers = optional("transformers")
     from rotary import test_rotary_transformers as classes
@@ -186,7 +186,10 @@ WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 
 
 def encoding_of(name):
-    """Return an encoding of a preset: with random weights, arguments from `WITH_ARGUMENTS`, a small width, or none."""
+    """Return an encoding of a preset.
+
+    Arguments: random weights, arguments from `WITH_ARGUMENTS`, or a small width. Some presets need no argument.
+    """
     build = presets.get(name)
     if name in LEARNED:
         return build(np.random.default_rng(0).normal(size=LEARNED[name]))

@@ -50,7 +50,7 @@ def test_learned_positions_that_are_smooth(smooth, seed):
         table = np.cumsum(table, axis=0)
     report = pf.check({"wpe.weight": table.astype(np.float32)})
     assert [finding.verdict for finding in report.findings] == ["unknown"]
-    # `compared` is 1, because the table was compared with all encodings
+    # `compared` counts this table, because it was compared, although it equals no encoding
     assert (report.ok, report.compared) == (True, 1)
 
 

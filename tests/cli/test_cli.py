@@ -268,7 +268,8 @@ def test_signal(arguments, number, existing, inside):
     if existing:
         (target / "o.npy").write_bytes(b"before")
     # The Python engine is slow enough to be interrupted. A signal can arrive between the opening of a file and the `with`
-    # that closes it. Python then closes the file with a warning, which is hidden by default.
+    # that closes it. Python then closes the file with a warning, which users do not see by default. `command` would
+    # turn this warning into an error.
     code = ("-W", "ignore::ResourceWarning", "-m", "posenc_fast")
     process = command(*arguments(inside), "-o", "out/o.npy", code=code, env={"POSENC_FAST_BACKEND": "python"})
     wait_until_it_writes(process, target)

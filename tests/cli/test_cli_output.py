@@ -97,7 +97,7 @@ def needs(suffix):
 
 
 def content(file, suffix, dtype):
-    """Return the rows of an open file, read by NumPy, as text (csv) or by pyarrow."""
+    """Return the rows of an open file. The test reads npy and npz with NumPy, csv as text, and parquet with pyarrow."""
     if suffix in ("npy", "npz"):
         rows = np.load(file)
         return (rows["encoding"] if suffix == "npz" else rows).view(dtype)
@@ -168,7 +168,7 @@ def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
     assert Path("o").read_bytes() == Path("expected").read_bytes()
     assert run("encode", "p.csv", "--column", "t", *options, "-o", "-") == 0
     out, err = capfdbinary.readouterr()
-    # in a pipe, an npz archive has other bytes: its sizes are written after the array
+    # on standard output, an npz archive may have other bytes, because its sizes are written after the array
     assert out == Path("expected").read_bytes() or suffix == "npz"
     assert content(io.BytesIO(out), suffix, np.dtype(np.float32)).shape == (rows, 6)
     assert err.decode().startswith(f"wrote standard output: shape ({rows}, 6), float32")

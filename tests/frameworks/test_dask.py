@@ -69,8 +69,8 @@ def test_integers_are_exact(start, step, precision):
 @pytest.mark.usefixtures("backend")
 def test_real_steps():
     rows = pfd.table(LINE, 5000, start=-3.3, step=0.1, dtype=np.float64, chunks=99).compute(scheduler="synchronous")
-    # Errors do not accumulate, because the first position of each chunk is an exact fraction. Both results are within
-    # one ulp of the exact value.
+    # Errors do not accumulate, because the first position of each chunk is computed as an exact fraction. Both results
+    # are within one ulp of the exact value.
     expected = LINE.table(5000, start=-3.3, step=0.1, dtype=np.float64)
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-59)
 

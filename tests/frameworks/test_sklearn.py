@@ -209,7 +209,7 @@ def test_quarters_of_cycles_are_exact(dtype):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_cycles_with_lengths(layout):
-    """With several periods, each column equals the column of an encoder with one period, up to rounding."""
+    """With several periods, each column equals that of an encoder with only its period, up to rounding."""
     periods = ["12h", "month", "7D", "day"]
     X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
     encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)

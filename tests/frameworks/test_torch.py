@@ -366,7 +366,7 @@ def test_copies(way, rng):
     assert (other[0].encoding, other[1].rotary) == (model[0].encoding, model[1].rotary)
     module = pt.SinusoidalEncoding(4, batch_first=True, x_scale="sqrt", inplace=True)
     assert module.extra_repr() == "sinusoidal(4), batch_first=True, x_scale=2, inplace=True"
-    # casting or moving the module has no effect, because results have the dtype of x
+    # casting or moving the module has no effect, because results have the dtype and the device of x
     for move in (torch.nn.Module.half, torch.nn.Module.double, lambda module: module.to("meta")):
         move(adding)
         for dtype in (torch.float64, torch.float32, torch.float16):

@@ -145,7 +145,7 @@ def test_any_start(start, rng):
 
 
 def test_another_encoding_compiles_again(rng):
-    """If a compiled function is called with another encoding, it computes the rows of that encoding."""
+    """If a compiled function is called with another encoding, it computes the results of that encoding."""
     x = random(rng, 2, 3, 8)
 
     def call(encoding, rotary, x):

@@ -285,7 +285,7 @@ def test_short_and_long_sequences(rope_type):
 
 
 def test_the_longest_position_includes_the_scaling():
-    """A module that forgets a dynamic scaling is wrong only beyond max_position_embeddings."""
+    """`check` finds a module without its dynamic scaling, which matters only beyond the trained length."""
     model, module = llama(LENGTHS["dynamic"], length=8192)
     assert ours.check(model).ok
     module.rope_type = "default"
@@ -470,7 +470,7 @@ def test_code_runs_without_autocast():
 def test_modules_that_count_tokens(wrong):
     """`check` can run modules that receive a number of tokens instead of position ids.
 
-    wrong: error of the angles from position 4096 on.
+    wrong: whether the angles from position 4096 on are too large by 1.
     """
 
     def tables(count):

@@ -22,7 +22,7 @@ every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES)
 
 
 def agrees(found, table, atol=None):
-    """Assert that the identified encoding has the rows of the table, up to the error that it reports (at most atol)."""
+    """Assert that the identified encoding has the rows of the table, up to `found.error`, which is at most atol."""
     assert found
     rows = found.encoding.table(len(table), start=found.start, step=found.step, dtype=np.float64)
     rows[list(found.zero_rows)] = 0
@@ -263,14 +263,14 @@ GRIDS = {
 def test_grids(name, axes, build, dtype):
     table = pf.grid(axes, build(), dtype=np.float64).astype(dtype)
     rows = table.reshape(-1, table.shape[-1])
-    # pass the table in the shape of the grid, as rows, as a buffer, and after two class tokens
+    # pass the table in the shape of the grid, as rows, as a batch of one, and after two rows of zeros
     for given, zeros in ((table, 0), (rows, 0), (rows[None], 0), (np.pad(rows, ((2, 0), (0, 0))), 2)):
         found = pf.identify(given)
         assert name.removesuffix("-wide") in found.presets
         assert (found.axes, found.zero_rows) == (tuple(axes), tuple(range(zeros)))
         again = pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(-1, rows.shape[-1])
         assert np.abs(again - rows.astype(np.float64)).max() == pytest.approx(found.error, rel=1e-6, abs=1e-14)
-        # the call that the text of the result shows gives the same grid
+        # the call that the text of the result shows gives as many rows
         text = next(line for line in str(found).splitlines() if line.startswith("positions"))
         called = eval(text.partition("grid")[2].join(["pf.grid", ""]), {"pf": pf, "encoding": found.encoding})
         assert called.shape == rows.shape

@@ -39,7 +39,7 @@ def large():
 
 @needs_kernel
 def test_more_than_32_bits_count(large):
-    """Write more than 2^31 values, and more than 2^31 rows: with `table`, `encode`, and `add_to` in place."""
+    """`table`, `encode` and `add_to` in place write more than 2^31 values. `table` also writes more than 2^31 rows."""
     encoding, narrow = pf.sinusoidal(WIDTH), pf.Encoding([1e-9])
     assert large.size > 2**31
     rows = large.reshape(-1, 1)

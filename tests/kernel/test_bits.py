@@ -58,7 +58,7 @@ def test_rows_in_the_middle_of_two_anchors(backend):
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """For vectors of 4 to 32 values, the widths of the stored hashes have every possible remainder."""
+    """For vectors of 4 to 32 values, the end of a row after its last whole vector has every possible length."""
     for lanes in (4, 8, 16, 32):
         assert {width % lanes for width in bits.WIDTHS} == set(range(lanes))
         assert {width % lanes for width in bits.WIDTHS if width > 100} >= {0, 1, lanes - 1}
@@ -84,7 +84,7 @@ def test_stored_hashes_of_frequencies():
 
 
 def test_the_stored_frequencies_are_of_every_kind():
-    """The stored hashes cover all presets, all scalings, all other rules of configs, and exact periods."""
+    """The stored hashes cover all presets, all scalings, other rules of configs for frequencies, and exact periods."""
     names = frequencies.sets().keys()
     assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
     assert frequencies.SCALINGS.keys() == SCALINGS.keys()
@@ -111,7 +111,7 @@ def test_fma_is_rounded_once(rng):
     # every third c cancels the product a * b except for the last bits of the product, where a wrong rounding shows
     a, b = (rng.uniform(1, 2, 3000) * 2.0 ** rng.integers(-9, 9, 3000) for _ in range(2))
     c = -a * b * np.where(np.arange(3000) % 3 == 0, 1, 2.0 ** rng.integers(-60, 60, 3000))
-    # products of 54 bits lie in the middle of two doubles, so a far smaller c decides the rounding
+    # products of 54 bits lie in the middle between two doubles, so a far smaller c decides the rounding
     middle = rng.integers(2**26 + 2**25, 2**27, (2, 300)) | 1
     a, b = np.concatenate([[a, b], middle], axis=1)
     c = np.concatenate([c, rng.choice([-1, 1], 300) * 2.0 ** rng.integers(-120, -60, 300)])

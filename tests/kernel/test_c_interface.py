@@ -418,7 +418,7 @@ def test_positions_that_need_exact_arithmetic(calls):
 
 
 def test_no_access_beyond_the_arrays(dtype, rng):
-    """Results and scratch end at a page without access."""
+    """Inputs, results and scratch memory end or begin at a page without access."""
     arenas = [Arena(1 << 19) for _ in range(4)]
     for encoding in (ENCODINGS["padded"], ENCODINGS["phases"], ENCODINGS["wide"]):
         handle, rows = c.encoding_of(encoding), 3 if encoding.d_model > 700 else 70

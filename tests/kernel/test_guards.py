@@ -1,6 +1,6 @@
 """Test that debug builds check the arguments of the kernel's functions, and that usual builds contain no such checks.
 
-These tests build the debug kernel in a separate folder, unless this build is one.
+These tests build the debug kernel in a separate folder, unless the installed build is a debug build.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
 def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, rng):
     """Rotate one zero, or one value whose products leave the normal range of float32, anywhere in a row of any head.
 
-    For 5 * 2^-133, half of the number is a midpoint, where rounding in float32 would not choose the even neighbour.
+    The rotation halves values. Half of 5 * 2^-133 is midway between two bfloat16 numbers, where rounding in float32
+    would not choose the even one.
     """
     angles = np.tile(np.repeat(np.float32([0.5, 0.0]), pairs), (1, 2, 1))
     for stores in (0, past(True)):

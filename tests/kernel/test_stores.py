@@ -192,7 +192,7 @@ def test_stores_of_grids(monkeypatch):
         assert merging.stores.pop() == "past the cache"
         pf.grid([5, 7], encoding)
         assert "cleared" in merging.stores.pop()
-        # columns that depend on both axes are added after the merge, so the merged array should stay in the cache
+        # columns that depend on both axes are written after the merge, so the merged array should stay in the cache
         pf.grid([5, 7], mixed, out=out)
         assert "may still be there" in merging.stores.pop()
     assert not merging.stores
@@ -206,7 +206,7 @@ def test_stores_of_grids(monkeypatch):
     [(3, 5, 6, 0), (2, 700, 3, 0), (2, 9, 512, 0), (2, 7, 515, 0), (2, 7, 1024, 5), (3, 4, 40, 8), (4, 1, 1, 0)],
 )
 def test_merged_rows_begin_anywhere(level, way, batches, rows, width, around, rng):
-    """With each kind of stores, `merge` writes the rows of the Python engine, and nothing around them.
+    """With each kind of stores, `merge` writes the same rows as the Python engine, and nothing around them.
 
     The rows begin at any offset in a cache line.
     """
@@ -306,8 +306,9 @@ ENTRY = re.compile(r"_(table|rows_in_any_order|encode|merge)(\.[\w.]+)?$")
 def open_ends(listing):
     """Return two sets: addresses of functions that bypass the cache, and names of functions that do so without a fence.
 
-    A function without a fence counts if it contains such stores or calls a function that lacks a fence, and if it is
-    one of the kernel's entries or nothing calls it. listing: disassembly of the kernel.
+    A function is unfenced if it contains no fence, and bypasses the cache itself or calls an unfenced function. The
+    second set contains an unfenced function if it matches `ENTRY` or nothing calls it. listing: disassembly of the
+    kernel.
     """
     code = {}
     for line in listing.splitlines():

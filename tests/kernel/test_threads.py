@@ -185,7 +185,7 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
 
 
 def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
-    """If no new thread can start, the pool queues the task, and a thread of another call may take it later.
+    """If no new thread can start, the pool queues the task. A thread that works for another call may take it.
 
     The call must wait for this thread.
     """
@@ -488,7 +488,7 @@ def test_out_of_memory_of_matrix_products():
 @needs_linux
 @needs_kernel
 def test_memory_errors_of_the_work_space():
-    """Before each call, the limit of the address space grows a little, so that one allocation after another fails."""
+    """The limit of the address space grows a little before each attempt, so that different allocations fail."""
     code = """if True:
     import resource, types
     import numpy as np

@@ -104,9 +104,9 @@ def test_every_block_shows_what_it_prints(page, maker):
 
 
 def same_text(got, expected):
-    """Assert that two texts have equal words, and numbers that differ by at most 0.5 %.
+    """Assert that two texts have equal words and integers, and decimal fractions that differ by at most 0.5 %.
 
-    Numbers may differ, because processors may round differently.
+    Fractions may differ, because processors may round differently.
     """
     got, expected = (BYTES.sub("#", text).split() for text in (got, expected))
     assert [NUMBER.sub("#", word) for word in got] == [NUMBER.sub("#", word) for word in expected]
@@ -271,7 +271,7 @@ TEXTS = [
 
 
 def test_nothing_is_installed_from_an_index():
-    """No page tells readers to install the package from a package index, because no index has it yet."""
+    """No page or module tells users to install the package from a package index, because no index has it yet."""
     stale = [path.name for path in TEXTS if FROM_AN_INDEX.search(path.read_text("utf-8"))]
     assert not stale
     for command in ("pip install 'posenc-fast[torch]'", "pip install posenc-fast", "pip install -q numpy posenc-fast"):
