@@ -238,7 +238,7 @@ def packed(draw, given):
 
 
 def one_kind_of_positions(data):
-    """`encode` computes right rows of positions in every container. Other functions return the same values."""
+    """`encode` computes right rows of positions in every container. Other functions compute equal rows."""
     draw = data.draw
     encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
     if draw(st.booleans()):
