@@ -47,7 +47,7 @@ SPECIAL = [
     2**64 - 1,
 ]
 SPECIAL += [1e17, -1e40, 1.7e308, float("inf"), float("-inf"), float("nan")]
-# numbers that are subnormal in float16, bfloat16 or float32; some are near the midpoint of two numbers of this type
+# numbers that are subnormal in float16, bfloat16 or float32; some are near the midpoint of two such numbers
 SMALL = [
     3 * 2.0**-25,
     2.0**-14 - 2.0**-30,
