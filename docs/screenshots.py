@@ -141,7 +141,7 @@ def main() -> int:
             dom = browse(browser, f"{base}&width={width}&page={quote(page)}", size, "--dump-dom")
             found = re.search(r"WIDTH (\d+) ([^<]*)", dom)
             if found is None or int(found[1]) > width or found[2].strip():
-                print(f"{page} is wider than {width} pixels: {found and found[0]}", flush=True)
+                print(f"{page} does not fit into {width} pixels: {found and found[0]}", flush=True)
                 wrong += 1
     print(f"{wrong} times a page does not fit")
     return int(wrong > 0)

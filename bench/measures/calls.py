@@ -115,7 +115,7 @@ def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> No
 
 
 def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
-    """Measure nanoseconds per element for 1e3, 1e4, .. rows. The ratio is the largest of these / the smallest."""
+    """Measure nanoseconds per element for 1e3, 1e4, .. rows. The ratio is the largest divided by the smallest."""
     encoding, width = pf.sinusoidal(128), 128
     write, block = write_of(encoding), timing.warm((1 << 20, width))
     lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]

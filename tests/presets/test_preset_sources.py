@@ -75,7 +75,7 @@ class TestGraphCast:
 
 class TestFoNE:
     def decoded(self, rows):
-        """Return in which tenth of each period (0 to 9) a position lies. For a power of ten, this is a digit."""
+        """Return in which tenth of each period (0 to 9) positions lie. For periods 10, 100, .., this is a digit."""
         turns = np.arctan2(rows[:, 1::2], rows[:, 0::2]) / TWO_PI % 1
         return (np.floor(10 * turns + 1e-9) % 10).astype(int)
 

@@ -323,7 +323,7 @@ def test_errors_name_misspelt_keys():
 
 
 def test_keys_of_converters_are_read():
-    """from_gguf knows all keys of the package gguf about RoPE and widths of keys except one. It ignores other keys."""
+    """from_gguf knows all keys of GGUF about RoPE and ``attention.key_length`` except one. It ignores other keys."""
     constants = optional("gguf.constants")
 
     def texts(group):
