@@ -126,7 +126,7 @@ def measure(got, true, dtype):
             for value, exactly in zip(row, values, strict=True):
                 error = abs(mpmath.mpf(float(value)) - exactly)
                 distance = float(error / (2 * exact.half_ulp(exactly, dtype))) if exactly else float(error != 0)
-                # allowed: promised bound in ulps, which is half an ulp plus a small excess (slack)
+                # allowed: limit of the interval "≤ 0.5", which is half an ulp plus the promised excess (slack), in ulps
                 slack = mpmath.ldexp(1, -60 if dtype == "float64" else -50)
                 allowed = 0.5 + float(slack / (2 * exact.half_ulp(exactly, dtype))) if exactly else 0.5
                 limits = (0.0, allowed, 1.0, 2.0, 3.0, np.inf)

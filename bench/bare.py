@@ -17,7 +17,7 @@ from timing import Array, warm_at
 
 __all__ = ["encode", "found", "table"]
 
-# number of rows that `table` computes above each anchor row, and number of rows below it
+# `table` computes this number of rows above each anchor row, and as many rows below it
 HALF = 32
 FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
@@ -41,9 +41,9 @@ def _library() -> Any:
 
 
 def table(out: Array, past: bool) -> Callable[[], None]:
-    """Return a call that fills out, which has a multiple of 128 rows, by the arithmetic of a table.
+    """Return a call that fills the array ``out`` by the arithmetic of a table. The values are not an encoding.
 
-    The values are not an encoding. past: whether stores bypass the cache.
+    The number of rows of ``out`` must be a multiple of 128. past: whether stores bypass the cache.
     """
     (rows, d), library = out.shape, _library()
     assert rows % (4 * HALF) == 0

@@ -1,9 +1,9 @@
-"""Measure from which size stores that bypass the cache are faster. Constants in src/tuning.h are the results.
+"""Measure from which size stores that bypass the cache are faster. src/tuning.h contains the results as constants.
 
 ``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in warm memory: the time with stores that bypass
 the cache, divided by the time with ordinary stores. The first ratio is for writing only, the second for writing and
 reading once. Both sides alternate in one process, and each ratio is a median. ``--width``, ``--offset`` and ``--type``
-change the rows. ``--encode`` measures rows of any positions, and ``--grid`` a grid.
+change the rows. Instead of tables, ``--encode`` measures rows of any positions, and ``--grid`` measures grids.
 """
 
 from __future__ import annotations

@@ -322,7 +322,7 @@ def main() -> None:
     parser.add_argument(
         "--runs", type=int, default=31, help="samples of each side; slow targets take fewer (default: %(default)s)"
     )
-    parser.add_argument("--long", action="store_true", help="up to 1e8 rows, and a memory map of 1 GiB")
+    parser.add_argument("--long", action="store_true", help="also measure 1e8 rows, and a memory map of 1 GiB")
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the results in this file")
     parser.add_argument(
         "--write",

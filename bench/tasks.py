@@ -46,7 +46,7 @@ class Task(NamedTuple):
 def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
     """Return random indices into an array of these sizes.
 
-    A tenth of them is in the last row, where errors are largest.
+    A tenth of them has the last index of the first axis. If this axis has the positions, errors are largest there.
     """
     rng = np.random.default_rng(0)
     places = [rng.integers(0, size, SAMPLES) for size in sizes]

@@ -69,7 +69,10 @@ def errors(ax: Any) -> None:
 
 
 def faults(ax: Any) -> None:
-    """Draw the largest error of float32 rotary tables against the position, without and with roundings to 16 bits."""
+    """Draw the largest error of rotary tables against the position.
+
+    One curve is for float32 angles, the others are for positions or frequencies that are rounded to 16 bits.
+    """
     from ml_dtypes import bfloat16
 
     rotary = pf.Rotary(WIDTH)
@@ -193,7 +196,7 @@ def digits() -> Figure:
 
 
 def turned() -> Figure:
-    """Draw two values of a query and of a key as vectors: at positions 0 and 0, 4 and 1, and 9 and 6."""
+    """Draw two rotated values of a query and of a key as vectors, for the positions (0, 0), (4, 1) and (9, 6)."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     rotary = pf.Rotary(2, frequencies=[0.25])
     query, key = np.array([[1.0, 0.0]]), np.array([[0.8 * np.cos(1.1), 0.8 * np.sin(1.1)]])

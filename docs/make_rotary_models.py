@@ -65,7 +65,7 @@ The entries use these terms:
 - `half`: the two values of a pair are rotary_dim/2 apart.
 - `interleaved`: the two values are neighbours.
 - `interleaved_to_half`: the two values are neighbours before the rotation, and rotary_dim/2 apart after it.
-- rotated width, base: `from_config` reads the first of these keys that the config has. Numbers in parentheses are
+- rotated width, base: `from_config` reads the first of the listed keys that the config has. Numbers in parentheses are
   defaults.
 - If only a part of a head rotates, it is the first part, unless the entry names another part.
 - axes: the coordinates of a position, and the axis that each pair uses.

@@ -47,7 +47,7 @@ frame.onload = () => {
   const page = frame.contentDocument;
   page.documentElement.dataset.theme = asked.get("theme");
   const scrolls = (e) => e && (getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
-  // beside the text, where the page is wide enough, is a list of pages
+  // on wide pages, a list of pages is to the left of the text
   const list = page.querySelector(".bd-sidebar-primary");
   const left = list?.checkVisibility({visibilityProperty: true}) ? list.getBoundingClientRect().right : 0;
   const wide = [...page.querySelectorAll("main article *")].filter((e) => {
@@ -141,9 +141,9 @@ def main() -> int:
             dom = browse(browser, f"{base}&width={width}&page={quote(page)}", size, "--dump-dom")
             found = re.search(r"WIDTH (\d+) ([^<]*)", dom)
             if found is None or int(found[1]) > width or found[2].strip():
-                print(f"{page} has no room in {width} pixels: {found and found[0]}", flush=True)
+                print(f"{page} does not fit into {width} pixels: {found and found[0]}", flush=True)
                 wrong += 1
-    print(f"{wrong} times a page has no room")
+    print(f"{wrong} times a page does not fit")
     return int(wrong > 0)
 
 

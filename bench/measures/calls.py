@@ -109,13 +109,13 @@ def c_call(runs: int) -> Measured:
 
 
 def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> None:
-    """Write rows in blocks into the same memory, because memory for all rows could be too large."""
+    """Write rows block by block into the memory of one block, because memory for all rows could be too large."""
     for first in range(0, rows, len(block)):
         write(block[: rows - first], first)
 
 
 def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
-    """Measure nanoseconds per element from 1e3 rows on. The ratio is the largest time divided by the smallest."""
+    """Measure nanoseconds per element for 1e3, 1e4, .. rows. The ratio is the largest divided by the smallest."""
     encoding, width = pf.sinusoidal(128), 128
     write, block = write_of(encoding), timing.warm((1 << 20, width))
     lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]

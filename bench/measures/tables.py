@@ -109,7 +109,7 @@ def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
 
 
 def fresh_table(shape: tuple[int, int], runs: int) -> Measured:
-    """Compare a table with memset in untouched memory, where allocation of pages takes much of the time."""
+    """Compare a table with memset, both in untouched memory, where allocation of pages takes much of the time."""
     encoding = pf.sinusoidal(shape[1])
     sides = {
         "table, fresh memory": lambda out: encoding.table(shape[0], out=out),

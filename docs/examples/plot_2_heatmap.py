@@ -26,7 +26,7 @@ plt.show()
 
 # %%
 # Some libraries put all sines before all cosines. The rows contain the same numbers, so a model can learn with either
-# order. After the training, the weights of the model are right only for this order.
+# order. After the training, the weights of the model are right only for the order of the training.
 
 _, ax = plt.subplots(figsize=(7, 4.2), layout="constrained")
 plot.heatmap("whisper", 100, ax=ax)

@@ -20,7 +20,8 @@ plot.similarity(encoding, 500, ax=ax)
 plt.show()
 
 # %%
-# At position 1000000000, posenc_fast gives the same curve. The usual program, with angles in float32, gives noise:
+# This picture shows the dot products near position 1000000000, without the division. The curve of posenc_fast has the
+# same shape as above. The usual program, with angles in float32, gives noise:
 
 positions = np.float32(10**9 + np.arange(-100, 101))
 usual = np.concatenate(

@@ -209,7 +209,7 @@ def test_linear():
 
 
 def test_schedules_are_real_numbers(backend):
-    # 10000^(-1/4) is exactly 0.1, which float64 only approximates: at large positions, the rows differ
+    # 10000^(-1/4) is exactly 0.1. float64 only approximates 0.1, which changes the rows of large positions.
     p = 2.0**52
     exact = pf.sinusoidal(8, odd="error").encode(p, dtype=np.float64)
     rounded = pf.sinusoidal(8, frequencies=[1, 0.1, 0.01, 0.001]).encode(p, dtype=np.float64)
@@ -537,10 +537,11 @@ def test_locate_with_noise(rng):
     positions = rng.uniform(0, 300, 20)
     noise = rng.normal(size=(20, 64)) * 0.1
     found, residual = encoding.locate(encoding.encode(positions, dtype=np.float64) + noise, low=0, high=300)
-    # six standard deviations of the best possible estimator (Cramer and Rao); each frequency has two columns
+    # Standard deviation of the best possible estimator (Cramér-Rao bound). The sum contains each frequency twice, as
+    # sine and as cosine. Errors may be six times as large.
     deviation = 0.1 / np.sqrt((encoding.frequencies**2).sum() / 2)
     assert np.abs(found - positions).max() < 6 * deviation
-    # the nearest encoding is not further than the encoding of the original position
+    # the residual is at most the distance between the noisy row and the row of the original position
     assert (residual <= np.linalg.norm(noise, axis=1) + 1e-12).all()
     np.testing.assert_allclose(
         residual,
@@ -553,7 +554,7 @@ def test_locate_with_noise(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("d_model", [4, 6])
 def test_locate_with_frequencies_far_apart(d_model, rng):
-    """`locate` finds positions although its first grid cannot separate those that differ by the shortest wavelength."""
+    """`locate` finds positions even if its grid is too coarse to distinguish waves of the highest frequency."""
     encoding = pf.sinusoidal(d_model)
     positions = rng.uniform(0, 600, 200)
     places, residual = encoding.locate(encoding.encode(positions, dtype=np.float64), low=0, high=600)

@@ -65,7 +65,10 @@ def parts_of(file):
 
 
 def folder_of(parts):
-    """Return the folder or module at the top of the package, or in `_core` or `_models`."""
+    """Return the folder or file that contains a module: at the top of the package, or in `_core` or `_models`.
+
+    parts: name of the module, from `parts_of`.
+    """
     return ".".join(parts[: 2 if parts[0] in ("_core", "_models") else 1]) if parts else ""
 
 
@@ -159,7 +162,7 @@ def _private_names(folder, read):
 
 
 def slots_of(file, target):
-    """Yield the names in the assignment of ``__slots__`` on the line of target."""
+    """Yield the names in an assignment to ``__slots__``. target: node of the name ``__slots__`` in this assignment."""
     for node in ast.walk(tree_of(file)):
         if isinstance(node, ast.Assign) and node.lineno == target.lineno:
             yield from (each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant))

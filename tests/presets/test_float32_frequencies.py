@@ -1,4 +1,4 @@
-"""Test `float32_frequencies`: every call rounds products of such frequencies and positions to float32."""
+"""Test `float32_frequencies`: every call rounds the products of these frequencies and the positions to float32."""
 
 from __future__ import annotations
 

@@ -104,8 +104,8 @@ def test_formulas_are_numbers(latex, value):
 RNG = np.random.default_rng(20)
 WEIGHTS, MATRIX = RNG.normal(size=5), RNG.normal(size=(5, 2))
 SLIDING = [{}, {"layer_type": "sliding_attention"}]
-# keys: presets that need other arguments than 24 columns. Values: arguments of calls. For each formula that the page
-# shows for the preset, one of the calls has these frequencies.
+# keys: presets that need other arguments than 24 columns. Values: arguments of calls. Each formula that the page shows
+# for a preset gives the frequencies of one of these calls.
 CALLS = {
     "alphafold3": [{"weights": WEIGHTS, "biases": WEIGHTS}],
     "diffusers_2d": [{"embed_dim": 24, "grid_size": 8, "base_size": 6, "interpolation_scale": 3.0}],
@@ -189,7 +189,10 @@ def distinct(rates):
 
 
 def read(name, arguments):
-    """Return the formulas of a preset, and {name in a formula: list of values}, one for each axis or one for all."""
+    """Return the formulas of a preset, and {name in a formula: list of values}.
+
+    A list has one value for each axis, or one value for all axes.
+    """
     shown = [each for each in arguments if each not in ("frequencies", "functions")]
     text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
     names = {key: list(value) if isinstance(value, (tuple, list)) else [value] for key, value in arguments.items()}

@@ -21,7 +21,7 @@ def test_random_kitchen_sinks_of_scikit_learn(rng):
 
 
 def test_constants_of_alphafold3():
-    """Compare with jax, which created the constants according to the source, and with the first printed constants."""
+    """Compare with jax, with which the source created its constants, and with the first constants in the source."""
     jax = optional("jax")
     with jax.threefry_partitionable(False):
         of_weights, of_biases = jax.random.split(jax.random.PRNGKey(42))
@@ -75,7 +75,7 @@ class TestGraphCast:
 
 class TestFoNE:
     def decoded(self, rows):
-        """Return the tenth of a turn (0 to 9) of each period, which is a digit if the period is a power of ten."""
+        """Return in which tenth of each period (0 to 9) positions lie. For periods 10, 100, .., this is a digit."""
         turns = np.arctan2(rows[:, 1::2], rows[:, 0::2]) / TWO_PI % 1
         return (np.floor(10 * turns + 1e-9) % 10).astype(int)
 

@@ -239,7 +239,7 @@ def test_never_nan():
 
 
 def test_other_names_lead_to_presets():
-    """Other names are not names of presets, and the calls that they lead to are valid."""
+    """The names in `_other_names` are not names of presets, and the calls that they lead to are valid."""
     known = {*_other_names.OTHER_NAMES, *_other_names.LEARNED, *_other_names.ELSEWHERE}
     assert len(known) == sum(map(len, (_other_names.OTHER_NAMES, _other_names.LEARNED, _other_names.ELSEWHERE)))
     assert not known & set(presets.names())
@@ -264,7 +264,7 @@ def test_search():
         ("GVP", "structured_transformer"),
     ):  # fmt: skip
         assert name in presets.search(words), words
-    # search finds titles of families, and ignores case, points and hyphens
+    # search also finds words in the titles of families, and ignores case, points and hyphens
     assert {"ddpm", "edm", "flux", "wan", "diffusers_timesteps"} < set(presets.search("diffusion"))
     assert presets.search("Llama-3.1") == presets.search("llama 3.1") == presets.search("llama3.1") == ("llama3",)
     assert "diffusers_timesteps" in presets.search("stable-diffusion")

@@ -64,7 +64,10 @@ def aurora():
 
 @pytest.mark.parametrize("expansion", ["pos", "scale", "lead_time", "levels", "absolute_time"])
 def test_aurora(expansion, aurora, rng):
-    """`aurora` has the source's rows for the published ranges, up to errors of angles up to 2 pi upper / lower."""
+    """`aurora` has the source's rows for the published ranges.
+
+    The tolerance is proportional to upper / lower, because the largest angle is 2 pi upper / lower.
+    """
     torch = optional("torch")
     theirs = getattr(aurora, f"{expansion}_expansion")
     x = np.exp(rng.uniform(np.log(theirs.lower), np.log(theirs.upper), size=50))
@@ -215,7 +218,7 @@ def memory():
 def test_tgn_before_and_after_training(memory, monkeypatch, rng):
     """`tgn` has the columns of the time encoder before training.
 
-    After training, an Encoding of the layer's weights and biases has its columns.
+    After training, an Encoding of the learned weights and biases has the columns of the time encoder.
     """
     torch = optional("torch")
     monkeypatch.setattr(memory, "Linear", torch.nn.Linear)

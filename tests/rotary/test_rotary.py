@@ -200,7 +200,7 @@ def test_batched_positions(layout, dtype, rng):
     positions = rng.integers(-5, 10**6, (3, 7))
     got = rotary.apply(x, positions=positions)
     for b in range(3):
-        # each sequence of a batch has its own positions, and the result of a separate call
+        # each sequence of a batch has its own positions, and gets the same result as in a separate call
         np.testing.assert_array_equal(got[b], rotary.apply(x[b], positions=positions[b]))
     swapped = np.ascontiguousarray(x.swapaxes(1, 2))
     np.testing.assert_array_equal(rotary.apply(swapped, positions=positions, seq_axis=1).swapaxes(1, 2), got)

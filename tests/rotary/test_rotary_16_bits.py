@@ -14,7 +14,8 @@ from support.optional import optional
 ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
-# bits of values whose products with a cosine may be subnormal in float32, or whose sums may exceed its range
+# bits of small values (products with a cosine may be subnormal in float32), of large values (sums may exceed the range
+# of float32), and of two other values
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 
 
@@ -36,13 +37,13 @@ def far_pairs(dtype):
 
 
 def cancelling(rng, count, dtype, cosines, sines):
-    """Return pairs (count, pairs, 2) whose first result is nearly zero, because its two products cancel."""
+    """Return pairs (count, pairs, 2) whose first rotated value is nearly zero, because its two products cancel."""
     length = np.exp2(rng.uniform(-10, 10, (count, len(cosines))))
     return np.stack([length * sines, length * cosines], -1).astype(np.float32).astype(dtype)
 
 
 def near_ties(rng, count, dtype, cosines, sines):
-    """Return pairs (count, pairs, 2) whose first result lies near a rounding midpoint of the type."""
+    """Return pairs (count, pairs, 2) whose first rotated value lies near a rounding midpoint of the type."""
     bits = 8 if dtype.name == "bfloat16" else 11
     middle = (2 * rng.integers(1 << (bits - 1), 1 << bits, (count, len(cosines))) + 1) * 2.0**-bits
     best = np.zeros((count, len(cosines), 2), dtype)
@@ -198,7 +199,7 @@ def test_largest_subnormals_near_ties(n):
 @pytest.mark.parametrize("head_dim", [2, 34, 130, 8400])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_single_head_rotates_as_among_others(layout, head_dim, dtype, rng):
-    # the kernel has another loop for several heads, so compare it with the loop for one head
+    # the kernel has one loop for a single head and another loop for several heads, so compare both
     x, rotary = rng.normal(size=(2, 3, 5, head_dim)).astype(dtype), pf.Rotary(head_dim, layout=layout)
     x[0, 1, 2, 0] = 1e-40
     together = rotary.apply(x, start=77).view(np.uint16)

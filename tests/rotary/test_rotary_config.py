@@ -211,7 +211,7 @@ def wide(model):
     yield config | more, {"layer": 1}, 256
 
 
-# (config, options, result): the result is the expected Rotary, the width of its heads, or None for layers without RoPE
+# (config, options, result). The result is the expected Rotary, or only its head_dim, or None for layers without RoPE.
 READ = [
     *[
         ({"model_type": model, "head_dim": 8, "rope_parameters": {"rope_theta": 1e4, "rope_type": "default"}}, {}, TURN(8, layout="interleaved"))
@@ -230,7 +230,8 @@ READ = [
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 1}, TURN(256, base=1e7)),
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 0}, TURN(256)),
     ({"model_type": "dory", "num_hidden_layers": 8}, {"layer": 7}, TURN(256, base=1e7)),
-    # a part of a composite model has its own layout. Without a model_type, it has the type that the model's class sets.
+    # A part of a composite model has its own layout. If the config of a part has no model_type, the class of the model
+    # sets the type.
     ({"model_type": "dots3_note", "text_config": {**DOTS, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "dots3_note", "text_config": {"qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "aya_vision", "text_config": {"model_type": "cohere2", "head_dim": 8}, "vision_config": {"model_type": "siglip_vision_model"}}, {}, TURN(8, layout="interleaved")),
@@ -304,7 +305,7 @@ READ = [
     ],
     # if factor is null, it is max_position_embeddings / original_max_position_embeddings
     ({**LLAMA, "max_position_embeddings": 32768, "rope_scaling": NULL_FACTOR}, {}, TURN(128, scaling={**NULL_FACTOR, "factor": 8.0})),
-    # configs that give the width, the base or the rotated part by different keys
+    # configs with various keys for the width of heads, the base, and the part of a head that rotates
     (PART, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"text_config": PART, "head_dim": 3}, HALF, TURN(64, base=1e6, rotary_dim=32)),
     ({"head_dim": 128, "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}}, HALF, TURN(128, sections=MROPE)),
@@ -895,7 +896,7 @@ def test_table_is_consistent():
 
 
 def test_table_is_read_when_a_config_is():
-    """models.txt is read when the first config is read, and only then: not at import, and not for a Rotary."""
+    """models.txt is read once, with the first config. The import of the package and `Rotary(8)` do not read it."""
     code = """if True:
         import builtins, io, sys
         opened, real = [], io.open

@@ -131,8 +131,8 @@ def test_rounded_once(case):
 def test_the_bound_at_any_position(case, position):
     """Errors of tables in float32 are at most half a unit in the last place + 2^-50, at any position.
 
-    In float64, errors are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles. The powers of
-    two are multiplied by the attention factor if it is above 1.
+    In float64, errors are at most one unit + 2^-60 for angles up to 2^31, and 2^-50 for larger angles. If the attention
+    factor is above 1, 2^-50 and 2^-60 are multiplied by it.
     """
     rotary, values, _ = case
     factor = rotary.attention_factor
@@ -162,7 +162,7 @@ def test_pickled(case):
 
 
 def test_axial_is_exact():
-    """With "axial" scaling, a section of n pairs has the frequencies and far angles of a Rotary of n pairs."""
+    """With "axial" scaling, a section of n pairs has the frequencies of a Rotary of n pairs, and its values at 2^40."""
     rotary = pf.Rotary(64, base=100.0, scaling={"rope_type": "axial"}, sections=[12, 20])
     with exact._working(BITS):
         values = [float(value) for count in (12, 20) for value in plain(2 * count, 100.0)]

@@ -323,7 +323,7 @@ def test_errors_name_misspelt_keys():
 
 
 def test_keys_of_converters_are_read():
-    """All keys of the package gguf are accepted, except one about RoPE that from_gguf cannot read."""
+    """from_gguf knows all keys of GGUF about RoPE and ``attention.key_length`` except one. It ignores other keys."""
     constants = optional("gguf.constants")
 
     def texts(group):

@@ -321,7 +321,7 @@ def test_float32_frequencies(name):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_tables_of_the_source_are_identified(dtype, torch, transformers):
-    """`identify_rotary` identifies tables as rotary classes of transformers return them, also in 16 bits."""
+    """`identify_rotary` identifies the tables that rotary classes of transformers return, also in bfloat16."""
     number_type = getattr(torch, dtype)
     for model, config, name, preset, where in (
         ("llama", "LlamaConfig", "LlamaRotaryEmbedding", "llama", np.arange(16)),
@@ -352,7 +352,7 @@ def test_float32_frequencies_are_those_of_the_source(torch, transformers):
 
 @pytest.mark.usefixtures("backend")
 def test_far_positions_in_float32(torch, transformers, rng):
-    """At far positions, precision="float32" has the float32 angles of transformers, far from exact ones."""
+    """At far positions, precision="float32" gives the inexact angles of transformers."""
     model = Model(torch, transformers, "llama", "LlamaConfig", hidden_size=256, num_attention_heads=4)
     q, rotary = rng.normal(size=(1, 4, 6, 64)).astype(np.float32), pf.Rotary(64)
     x, embedding = torch.from_numpy(q), model.module.LlamaRotaryEmbedding(model.config)

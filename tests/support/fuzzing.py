@@ -47,7 +47,7 @@ SPECIAL = [
     2**64 - 1,
 ]
 SPECIAL += [1e17, -1e40, 1.7e308, float("inf"), float("-inf"), float("nan")]
-# numbers that are subnormal in float16, bfloat16 or float32; some are near the midpoint of two numbers of this type
+# numbers that are subnormal in float16, bfloat16 or float32; some are near the midpoint of two such numbers
 SMALL = [
     3 * 2.0**-25,
     2.0**-14 - 2.0**-30,
@@ -212,7 +212,9 @@ def assert_rounded_once(got, wide, name, magnitude, angles):
 
 
 def check(call, name, out, magnitude, angles, wide=None):
-    """Assert that call(out=..) writes the result of call() to out and nothing else. Compare it with pure Python.
+    """Assert that call(out=..) writes the result of call() to out, and nothing around it.
+
+    Also compare the result with that of pure Python.
 
     name: dtype of the result. wide: function that returns the result in float64 (None: the result is not compared).
     """
@@ -239,7 +241,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # bypass the cache in all calls. The kernel by itself uses such stores only where they are faster.
+        # bypass the cache in all calls that can do so. By default, a call does so only if this is faster.
         self.all_past = draw(st.booleans())
 
     def __enter__(self):

@@ -62,7 +62,7 @@ def encoded(text, delimiter, *options):
 
 
 def one_column(data):
-    """A column of numbers or of times in a CSV file has the rows that `encode` returns for the written values."""
+    """For a column of numbers or times in a CSV file, the command line computes the rows of `Encoding.encode`."""
     values = data.draw(columns)
     delimiter = data.draw(st.sampled_from([",", ";", "\t", "|"]))
     cells = [value.isoformat() if isinstance(value, datetime) else repr(value) for value in values]

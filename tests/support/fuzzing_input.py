@@ -42,7 +42,7 @@ class Unwilling:
 
 
 # fmt: off
-# numbers are small, or far too large for the size of an array. Numbers between would allocate much memory.
+# numbers are small, or far too large for the size of an array. Numbers in between would allocate much memory.
 JUNK = [
     None, True, False, 0, 1, -1, 3, 2.5, -0.0, 5e-324, 1e308, float("nan"), float("inf"), 1j, 2**62, 2**64, -(2**63) - 1,
     10**400, Fraction(1, 3), Decimal("NaN"), "", "1", "sin", "float16", "bfloat16", "python", b"1", Text("float32"),
@@ -238,7 +238,7 @@ def packed(draw, given):
 
 
 def one_kind_of_positions(data):
-    """`encode` computes right rows of positions in every container. Other functions return the same values."""
+    """`encode` computes right rows of positions in every container. Other functions compute equal rows."""
     draw = data.draw
     encoding = pf.fourier_features(FREQUENCIES, layout="interleaved")
     if draw(st.booleans()):

@@ -21,7 +21,7 @@ def down(count, base, denominator):
 
 
 def vaswani(d, base=10000.0):
-    """Return the frequencies base^(-2i/d), one more than d // 2 if d is odd."""
+    """Return the frequencies base^(-2i/d). Their number is d / 2, rounded up."""
     return np.array([base ** (-2 * i / d) for i in range((d + 1) // 2)])
 
 

@@ -103,7 +103,8 @@ def test_sines_and_cosines_of_two_centuries(zone):
 def test_days_of_clock_changes(zone):
     """Parts are right near each change of the offset in 40 years.
 
-    The times are whole and half hours of the days before and after it, and the last microseconds before whole hours.
+    The times are the whole and half hours within 24 hours of the first midnight (UTC) after the change, and the last
+    microsecond before each whole hour.
     """
     days = range(365 * 20, 365 * 60)
     offsets = [on_the_clock(day * 86400 * 10**6, zone) - datetime(1970, 1, 1) - timedelta(days=day) for day in days]
@@ -140,7 +141,7 @@ def test_no_zone_returns_to_an_offset_within_two_days():
     [("Africa/Freetown", 1939), ("America/Recife", 2000), ("Europe/Vienna", 1945), ("Asia/Gaza", 2040)],
 )
 def test_offsets_of_a_few_days(zone, year):
-    # for many times on each day, the package reads the months of days from a table
+    # if there are more times than days, the package looks up the month of each day in a table
     hours = np.arange(str(year), str(year + 1), dtype="M8[h]").astype("M8[us]").astype(np.int64)
     expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in hours.tolist()]
     same(calendar(hours.view("M8[us]"), CYCLES, timezone=zone), expected)

@@ -154,7 +154,7 @@ def test_columns_of_lists_are_refused_with_a_fix(values):
 @pytest.mark.parametrize("kind", ["M8", "m8"])
 @pytest.mark.parametrize("unit", ["s", "us", "ns", "ps", "fs", "as"])
 def test_lists_of_arrays_of_times(kind, unit):
-    """Lists of arrays of times keep their unit. NumPy would convert units finer than microseconds to plain integers."""
+    """Lists of arrays of times keep their unit. As objects, times finer than microseconds would become integers."""
     t = np.array([5, -7, 2**60 + 1], f"{kind}[{unit}]")
     expected, x = E.encode(t, dtype="f8"), np.zeros((2, 3, 8))
     assert abs(expected[0, 0]) < 1e-5 or unit == "s"

@@ -32,7 +32,7 @@ def near_quarter_turns(rng, n):
 
 
 def near_midpoints(rng, n):
-    """Return tiny angles at or near midpoints of subnormal numbers of a small dtype. Their sines are near them, too."""
+    """Return tiny angles at or near midpoints of two numbers of a small dtype. Their sines are near midpoints, too."""
     bits, least = np.array([exact.TYPES[name] for name in rng.choice(["float32", "float16", "bfloat16"], n)]).T
     middles = (rng.integers(0, 2 ** (bits + 1)) + 0.5) * np.exp2(least)
     return middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], n)) * rng.choice([1, -1], n)  # fmt: skip

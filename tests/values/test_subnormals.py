@@ -45,7 +45,7 @@ def near_midpoints(rng, name, count):
     """Return doubles at and near midpoints of two numbers of a dtype, most of them subnormal, and other doubles."""
     bits, least = exact.TYPES[name]
     middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
-    # move to adjacent doubles, or by distances that 24 bits can represent
+    # keep midpoints, or move them to an adjacent double, or further (by up to 2^-20 of the value)
     near = middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count))
     normal = np.ldexp(rng.integers(2**bits, 2 ** (bits + 1), count) + 0.5, rng.integers(least, 0, count))
     others = np.ldexp(rng.uniform(1, 2, count), rng.integers(-900, 900, count))
@@ -103,7 +103,7 @@ def test_sine_of_a_tiny_angle(position, expected):
 
 
 def assert_rounded_once(got, true, name, slack):
-    """Assert that got is true rounded once to a dtype. slack: allowed error before the rounding."""
+    """Assert that got is the exact value (true), rounded once to a dtype. slack: allowed error before the rounding."""
     beyond = exact.excess(got, true, name)
     assert beyond <= slack, (
         f"{float(got).hex()} for {mpmath.nstr(true, 25)}: beyond by {beyond:.3e}, allowed {slack:.3e}"
