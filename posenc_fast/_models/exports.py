@@ -12,20 +12,29 @@ from .._core.numbers import annotations as npt
 from .._core.numbers.arguments import count_of
 from .._core.numbers.arrays import Floats
 from .._core.numbers.schedule import geometric
-from .._core.rotary.pairs import Settings, in_turn
+from .._core.rotary.pairs import Settings, in_turn, source_and_target
 from .._core.rotary.scaling import SCALINGS
+from ..typing import RotaryLayout, WeightLayout
 from .gguf import ARCHITECTURES, BETAS, layout_of, yarn_attention_factor
 
 # Divisor that converters write for a pair that does not rotate. A frequency divided by it is practically 0.
 _NO_ROTATION = 1e30
 
 
+def _layout_advice(layout: RotaryLayout, wanted: WeightLayout) -> str:
+    """Return what to do so that a Rotary has the layout that a program computes."""
+    advice = f"give a Rotary with layout={wanted!r}"
+    if source_and_target(layout)[0] == wanted:
+        return f"{advice}; with the same weights, the attention scores are the same"
+    return f"permute the weights of queries and keys (permute_rotary), and {advice}"
+
+
 def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     """Return the attributes of RotaryEmbedding, or raise an error if the operator cannot express the encoding."""
     if settings.layout == "interleaved_to_half":
         raise ValueError(
-            "RotaryEmbedding does not support layout='interleaved_to_half'; permute the weights of queries and keys "
-            "(permute_rotary), and give a Rotary with layout='half'"
+            "RotaryEmbedding does not support layout='interleaved_to_half'; "
+            + _layout_advice(settings.layout, "interleaved")
         )
     if _has_axes(settings):
         raise ValueError(
@@ -128,7 +137,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
     if settings.layout != layout:
         raise ValueError(
             f"layout={settings.layout!r} differs from layout={layout!r}, which llama.cpp uses for {architecture!r}; "
-            f"permute the weights of queries and keys (permute_rotary), and give a Rotary with layout={layout!r}"
+            + _layout_advice(settings.layout, layout)
         )
     if settings.amplitudes_vary or (settings.rope_type == "axial" and settings.axes is not None):
         raise ValueError(f"scaling has rope_type={settings.rope_type!r}, for which GGUF has no keys")

@@ -14,6 +14,7 @@ from .._core.numbers.arrays import Floats
 from .._core.numbers.exact import log
 from .._core.numbers.names import meant
 from .._core.rotary.pairs import MOST_VALUES, in_turn
+from ..typing import WeightLayout
 
 # These texts list architectures by their llama_model_rope_type in llama.cpp. The two values of a pair are adjacent in
 # _NORMAL, and half of the rotated width apart in _NEOX. _CONTIGUOUS and _INTERLEAVED are like _NEOX, with contiguous or
@@ -263,7 +264,7 @@ def _shortened(key: str) -> set[str]:
     return {key, *(key[:i] + key[i + 1 :] for i in range(len(key) if len(key) < 100 else 0))}
 
 
-def layout_of(architecture: Any) -> str:
+def layout_of(architecture: Any) -> WeightLayout:
     """Return the layout of an architecture, or raise an error if the architecture is unknown or has no RoPE."""
     mode = ARCHITECTURES.get(architecture) if isinstance(architecture, str) else None
     if mode is None:

@@ -91,7 +91,7 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
     frequency="one turn per period; periods are the numbers of period_base_list times powers of ten: 1, frac_digit_len "
-    "powers below 1 and int_digit_len powers above 1; periods of 10^(int_digit_len + 1) or more are left out",
+    "powers below 1 and int_digit_len powers above 1; periods from the next power of ten on are left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
     odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",

@@ -91,7 +91,7 @@ def test_onnx_without_heads():
 
 
 def test_onnx_refused():
-    with pytest.raises(ValueError, match=r"permute the weights .* layout='half'"):
+    with pytest.raises(ValueError, match=r"layout='interleaved'; with the same weights"):
         pf.Rotary(8, layout="interleaved_to_half").onnx_cache(4)
     for rotary in (pf.Rotary(8, sections=[2, 2]), pf.Rotary(4, frequencies=[[1.0, 2.0], [3.0, 4.0]])):
         with pytest.raises(ValueError, match=r"several axes; use tables\(positions\)"):
@@ -234,6 +234,8 @@ def test_gguf_by_factors(architecture, rotary, tmp_path):
     (pf.Rotary(8), "qwen2vl", "sections do not fit"),
     (pf.Rotary(8, sections=[2, 1, 1]), "qwen3vl", "interleaved sections"),
     (pf.Rotary(8, frequencies=[1.0, -0.5, 0.25, 0.1]), "qwen2", "negative"),
+    (pf.Rotary(4, layout="interleaved_to_half"), "llama", "layout='interleaved'; with the same weights"),
+    (pf.Rotary(4, layout="interleaved_to_half"), "qwen2", "permute the weights of queries and keys"),
     (pf.Rotary(4, frequencies=[1.0, 1e-300]), "qwen2", "not a positive float32"),
     (pf.Rotary(4, frequencies=[1.0, 1e300]), "qwen2", "not a positive float32"),
 ], ids=lambda one: one if isinstance(one, str) else "")  # fmt: skip

@@ -36,6 +36,7 @@ Fault = Literal[
 
 # kind (`Finding.is_`) of the finding for a position table
 TABLE = "position table"
+_NOTHING_FOUND = "no positional tensors found"
 # advice on how to fix each fault
 _ADVICE: dict[str, str] = {
     "rounded": (
@@ -192,7 +193,7 @@ class Report:
 
     def __str__(self) -> str:
         if not self.findings:
-            return f"{self.path}: no positional tensors found"
+            return f"{self.path}: {_NOTHING_FOUND}"
         lines = [f"{finding.verdict:<7}  {name}: {_words(finding)}" for name, finding in self._lines()]
         advice = [f"{fault}: {words}" for fault, words in self._advice()]
         if self._computes():
@@ -206,6 +207,8 @@ class Report:
         return f"<Report: {', '.join(f'{count} {verdict}' for verdict, count in counts.items())}>"
 
     def _repr_html_(self) -> str:
+        if not self.findings:
+            return f"<p><code>{html.escape(self.path)}</code>: {_NOTHING_FOUND}</p>"
         colours = {"right": "#1a7f37", "wrong": "#cf222e", "unknown": "#6e7781"}
         rows = "".join(
             f'<tr><td style="color:{colours[finding.verdict]}"><b>{finding.verdict}</b></td>'
@@ -217,8 +220,7 @@ class Report:
         if self._computes():
             advice += f"<li>check the loaded model: <pre>{'<br>'.join(map(html.escape, _LOADED))}</pre></li>"
         return (
-            f"<p><code>{html.escape(self.path)}</code>{'' if self.findings else ': no positional tensors found'}</p>"
-            f"<table>{rows}</table>{f'<ul>{advice}</ul>' if advice else ''}"
+            f"<p><code>{html.escape(self.path)}</code></p><table>{rows}</table>{f'<ul>{advice}</ul>' if advice else ''}"
         )
 
     def _lines(self) -> list[tuple[str, Finding]]:

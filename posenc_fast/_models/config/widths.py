@@ -14,7 +14,7 @@ from .table import names
 
 def width(part: Part) -> int:
     """Return the head width."""
-    head, head_dim = _unchecked_width(part), part.config.get("head_dim")
+    head, head_dim = _width_in_config(part), part.config.get("head_dim")
     if head > MOST_VALUES:
         raise ValueError(
             f"{part.where} has heads of {shown(head)} values, but at most {MOST_VALUES} values can rotate; correct the "
@@ -48,7 +48,12 @@ def _has_own_heads(part: Part) -> bool:
     return part.group is not None and bool(part.group.head) and "per_layer_config" not in part.config
 
 
-def _unchecked_width(part: Part) -> int:
+def _width_in_config(part: Part) -> int:
+    """Return the head width that the keys of a part determine. The caller checks its limits.
+
+    In this order: heads of the requested layers, keys of the width, the default of the class, the width of all heads
+    divided by their number.
+    """
     row, group = part.row, part.group
     if group is not None and _has_own_heads(part):
         return count_of(HEADS[group.head](part.config), f"the width of heads in {part.where}", 2)
