@@ -65,7 +65,7 @@ def numbers_in(value: Any, name: str) -> Array:
     try:
         return array_of(value, name)
     except TypeError:
-        raise Unusable(f"the call returned numbers of type {value.dtype}") from None
+        raise Unusable(f"the call returned values of the unsupported type {value.dtype}") from None
 
 
 def shape_of(value: Any) -> str:
@@ -139,8 +139,8 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"{name} returns {width} columns, but the preset expected={expected!r}, called with only a width, has no "
-        f"encoding of this width; pass an Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
+        f"{name} has width {width}, but the preset {expected!r} has no encoding of this width if its other arguments are "
+        f"the defaults; pass an Encoding or a Rotary as expected, such as posenc_fast.presets.{expected}(..)"
     )
 
 
@@ -349,7 +349,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())
-        reason = f"{words}values that are not finite from position {first:g} on{call_clause}"
+        reason = f"{words}values that are not finite, first at position {first:g}{call_clause}"
         not_finite = Finding(name, kind, "wrong", "values", reason, np.inf, first_position=first)
         if not finite.any():
             return not_finite
@@ -443,7 +443,9 @@ def _mixed_layouts(rotation: Rotation, after: Floats, expected: Rotary) -> str:
             reasons = []
             if table_layout != pair_layout:
                 table_words, pair_words = _ROTATIONS[table_layout][2], _ROTATIONS[pair_layout][2]
-                reasons.append(f"a cosine multiplies two values {table_words}, but a pair has values {pair_words}")
+                reasons.append(
+                    f"each cosine multiplies two values {table_words}, but the values of a pair are {pair_words}"
+                )
             if (sign_b, sign_a) != (-1, 1):
                 a, b = f"a cos {'+' if sign_b > 0 else '-'} b sin", f"b cos {'+' if sign_a > 0 else '-'} a sin"
                 reasons.append(f"a pair (a, b) becomes ({a}, {b}) instead of (a cos - b sin, b cos + a sin)")
@@ -461,7 +463,7 @@ def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Fin
     except ValueError as error:
         return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{call_clause}")
     if answer.rotary is None or answer.direction < 0:
-        reason = f"no known rotation{call_clause}; pass expected, a Rotary or the name of a preset"
+        reason = f"an unknown or backwards rotation{call_clause}; pass expected, a Rotary or the name of a preset"
         return Finding(name, COMPUTED_ROTATION, "unknown", None, reason)
     judged = judge_rotation(name, rotation, answer.rotary, call_clause)
     return replace(judged, says=f"{judged.says}{presets_clause(answer)}, as identified")

@@ -288,7 +288,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible number of rotated values, after which no value is changed."""
+    """Yield a sample for each layout and each possible number of rotated values. All later values are unchanged."""
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
