@@ -497,7 +497,7 @@ def _consecutive(sample: Sample) -> Floats | None:
 def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     """Return a sentence that says how wrong rows continue after a number of right rows, or "" if this is unknown.
 
-    They may repeat the right rows, stay the same, or be the rows of negative positions.
+    The wrong rows may repeat the right rows, equal the last right row, or be the rows of negative positions.
     """
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():

@@ -255,7 +255,7 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
 
 
 def _arithmetic(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the values of the tensor if errors of 16-bit arithmetic explain their differences.
+    """Yield the values of the tensor if errors of 16-bit arithmetic explain how they differ from ``exact``.
 
     The relative error of a power is the error of the exponent times the logarithm of the base.
     """

@@ -50,7 +50,7 @@ def numbers_in(value: Any, name: str) -> Array:
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(item, name) for item in value]
         if len({array.shape for array in arrays}) > 1:
-            raise Unusable(f"the call returned {shape_of(value)}")
+            raise Unusable(f"the call returned {shape_of(value)}, but the shapes must be equal")
         value = np.stack(arrays)
     if not hasattr(value, "dtype"):
         try:
@@ -139,8 +139,8 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"{name} has width {width}, but the preset {expected!r} has no encoding of this width if its other arguments are "
-        f"the defaults; pass an Encoding or a Rotary as expected, such as posenc_fast.presets.{expected}(..)"
+        f"{name} has width {width}, but the preset {expected!r} has no encoding of this width if its other arguments "
+        f"are the defaults; pass an Encoding or a Rotary as expected, such as posenc_fast.presets.{expected}(..)"
     )
 
 
@@ -222,11 +222,13 @@ def _unexpected_rows(name: str, sample: Sample, call_clause: str) -> Finding:
             reason += "; pass expected to decide whether this is right"
             return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
         outcome = judge_rows(sample, known.encoding)
-        return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{known.words}, as identified", call_clause)
+        return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{known.words}, identified from the rows", call_clause)
     for encoding in _likely_tutorials(sample):
         outcome = judge_rows(sample, encoding)
         if outcome.fault in _FAULTS_FAR_FROM_0:
-            return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", call_clause)
+            return _outcome_finding(
+                name, COMPUTED_ROWS, outcome, f"{encoding!r}, identified from the rows", call_clause
+            )
     reason = f"no known encoding{call_clause}; pass expected, an Encoding or the name of a preset"
     return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
 
@@ -260,7 +262,7 @@ def judge_code_tables(
     cos, sin = tables
     if expected is None:
         finding = judge_rotary_tables(name, cos, sin, positions)
-        known = ", as identified" if finding.verdict != "unknown" else ""
+        known = "; the encoding was identified from the tables" if finding.verdict != "unknown" else ""
         return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{call_clause}")
     candidates = list(_possible_tables_with_nan(cos, sin))
     pairs = expected.rotary_dim // 2
@@ -466,4 +468,4 @@ def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Fin
         reason = f"an unknown or backwards rotation{call_clause}; pass expected, a Rotary or the name of a preset"
         return Finding(name, COMPUTED_ROTATION, "unknown", None, reason)
     judged = judge_rotation(name, rotation, answer.rotary, call_clause)
-    return replace(judged, says=f"{judged.says}{presets_clause(answer)}, as identified")
+    return replace(judged, says=f"{judged.says}; the encoding{presets_clause(answer)} was identified from the vectors")

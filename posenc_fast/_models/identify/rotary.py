@@ -374,7 +374,7 @@ def _of_width(pairs: int, head: int | None, theta: float | None = None) -> tuple
         elif default.rotary_dim == 2 * pairs:
             options["head_dim"] = default.head_dim
         else:
-            # a preset that rotates a part of the head does not determine the head width
+            # if a preset rotates a part of the head, the number of pairs does not determine the head width
             continue
         rotary = _preset_rotary(name, **options)
         if rotary is not None and rotary.rotary_dim == 2 * pairs:
