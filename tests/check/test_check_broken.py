@@ -90,7 +90,7 @@ def test_the_first_frequencies_of_a_longer_list():
         ([0, 1], "right", ""),
         ([200], "right", "row of zeros: 200"),
         ([1], "right", "row of zeros: 1"),
-        (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last ones"),
+        (slice(500, None), "unknown", "12 rows of zeros: 500, 501, .*the last rows"),
         ([5, 200, 201], "wrong", "3 rows of zeros: 5, 200, 201"),
         (slice(1, None, 2), "wrong", "256 rows of zeros: 1, 3, "),
         (slice(0, 200), "wrong", "200 rows of zeros: 0, 1, "),
@@ -113,7 +113,7 @@ def test_a_row_for_padding_before_rows_of_zeros_at_the_end(d, last):
     padded = np.concatenate([table, np.zeros((last, d))]).astype(np.float32)
     finding = the_finding({"encoder.pe": padded})
     assert finding.verdict == "unknown", finding
-    assert "the last ones: padding" in finding.says
+    assert "the last rows are padding" in finding.says
     # row 1 may be zero as a padding row, but another row of zeros between other rows is wrong
     padded[40] = 0
     is_wrong(the_finding({"encoder.pe": padded}), "values", f"{2 + last} rows of zeros: 1, 40, 130")

@@ -141,7 +141,7 @@ def test_tables_and_rotations(function, rotary):
 def test_programs_of_one_s_own_are_right_and_identified(name):
     style = STYLES[name]
     is_right(style.rows, style.encoding)
-    assert "as identified" in is_right(style.rows).says
+    assert "identified from the rows" in is_right(style.rows).says
     is_right(lambda n: style.rows(np.arange(n)), style.encoding)
     is_right(lambda position: style.rows(np.array([position]))[0], style.encoding)
     is_right(lambda positions: style.rows(positions).tolist(), style.encoding)

@@ -196,7 +196,7 @@ def test_a_config_alone(tmp_path, capsys):
         report = pf.check(source)
         (finding,) = report.findings
         assert (finding.is_, finding.verdict) == ("config", "right")
-        assert "base 500000, 64 pairs; longest position 8192; the program that loads" in finding.says
+        assert "base 500000, 64 pairs; 8192 positions; the program that loads" in finding.says
         assert (report.ok, report.compared) == (True, 1)
     assert run("check", str(tmp_path)) == 0
     *_, load, check = capsys.readouterr().out.splitlines()

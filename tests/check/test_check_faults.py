@@ -155,7 +155,7 @@ def test_single_frequencies(rotary, rng):
     values = rotary.frequencies.astype(np.float32)
     k = int(rng.integers(1, len(values) - 4))
     values[k] *= 1.01
-    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "values", f"values {k} ")
+    is_wrong(judge_frequencies("inv_freq", values, [rotary]), "values", f"values at indices {k} ")
     values[k] = np.nan
     finding = judge_frequencies("inv_freq", values, [rotary])
     assert (finding.verdict, finding.fault) == ("wrong", "values")
@@ -368,7 +368,7 @@ def test_single_rows_and_columns_of_position_tables(d, layout, shift, rng):
     row, column = int(rng.integers(1, ROWS)), int(rng.integers(0, d))
     rows[row], columns[:, column] = 0.5, 0.5
     finding = judge_table("pe", rows)
-    is_wrong(finding, "values", f": {row}")
+    is_wrong(finding, "values", f"at positions {row}")
     assert finding.first_position == row
     is_wrong(judge_table("pe", columns), "values", f"columns are wrong: {column}")
 

@@ -152,7 +152,7 @@ def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
         try:
             shape, fortran, dtype = read(file)
         except MemoryError:
-            raise ValueError("the header is too deep to be parsed") from None
+            raise ValueError("the header is nested too deeply") from None
     return shape, fortran, dtype
 
 
@@ -311,8 +311,8 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
         begin, end = entry["data_offsets"]
         if begin != previous_end:
             raise ValueError(
-                f"{name!r} begins at byte {begin}, but must begin at byte {previous_end}, because tensors have no gaps "
-                "between them"
+                f"{name!r} begins at byte {begin}, but must begin at byte {previous_end}, because tensors must follow "
+                "each other without gaps and overlaps"
             )
         previous_end = end
     if previous_end != size:

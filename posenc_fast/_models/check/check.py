@@ -313,5 +313,5 @@ def _judge_divisors(name: str, values: Array, rotaries: tuple[Rotary, ...], leng
             plain = Rotary(rotary.rotary_dim, base=rotary.base).frequencies
             finding = judge_frequencies(name, plain / divisors, rotaries, length=length)
             return replace(finding, says=f"powers of the base, divided by these values: {finding.says}")
-    reason = "divisors of frequencies, without a config to compare them with"
+    reason = "divisors of frequencies, without an encoding of a config to compare them with"
     return Finding(name, "divisors of rotary frequencies", "unknown", None, reason)

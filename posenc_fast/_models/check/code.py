@@ -392,7 +392,11 @@ def _run_and_judge(runner: _Function, form: _CallForm, expected: Expected, longe
     finding = _judge_results(runner.name, results, positions, expected, call_clause)
     if finding.verdict == "wrong" and not runner.repeats():
         return Finding(
-            runner.name, finding.is_, "unknown", None, f"the code returns different values at each call{call_clause}"
+            runner.name,
+            finding.is_,
+            "unknown",
+            None,
+            f"two calls with the same argument returned different values{call_clause}",
         )
     if finding.verdict == "right" and limit_clause and longest and positions.max() < longest - 1:
         reason = f"{finding.says}, but the config has {longest:g} positions"

@@ -172,7 +172,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
     if not rotaries:
         return Part(name, "unknown", "no layer has a rotary encoding", rotates=False, tower=tower)
     length = scaled_length(part)
-    longest = "" if length is None else f"; longest position {length:g}"
+    longest = "" if length is None else f"; {length:g} positions"
     return Part(name, "right", f"{_description_of(kinds)}{longest}; {_COMPUTED}", rotaries, length, tower=tower)
 
 

@@ -93,7 +93,7 @@ def judge_rows(
     # The reason names each row by the absolute value of its position or, with several axes, of its largest coordinate.
     coordinates = np.abs(sample.positions).max(axis=1)
     if not is_finite.any():
-        return Outcome("values", "no row is finite", math.inf, None, float(coordinates.min()))
+        return Outcome("values", "every row has values that are not finite", math.inf, None, float(coordinates.min()))
     finite = sample.take(is_finite)
     is_wrong = ~_within_tolerance(finite, waves, finite.positions).all(axis=1)
     error = float(np.abs(finite.values - waves.at(finite.positions @ waves.frequencies.T)).max())
@@ -195,7 +195,7 @@ def _zeros(
         return fault, reason
     for variant in _variants(others, encoding, base, plain):
         if _explains(others, variant):
-            return fault, f"{reason}; in the others, {variant.reason}"
+            return fault, f"{reason}; in the other rows, {variant.reason}"
     return None
 
 
@@ -373,12 +373,12 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
         yield variant(f"the exponent of cosines {words}", (i + shift * is_cosine) / d)
         yield variant(f"the exponent of sines {words}", (i + shift * (1 - is_cosine)) / d)
     for numerator, exponents in (("2c", c / d), ("c", c / (2 * d)), ("4c", 2 * c / d)):
-        words = f"{numerator}/{whole} for column c, where a pair of columns shares 2i/{whole}"
+        words = f"{numerator}/{whole} for column c instead of 2i/{whole} for both columns of pair i"
         yield variant(f"the exponent is {words}", exponents)
-    yield variant("the exponents are all 0, as an integer division makes them", 0 * i)
+    yield variant("all exponents are 0, as after an integer division", 0 * i)
     yield variant("the exponents have the opposite sign, so positions are multiplied by powers of the base", -i / d)
-    yield variant("the logarithm of the base is to base 10 instead of e", i / d / math.log(10))
-    yield variant("the logarithm of the base is to base 2 instead of e", i / d / math.log(2))
+    yield variant("the exponents use log10(base) instead of the natural logarithm of the base", i / d / math.log(10))
+    yield variant("the exponents use log2(base) instead of the natural logarithm of the base", i / d / math.log(2))
     yield variant(f"the exponent is 2i instead of 2i/{whole}", 2 * i)
     yield variant(f"the exponent is i instead of 2i/{whole}", i)
 
@@ -497,7 +497,7 @@ def _consecutive(sample: Sample) -> Floats | None:
 def _wrong_continuation(sample: Sample, waves: Waves) -> str:
     """Return a sentence that says how wrong rows continue after a number of right rows, or "" if this is unknown.
 
-    They may repeat the right rows, stay the same, or be the rows of negative positions.
+    The wrong rows may repeat the right rows, equal the last right row, or be the rows of negative positions.
     """
     positions = sample.positions[:, 0]
     if sample.positions.shape[1] != 1 or (positions < 0).any():
@@ -554,7 +554,7 @@ def _permutation(sample: Sample, waves: Waves) -> str:
         order.append(best)
     if not _explains(sample, _Variant("layout", "", waves.take(np.array(order)), sample.positions)):
         return ""
-    return f"the columns are in another order: from left to right, they are the exact columns {listed(order, 6)}"
+    return f"the columns are in another order: from left to right, they are the expected columns {listed(order, 6)}"
 
 
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:

@@ -101,7 +101,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(value, dict):
-        raise TypeError(f"{path} must contain an object, not a {type(value).__name__}")
+        raise TypeError(f"{path} must contain a JSON object, not a {type(value).__name__}")
     return value
 
 
@@ -210,8 +210,8 @@ def _pickle(path: str) -> Iterator[Tensor]:
         if isinstance(error, pickle.UnpicklingError) or "weights_only" in str(error):
             # do not show torch's advice to load the file without weights_only
             raise ValueError(
-                f"{path} cannot be read as torch weights: the file contains objects other than tensors, and loading them "
-                "could execute code from the file; save the state dictionary as safetensors"
+                f"{path} cannot be read as torch weights: the file is damaged, or contains objects other than tensors. "
+                "Loading such objects could execute code from the file; save the state dictionary as safetensors"
             ) from None
         first = str(error).strip().partition("\n")[0]
         raise ValueError(f"{path} cannot be read as torch weights: {type(error).__name__}: {first}") from None

@@ -122,7 +122,9 @@ def judge_frequencies(
     not_finite = np.flatnonzero(~np.isfinite(numbers))
     if len(not_finite):
         if expected:
-            return tensor.finding("wrong", "values", f"values {listed(not_finite, 8)} are not finite", None)
+            return tensor.finding(
+                "wrong", "values", f"the values at indices {listed(not_finite, 8)} are not finite", None
+            )
         return unknown_tensor(name, "values that are not finite")
     if not expected:
         return _of_other_length(_without_config(tensor), rotaries)
@@ -253,7 +255,7 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
 
 
 def _arithmetic(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the values of the tensor if errors of 16-bit arithmetic explain their differences.
+    """Yield the values of the tensor if errors of 16-bit arithmetic explain how they differ from ``exact``.
 
     The relative error of a power is the error of the exponent times the logarithm of the base.
     """
@@ -396,7 +398,7 @@ def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[
     # if only the slowest pairs differ, a wrong scaling is more likely
     only_slowest = len(wrong) > 2 and np.array_equal(wrong, np.arange(len(exact) - len(wrong), len(exact)))
     if 0 < 4 * len(wrong) <= len(exact) and not only_slowest:
-        reason = f"values {listed(wrong, 8)} differ from {described(rotary)}"
+        reason = f"the values at indices {listed(wrong, 8)} differ from {described(rotary)}"
         yield Variant("values", reason, tensor.numbers)
 
 

@@ -153,7 +153,7 @@ def _copied(module: Any) -> Any:
         for _, tensor in _own_tensors(one):
             size += tensor.numel() * tensor.element_size()
             if size > _MOST_BYTES:
-                raise Unusable(f"the module has more than {_MOST_BYTES} bytes of weights")
+                raise Unusable(f"the module has tensors of more than {_MOST_BYTES} bytes, too many to copy it")
             clone = tensor.detach().clone()
             is_parameter = isinstance(tensor, torch.nn.Parameter)
             memo[id(tensor)] = torch.nn.Parameter(clone, requires_grad=False) if is_parameter else clone
@@ -203,7 +203,9 @@ class _Runner(NamedTuple):
 
 def _judge_module(name: str, module: Any, expected: Expected, longest: float | None, alone: bool) -> Finding:
     if any(tensor.is_meta for _, tensor in _own_tensors(module)):
-        return Finding(name, _MODULE, "unknown", None, "the module is on the meta device, without values")
+        return Finding(
+            name, _MODULE, "unknown", None, "the module has tensors on the meta device, which have no values"
+        )
     if _has_weights(module):
         reason = "the module has weights, so it does more than encode positions; pass the module or function that only encodes positions"
         return Finding(name, _MODULE, "unknown", None, reason)
@@ -337,7 +339,8 @@ def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
 def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int) -> Array:
     """Call a module with an x of zeros, and return its n rows.
 
-    Raise `Unusable` if the result does not consist of n rows, or if the rows depend on x or differ within a batch.
+    Raise `Unusable` if the result does not consist of n rows. Raise it also if the rows depend on x, or differ between
+    the two sequences of the batch.
 
     shape: function of n and d that returns the shape of x. rows_axis: axis of length n in x. width: d.
     """
@@ -346,10 +349,10 @@ def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int)
     if n == _FEW_TOKENS:
         _check_rows_are_added(runner, x, result)
     if not hasattr(result, "shape"):
-        raise Unusable(f"the call returned {shape_of(result)}")
+        raise Unusable(f"the call returned {shape_of(result)} instead of one tensor")
     array = numbers_in(result, "x")
     if array.dtype.kind == "c" or array.ndim < 2:
-        raise Unusable(f"the call returned {shape_of(result)}")
+        raise Unusable(f"the call returned {shape_of(result)} instead of real rows")
     if array.shape != tuple(x.shape):
         rows = rows_in(array, n, "x") if rows_axis != 2 else None
         if rows is None:
@@ -360,7 +363,7 @@ def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int)
     # move the axis of length n to the front: each order of axes becomes (n, batch, d), with a batch of 2
     batches = np.moveaxis(array, rows_axis, 0)
     if not np.array_equal(batches[:, 0], batches[:, 1], equal_nan=True):
-        raise Unusable("the rows differ within a batch")
+        raise Unusable("the two sequences of a batch have different rows at the same position")
     return np.ascontiguousarray(batches[:, 0])
 
 
@@ -384,7 +387,7 @@ def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
     if for_vectors.shape != for_zeros.shape:
         raise Unusable("the shape of the rows depends on the values of x")
     if not np.isfinite(for_zeros).any():
-        raise Unusable("the rows are not finite")
+        raise Unusable("no value of the rows is finite")
     difference = np.nan_to_num(for_vectors - for_zeros)
     factor = 0.0
     if for_zeros.shape == tuple(x.shape):
@@ -418,7 +421,7 @@ def _judge_of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
     def function(positions: Any) -> Any:
         torch = sys.modules["torch"]
         if not isinstance(positions, (int, torch.Tensor)):
-            raise Unusable("forward takes only tensors")
+            raise Unusable("not called, because forward takes tensors")
         return runner(positions.to(runner.device) if isinstance(positions, torch.Tensor) else positions)
 
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
@@ -448,7 +451,7 @@ def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, error
 
     def of_ids(positions: Any, batched: bool) -> Any:
         if not isinstance(positions, torch.Tensor):
-            raise Unusable("forward takes only tensors")
+            raise Unusable("not called, because forward takes tensors")
         ids = positions.to(runner.device)
         return runner(runner.zeros(1, len(ids), 1), ids[None] if batched else ids)
 

@@ -52,7 +52,7 @@ _ADVICE: dict[str, str] = {
     "frequencies": "compute the tensor anew from the config: posenc_fast.Rotary.from_config(config).frequencies",
     "values": "compute the tensor anew, or take it from an undamaged file",
     "amplitude": "add the rows without a factor; scale the embeddings instead",
-    "error": "make the code accept these positions",
+    "error": "make the code accept the positions or lengths of the failed calls",
     "exponent": "divide position p by base ** (2 * i / d) for both columns of pair i = 0, 1, .. of d columns",
     "functions": "take the sine in one column of each pair, and the cosine of the same angle in the other",
     "length": "compute rows for the longest sequence, and raise an error beyond the last row",
@@ -129,7 +129,7 @@ class Finding:
     def twice_rounded(self) -> Finding:
         """Return the finding for values that were rounded to bfloat16, and then stored in float16: "wrong"."""
         reason = self.says.removesuffix(", with values of bfloat16, rounded once")
-        reason = f"{reason}, but rounded to bfloat16 before they were stored in float16"
+        reason = f"{reason}, but the values were rounded to bfloat16 before they were stored in float16"
         return replace(self, verdict="wrong", fault="rounded", says=reason)
 
     def to_json(self) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def numbers_in(value: Any, name: str) -> Array:
     if isinstance(value, (list, tuple)) and value and hasattr(value[0], "dtype"):
         arrays = [numbers_in(item, name) for item in value]
         if len({array.shape for array in arrays}) > 1:
-            raise Unusable(f"the call returned {shape_of(value)}")
+            raise Unusable(f"the call returned {shape_of(value)}, but the shapes must be equal")
         value = np.stack(arrays)
     if not hasattr(value, "dtype"):
         try:
@@ -65,7 +65,7 @@ def numbers_in(value: Any, name: str) -> Array:
     try:
         return array_of(value, name)
     except TypeError:
-        raise Unusable(f"the call returned numbers of type {value.dtype}") from None
+        raise Unusable(f"the call returned values of the unsupported type {value.dtype}") from None
 
 
 def shape_of(value: Any) -> str:
@@ -139,8 +139,8 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
             if encoding.d_model == width and encoding.ndim == axes_of(expected):
                 return encoding
     raise ValueError(
-        f"{name} returns {width} columns, but the preset expected={expected!r}, called with only a width, has no "
-        f"encoding of this width; pass an Encoding or a Rotary, such as posenc_fast.presets.{expected}(..)"
+        f"{name} has width {width}, but the preset {expected!r} has no encoding of this width if its other arguments "
+        f"are the defaults; pass an Encoding or a Rotary as expected, such as posenc_fast.presets.{expected}(..)"
     )
 
 
@@ -222,11 +222,13 @@ def _unexpected_rows(name: str, sample: Sample, call_clause: str) -> Finding:
             reason += "; pass expected to decide whether this is right"
             return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
         outcome = judge_rows(sample, known.encoding)
-        return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{known.words}, as identified", call_clause)
+        return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{known.words}, identified from the rows", call_clause)
     for encoding in _likely_tutorials(sample):
         outcome = judge_rows(sample, encoding)
         if outcome.fault in _FAULTS_FAR_FROM_0:
-            return _outcome_finding(name, COMPUTED_ROWS, outcome, f"{encoding!r}, as identified", call_clause)
+            return _outcome_finding(
+                name, COMPUTED_ROWS, outcome, f"{encoding!r}, identified from the rows", call_clause
+            )
     reason = f"no known encoding{call_clause}; pass expected, an Encoding or the name of a preset"
     return Finding(name, COMPUTED_ROWS, "unknown", None, reason)
 
@@ -260,7 +262,7 @@ def judge_code_tables(
     cos, sin = tables
     if expected is None:
         finding = judge_rotary_tables(name, cos, sin, positions)
-        known = ", as identified" if finding.verdict != "unknown" else ""
+        known = "; the encoding was identified from the tables" if finding.verdict != "unknown" else ""
         return replace(finding, is_=COMPUTED_TABLES, says=f"{finding.says}{known}{call_clause}")
     candidates = list(_possible_tables_with_nan(cos, sin))
     pairs = expected.rotary_dim // 2
@@ -349,7 +351,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
     finite = np.isfinite(after[0]).all(axis=1) & np.isfinite(after[1]).all(axis=1)
     if not finite.all():
         first = float(np.abs(rotation.positions[~finite]).min())
-        reason = f"{words}values that are not finite from position {first:g} on{call_clause}"
+        reason = f"{words}values that are not finite, first at position {first:g}{call_clause}"
         not_finite = Finding(name, kind, "wrong", "values", reason, np.inf, first_position=first)
         if not finite.any():
             return not_finite
@@ -443,7 +445,9 @@ def _mixed_layouts(rotation: Rotation, after: Floats, expected: Rotary) -> str:
             reasons = []
             if table_layout != pair_layout:
                 table_words, pair_words = _ROTATIONS[table_layout][2], _ROTATIONS[pair_layout][2]
-                reasons.append(f"a cosine multiplies two values {table_words}, but a pair has values {pair_words}")
+                reasons.append(
+                    f"each cosine multiplies two values {table_words}, but the values of a pair are {pair_words}"
+                )
             if (sign_b, sign_a) != (-1, 1):
                 a, b = f"a cos {'+' if sign_b > 0 else '-'} b sin", f"b cos {'+' if sign_a > 0 else '-'} a sin"
                 reasons.append(f"a pair (a, b) becomes ({a}, {b}) instead of (a cos - b sin, b cos + a sin)")
@@ -461,7 +465,7 @@ def _unexpected_rotation(name: str, rotation: Rotation, call_clause: str) -> Fin
     except ValueError as error:
         return Finding(name, COMPUTED_ROTATION, "unknown", None, f"{error}{call_clause}")
     if answer.rotary is None or answer.direction < 0:
-        reason = f"no known rotation{call_clause}; pass expected, a Rotary or the name of a preset"
+        reason = f"an unknown or backwards rotation{call_clause}; pass expected, a Rotary or the name of a preset"
         return Finding(name, COMPUTED_ROTATION, "unknown", None, reason)
     judged = judge_rotation(name, rotation, answer.rotary, call_clause)
-    return replace(judged, says=f"{judged.says}{presets_clause(answer)}, as identified")
+    return replace(judged, says=f"{judged.says}; the encoding{presets_clause(answer)} was identified from the vectors")

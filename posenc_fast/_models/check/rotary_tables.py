@@ -97,7 +97,7 @@ def _judge_arrays(name: str, arrays: list[Array], positions: Any, rotaries: Sequ
     # the tables in each order of columns that the arrays may have
     candidates = list(possible_tables(cos, sin))
     if not candidates:
-        return unknown_tensor(name, f"cosines and sines cannot have shape {cos.shape}")
+        return unknown_tensor(name, f"shape {cos.shape} is not (rows, columns), or sines have another shape or type")
     rows = len(candidates[0].cos)
     row_positions = np.arange(rows) if positions is None else np.asarray(positions)
     if len(row_positions) != rows:
@@ -392,7 +392,7 @@ def _without_config(name: str, candidates: list[Tables], positions: Floats, form
     in_pairs = [tables for tables in candidates if tables.pairs > 1 and tables.copies == 1]
     tables = next((tables for tables in in_pairs if _are_cosines_and_sines(tables, form)), None)
     if tables is None or tables.sin is None or len(positions) < 8:
-        return unknown_tensor(name, "not cosines and sines of pairs that rotate")
+        return unknown_tensor(name, "not cosines and sines of pairs that rotate, or too few rows or pairs")
     dtype, judged = dtype_for(form), []
     for begin in sorted({0, len(positions) // 2, max(0, len(positions) - _SAMPLED_ROWS)}):
         part = slice(begin, begin + _SAMPLED_ROWS)

@@ -28,7 +28,7 @@ def table_in(path: str) -> Any:
             )
         (table,) = tables
         if table.unread:
-            raise ValueError(f"{path}: {table.name} has numbers of type {table.unread}, which is unsupported")
+            raise ValueError(f"{path}: {table.name} has numbers of the unsupported type {table.unread}")
         if table.size > MOST_BYTES:
             raise ValueError(f"{path}: {table.name} has {table.size} bytes; at most {MOST_BYTES} are read")
         return table.read()

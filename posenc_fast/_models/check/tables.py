@@ -177,7 +177,7 @@ def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Findi
     if len(zero) == 1:
         return replace(finding, says=reason)
     if count_at_end and (len(before_end) < 2 or _are_tokens(before_end)):
-        return replace(finding, verdict="unknown", says=f"{reason}, the last ones: padding, or never written")
+        return replace(finding, verdict="unknown", says=f"{reason}; the last rows are padding, or were never written")
     return replace(finding, verdict="wrong", fault="values", says=reason, first_position=None)
 
 

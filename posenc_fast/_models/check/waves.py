@@ -155,8 +155,8 @@ def _few_wrong(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_column
     rows, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
     if 2 * len(rows) <= len(positions):
         shown = listed((f"{value:g}" for value in positions[rows, 0]), 8)
-        in_columns = "" if len(columns) > 8 else f", columns {listed(columns, 8)},"
-        return f"the rows of {len(rows)} positions{in_columns} are wrong: {shown}"
+        in_columns = "" if len(columns) > 8 else f" in columns {listed(columns, 8)}"
+        return f"{len(rows)} of {len(positions)} rows are wrong{in_columns}, at positions {shown}"
     if 4 * len(columns) <= len(wrong_columns):
         return f"{len(columns)} columns are wrong: {listed(columns, 8)}"
     return ""

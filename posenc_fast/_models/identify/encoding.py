@@ -67,7 +67,8 @@ class Identification(Shown):
     Parameters
     ----------
     presets : tuple of str
-        Names of the presets that compute the same rows; their first positions may differ.
+        Names of the presets that compute the same rows. If there are none, presets whose rows differ only by a factor.
+        First positions may differ.
     encoding : Encoding or None
         The encoding. Row i of the table is the encoding of position ``start + i * step``, except for zero rows. None
         if nothing was found.
@@ -199,14 +200,15 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     -----
     An encoding matches if every value differs by at most one unit in the last place of its type, plus 2e-6, plus 1e-6
     times the angle. These are the errors of sources that compute angles in float32. If several sets of parameters
-    match, the most common set is returned: for example, 100^-i equals 10000^(-i/2). The start is found up to half of
-    the longest wavelength on either side of 0. The base is not found for three columns.
+    match, the most common set is returned. For example, with four columns, base 10000 has the same frequencies as base
+    100 with freq_shift 1, and base 10000 is returned. The start is found up to half of the longest wavelength on either
+    side of 0. The base is not found for three columns.
 
     Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
     one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0, from 1
     or from the middle. On square grids, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The closest
-    preset is named only if it differs from the table by at most half of its largest value, because any two cosines
-    differ by at most 2.
+    preset is named only if it differs from the table by at most half of the preset's largest value, because any two
+    cosines differ by at most 2.
 
     Examples
     --------
@@ -276,7 +278,7 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     blocks = [array[i : i + _ROWS] for i in range(0, max(len(array), 1), _ROWS)]
     if not all(np.isfinite(block.astype(np.float64)).all() for block in blocks):
         raise ValueError(
-            "table has values that are not finite; set the rows with these values to 0, and they are ignored"
+            "table has values that are not finite; set the rows with these values to 0; rows of zeros are ignored"
         )
     is_zero = np.concatenate([(block == 0).all(axis=1) for block in blocks])
     rows = np.flatnonzero(~is_zero[:_ROWS])

@@ -288,7 +288,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible number of rotated values, after which no value is changed."""
+    """Yield a sample for each layout and each possible number of rotated values. All later values are unchanged."""
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -374,7 +374,7 @@ def _of_width(pairs: int, head: int | None, theta: float | None = None) -> tuple
         elif default.rotary_dim == 2 * pairs:
             options["head_dim"] = default.head_dim
         else:
-            # a preset that rotates a part of the head does not determine the head width
+            # if a preset rotates a part of the head, the number of pairs does not determine the head width
             continue
         rotary = _preset_rotary(name, **options)
         if rotary is not None and rotary.rotary_dim == 2 * pairs:
