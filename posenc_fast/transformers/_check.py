@@ -100,7 +100,7 @@ def _configs(model: torch.nn.Module) -> dict[str, Any]:
 
 
 def _last_position(config: Any) -> int:
-    """Return the last position of a model, or the last of POSITIONS if the config has none.
+    """Return the last position of a model, or the last of POSITIONS if the config has no length.
 
     The last position follows from the scaled length, because some faults, such as a missing dynamic scaling, show only
     beyond the unscaled length.

@@ -581,7 +581,7 @@ REFUSED = {
     "a layer and a kind": (GEMMA3, ["exclude each other"], {"layer": 1, **FULL}),
     "a base for each layer": (GRANITE, ["layer_rope_theta", "give layer="]),
     "layers that are scaled": (MOLMO, ["rope_scaling_layers", "give layer="]),
-    "layers without types": ({"model_type": "qwen3_next"}, ["lacks layer_types, which determines the type of layer=3 (unless you pass layer_type="], {"layer": 3}),
+    "layers without types": ({"model_type": "qwen3_next"}, ["lacks layer_types, which determines the type of layer=3 (not needed with layer_type="], {"layer": 3}),
     "different axes": ({"model_type": "hunyuan_vl", "text_config": {"model_type": "hunyuan_vl_text", "head_dim": 128, "rope_scaling": XDROPE}}, ["hunyuan_vl_text", "different axes", "layout='half'"]),
     "no such layout": (NEW, ["layout must be one of"], {"layout": "neox"}),
     "lists of several lengths": ({**PHI3, "rope_scaling": {"type": "su", "short_factor": [1.0, [2.0]], "long_factor": LONG}}, ["short_factor", "48", "several lengths"], {"seq_len": 9}),
