@@ -211,8 +211,8 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         "--odd",
         choices=ODD,
         default=absent,
-        help="for an odd width. crop: the last frequency has no column of the second function. zero: the last column is "
-        "0. error: raise an error (default: crop)",
+        help="for an odd width. crop: the last frequency has no column of the second function. zero: the last column "
+        "is 0. error: raise an error (default: crop)",
     )
     add("--scale", type=float, default=absent, help="factor that multiplies all columns (default: 1)")
 

@@ -135,7 +135,7 @@ def open_csv(
         def parsed(rows: int) -> Iterator[_RecordBlock]:
             blocks = positions.blocks(rows)
             while True:
-                # add the file name only to errors of the reader, not to errors of the caller between two blocks
+                # add the file name to errors of the reader, but not to errors that the caller raises between two blocks
                 with _reading(reader, hint):
                     block = next(blocks, None)
                 if block is None:
@@ -188,7 +188,8 @@ def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
         raise ValueError(f"{name}, line {reader.rows.line_num}: {error}{hint}") from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} is not CSV in UTF-8: {error}; convert it to UTF-8. If it is .npy or Parquet, pass the path of the file"
+            f"{name} is not CSV in UTF-8: {error}; convert it to UTF-8. If it is .npy or Parquet, pass the path of the "
+            "file"
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} cannot be read as gzip: {error}") from None

@@ -98,7 +98,7 @@ def add(commands: Any) -> None:
         help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model and --preset",
     )
     parser.add_argument(
-        "--timezone", metavar="ZONE", help="time zone of the cycles of --periods, such as Europe/Berlin"
+        "--timezone", metavar="ZONE", help="time zone of day, week, .. year in --periods, such as Europe/Berlin"
     )
     parser.add_argument(
         "--delimiter", metavar="CHAR", help="character between cells, such as ';', '|' or tab (default: ',')"

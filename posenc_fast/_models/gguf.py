@@ -84,7 +84,7 @@ _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0
 
 
 class Windows(NamedTuple):
-    """The layers with a sliding window (all except every n-th), and how their encoding differs from that of the others."""
+    """The layers with a sliding window (all except every n-th), and how their encoding differs from that of others."""
 
     # n, the distance from one layer without a window to the next; None if the file lists the layers
     every: int | None

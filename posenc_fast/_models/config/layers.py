@@ -189,8 +189,8 @@ def _check_lists(part: Part, nested: list[str]) -> None:
     for key in ("rope_theta", "partial_rotary_factors"):
         if is_list(part.config.get(key)):
             raise ValueError(
-                f"{part.key(key)}={part.config[key]!r} has one value per layer, but {part.rope_where} has parameters for "
-                f"each kind of layers; remove {key} from the config, or these parameters from {part.rope_where}"
+                f"{part.key(key)}={part.config[key]!r} has one value per layer, but {part.rope_where} has parameters "
+                f"for each kind of layers; remove {key} from the config, or these parameters from {part.rope_where}"
             )
 
 
