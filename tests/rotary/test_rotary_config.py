@@ -559,7 +559,7 @@ REFUSED = {
     "flat and truncate": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}, ["truncate", "False", "always truncates"]),
     "kinds that are not there": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"global": {"rope_theta": 1e4}}}, ["'global'", "sliding_attention"]),
     "a base of other layers": ({"model_type": "dots3_note_text", "qk_rope_head_dim": 64, "layer_types": ["sliding_attention"], "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, ["rope_theta", "sliding_attention"]),
-    "two lists of bases": ({"model_type": "step3p5", "layer_types": ["full_attention"], "rope_theta": [1e4], "rope_parameters": {"full_attention": {"rope_theta": 5e4}, "sliding_attention": {}}}, ["rope_theta", "[10000.0]", "leave one out"]),
+    "two lists of bases": ({"model_type": "step3p5", "layer_types": ["full_attention"], "rope_theta": [1e4], "rope_parameters": {"full_attention": {"rope_theta": 5e4}, "sliding_attention": {}}}, ["rope_theta", "[10000.0]", "remove rope_theta from"]),
     "many sections": ({"model_type": "qwen3_vl_text", "head_dim": 128, "rope_scaling": {"mrope_section": [2, 2, 2]}}, ["mrope_section", "[2, 2, 2]", "64"]),
     "sections of a class": ({"model_type": "qwen2_vl_text", "head_dim": 64}, ["mrope_section", "[16, 24, 24]", "32"]),
     "interleaved, as text": ({"model_type": "qwen3_vl_text", "head_dim": 128, "rope_scaling": {"mrope_section": [24, 20, 20], "mrope_interleaved": "false"}}, ["mrope_interleaved", "'false'"]),
