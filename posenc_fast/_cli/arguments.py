@@ -166,7 +166,9 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
 def add_encoding(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("encoding", "a preset, or the arguments of posenc_fast.sinusoidal")
     group.add_argument(
-        "--preset", metavar="NAME", help="preset to use instead of the options below (see posenc-fast presets)"
+        "--preset",
+        metavar="NAME",
+        help="name of a preset (see posenc-fast presets); excludes the options from --base to --scale",
     )
     group.add_argument(
         "--set",
@@ -209,7 +211,8 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         "--odd",
         choices=ODD,
         default=absent,
-        help="for an odd width: crop the last column, fill it with zeros, or raise an error (default: crop)",
+        help="for an odd width. crop: the last frequency has no column of the second function. zero: the last column "
+        "is 0. error: raise an error (default: crop)",
     )
     add("--scale", type=float, default=absent, help="factor that multiplies all columns (default: 1)")
 

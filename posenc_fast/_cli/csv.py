@@ -1,4 +1,7 @@
-"""Read positions from a column of CSV text. Each cell becomes a record: the form of its number, and 64 bits."""
+"""Read positions from a column of CSV text.
+
+Each cell becomes a record: 64 bits, and a form that says which type of number or date the bits are.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +135,7 @@ def open_csv(
         def parsed(rows: int) -> Iterator[_RecordBlock]:
             blocks = positions.blocks(rows)
             while True:
-                # add the file name only to errors of the reader, not to errors of the caller between two blocks
+                # add the file name to errors of the reader, but not to errors that the caller raises between two blocks
                 with _reading(reader, hint):
                     block = next(blocks, None)
                 if block is None:
@@ -185,7 +188,8 @@ def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
         raise ValueError(f"{name}, line {reader.rows.line_num}: {error}{hint}") from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{name} is not CSV in UTF-8: {error}; convert it to UTF-8, or pass a .npy or Parquet file, not a pipe"
+            f"{name} is not CSV in UTF-8: {error}; convert it to UTF-8. If it is .npy or Parquet, pass the path of the "
+            "file"
         ) from None
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{name} cannot be read as gzip: {error}") from None
@@ -197,7 +201,7 @@ def _delimiter_hint(first_row: list[str], separator: str) -> str:
     """Return a hint for errors if the first line seems to have another delimiter, else an empty string."""
     for other, shown in _DELIMITERS.items():
         count = sum(cell.count(other) for cell in first_row)
-        # len(first_row) - 1 is the number of delimiters that are equal to ``separator``
+        # ``separator`` divides the first line in len(first_row) - 1 places
         if other != separator and count and count >= len(first_row) - 1:
             return f"; the first line contains {shown}, so try --delimiter {shown}"
     return ""
@@ -358,7 +362,7 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
         if column not in titles:
             raise ValueError(f"{name} has no column {column!r}; {columns}{meant(column, titles)}")
         if titles.count(column) > 1:
-            raise ValueError(f"{name} has several columns named {column!r}; pass the number of one; {columns}")
+            raise ValueError(f"{name} has several columns named {column!r}; pass a number with --column; {columns}")
         return titles.index(column)
     if int(column) >= len(titles):
         raise ValueError(f"{name} has no column {int(column)}; {columns}")

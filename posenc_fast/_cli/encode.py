@@ -32,12 +32,13 @@ Write one row for each position in INPUT. INPUT is a one-dimensional .npy file,
 a .parquet file, a CSV file (.gz or not), or - (the default) for CSV on standard
 input. INPUT and OUT may be larger than memory.
 
-A cell is a number, or an ISO date or time (UTC unless it has an offset).
-Integers are exact over all of int64 and uint64, times to the nanosecond. The
-row of a missing position (an empty cell or "nan") is NaN. Empty lines are
-skipped, so a missing position in a file of one column must be "nan". The first
-line is a header if --column is a name, or if its cell in the column of
-positions does not begin like a number or a date.
+A cell is a number, or an ISO date or time. A time without an offset is in UTC,
+unless --periods reads it as local time (see below). Integers are exact over all
+of int64 and uint64, times to the nanosecond. The row of a missing position (an
+empty cell or "nan") is NaN. Empty lines are skipped, so a missing position in a
+file of one column must be "nan". The first line is a header if --column is a
+name, or if its cell in the column of positions does not begin like a number or
+a date.
 
 Columns of timestamps need --periods or --frequencies. --periods computes a sine
 and a cosine of each cycle. A cycle is day, week (from Monday), month, quarter
@@ -97,7 +98,7 @@ def add(commands: Any) -> None:
         help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model and --preset",
     )
     parser.add_argument(
-        "--timezone", metavar="ZONE", help="time zone of the cycles of --periods, such as Europe/Berlin"
+        "--timezone", metavar="ZONE", help="time zone of day, week, .. year in --periods, such as Europe/Berlin"
     )
     parser.add_argument(
         "--delimiter", metavar="CHAR", help="character between cells, such as ';', '|' or tab (default: ',')"

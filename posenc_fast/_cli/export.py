@@ -29,9 +29,10 @@ the package gguf).
 HELP = """\
 --onnx writes an .npz file with cos_cache and sin_cache, and prints attributes.
 The caches and attributes are for RotaryEmbedding of ai.onnx (opset 23) and
-com.microsoft. --gguf and --config write JSON. If llama.cpp does not support the
-scaling, the JSON of --gguf has rope_freqs.weight. Store it as a float32 tensor,
-by which llama.cpp divides the frequencies.
+com.microsoft. --gguf and --config write JSON. For some scalings, the JSON of
+--gguf has arrays: rope_freqs.weight, or rope_factors_short.weight and
+rope_factors_long.weight. Store them as float32 tensors, by which llama.cpp
+divides the frequencies.
 
 """
 EXAMPLES = """

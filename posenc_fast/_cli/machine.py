@@ -81,9 +81,9 @@ def _verify(arguments: argparse.Namespace) -> int:
         backend, level = engines()[engine]
         print(
             f"BROKEN: backend {backend}{f', level {level}' if level else ''}, {call}, {dtype}: {worst.encoding!r}, "
-            f"position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}, exactly "
-            f"{worst.exact:.25g}, {worst.share:.9g} times the promised bound; posenc-fast verify --seed {seed} "
-            f"--seconds {seconds:g} draws the same positions again"
+            f"position {worst.position!r}, column {worst.column}: {worst.value!r} = {worst.value.hex()}; the exact "
+            f"value is {worst.exact:.25g}, and the error is {worst.share:.9g} times the promised bound; "
+            f"posenc-fast verify --seed {seed} --seconds {seconds:g} draws the same positions again"
         )
     bits_are_equal = report_bits()
     return 0 if bits_are_equal and not broken else 1
@@ -93,11 +93,12 @@ def _bench(arguments: argparse.Namespace) -> None:
     from .._selfcheck.speed import compare, sides
 
     print(f"{', '.join(filter(None, (_backend.backend(), _backend.isa())))}; NumPy {np.__version__}")
-    print("Nanoseconds per value: medians of runs, on one thread, into new arrays, float32")
-    print("unless named. Ratio: NumPy's time divided by posenc_fast's time, with the middle")
-    print("half of the runs. After the slash: what NumPy computes. float64 formula: the")
-    print("paper's. float32 formula: the program of PyTorch's tutorial, written in NumPy.")
-    print("ready: precomputed, so not part of NumPy's time.")
+    print("Nanoseconds per value: medians of runs, on one thread, into new float32 arrays,")
+    print("or arrays of the dtype in the name. Ratio: NumPy's time / posenc_fast's time.")
+    print("Middle half: range of this ratio, without the lowest and the highest quarter.")
+    print("After the slash: what NumPy computes. float64 formula: the paper's. float32")
+    print("formula: the program of PyTorch's tutorial, written in NumPy. ready: computed")
+    print("before, so not part of NumPy's time.")
     heading = f"{'':38} {'posenc_fast':>11} {'NumPy':>6} {'ratio':>6}  middle half"
     print(styled(heading, "bold", sys.stdout))
     noisy_count = 0

@@ -33,7 +33,7 @@ PLOTS = {
 _ROTARY = ("frequencies", "rotary")
 # matplotlib draws at most _MOST_PIXELS pixels per side. Its text needs at least _LEAST_DPI pixels per inch.
 _MOST_PIXELS, _LEAST_DPI = 2**16 - 1, 10
-# largest position; beyond it, neighbouring integers are equal in float64, the type of matplotlib's axes
+# largest position; beyond it, float64, the type of matplotlib's axes, cannot represent all integers
 _LARGEST_POSITION = 2**53
 _DEFAULT_WIDTH = 128
 PLOT_HELP = "kinds:\n" + "".join(

@@ -15,7 +15,7 @@ from .arguments import add_command, add_computation, add_encoding, encoding_of, 
 from .formats import BFLOAT16_HELP, OUTPUT_HELP, add_output, check_output, write_rows
 
 ABOUT = """\
-Write one row for each position START + i * STEP.
+Write one row for each of the LENGTH positions START, START + STEP, ..
 """
 EXAMPLES = """
 examples:

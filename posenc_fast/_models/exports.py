@@ -59,7 +59,7 @@ def _has_axes(settings: Settings) -> bool:
 
 
 def config_of(settings: Settings, attention_factor: float) -> dict[str, Any] | None:
-    """Return a config of transformers for everything except the layout, or None if no config expresses the encoding."""
+    """Return a config of transformers for all of an encoding except its layout, or None if no config can express it."""
     name, parameters = settings.rope_type, dict(settings.parameters)
     if settings.frequencies is not None or name not in _WRITTEN:
         return None

@@ -85,7 +85,7 @@ _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0
 
 
 class Windows(NamedTuple):
-    """The layers with a sliding window (all except every n-th), and how the encodings with and without one differ."""
+    """The layers with a sliding window (all except every n-th), and how their encoding differs from that of others."""
 
     # n, the distance from one layer without a window to the next; None if the file lists the layers
     every: int | None
@@ -335,7 +335,9 @@ def _read(path: str) -> dict[str, Any]:
 def _checked_layer(metadata: Metadata, layer: Any) -> int:
     index, blocks = count_of(layer, "layer", 0), metadata.count("block_count")
     if blocks is not None and index >= blocks:
-        raise ValueError(f"layer={index} is too large: {metadata.key('block_count')} is {blocks}, counted from 0")
+        raise ValueError(
+            f"layer={index} is too large: {metadata.key('block_count')} is {blocks}, and layers are counted from 0"
+        )
     return index
 
 
@@ -568,8 +570,8 @@ def _check_yarn(metadata: Metadata, name: str) -> None:
         if value != default and not is_read:
             raise ValueError(
                 f"{metadata.key('rope.scaling.' + key)}={value:g} is not read by llama.cpp for "
-                f"{metadata.architecture!r} and the scaling type {name!r}, which always use {default:g}; remove the "
-                "key, or call Rotary(head_dim, scaling=..)"
+                f"{metadata.architecture!r} and the scaling type {name!r}; llama.cpp uses {default:g} instead. "
+                "Remove the key, or call Rotary(head_dim, scaling=..)"
             )
 
 

@@ -1,6 +1,6 @@
 """List sets of frequencies whose bits must be equal on all machines: presets, scalings, configs, exact periods.
 
-Each function of `sets` builds one Encoding or Rotary, from integers and short fractions.
+Each function that `sets` returns builds one Encoding or Rotary, from integers and short fractions.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from ..reference import CONTEXT, exact_row
 Floats = npt.NDArray[np.float64]
 Row = list[Decimal]
 
-# numbers below SMALL are multiplied by 2^EXPONENT, because they or their errors would be subnormal doubles
+# numbers between -SMALL and SMALL are multiplied by 2^EXPONENT, so that neither they nor their errors are subnormal
 SMALL, EXPONENT = Decimal("1e-200"), 700
 
 

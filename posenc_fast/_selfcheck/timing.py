@@ -19,7 +19,8 @@ Times = dict[str, npt.NDArray[np.float64]]
 SAMPLE = 5e-5
 # seconds of untimed calls before a sample (at least one call), so that the CPU's caches are as in a loop of such calls
 SETTLE = 1e-3
-# A comparison takes about BUDGET seconds. For slow calls, this means fewer runs, but at least FEWEST.
+# Slow calls have fewer runs, so that a comparison takes at most about BUDGET seconds. There are at least FEWEST runs,
+# even if these take longer.
 BUDGET, FEWEST = 4.0, 5
 
 

@@ -47,7 +47,8 @@ def check(model: torch.nn.Module) -> Report:
     Report
         A finding for each tensor that can be positional, and for each rotary or sinusoidal module. The modules are run
         in the dtype of the model, at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the model's last
-        position.
+        position, as far as they support these positions. Modules that accept no positions are run at the first 32768
+        positions at most, or at all patches of an image.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def _configs(model: torch.nn.Module) -> dict[str, Any]:
 
 
 def _last_position(config: Any) -> int:
-    """Return the last position of a model, or the last of POSITIONS if the config has none.
+    """Return the last position of a model, or the last of POSITIONS if the config has no length.
 
     The last position follows from the scaled length, because some faults, such as a missing dynamic scaling, show only
     beyond the unscaled length.

@@ -289,7 +289,7 @@ _SINUSOIDS: dict[tuple[str, ...], Callable[..., Rows]] = {
 
 
 def rows_of(module: torch.nn.Module, positions: torch.Tensor, x: torch.Tensor) -> Rows | None:
-    """Return the rows that a sinusoidal module computes for positions, or None if the call fails or returns other rows."""
+    """Return the rows that a sinusoidal module computes. Return None if the call fails or their shape is wrong."""
     with _restored(module), torch.autocast(x.device.type, enabled=False), contextlib.suppress(Exception):
         computed = _SINUSOIDS[parameters(module)](module, x, positions)
         if computed.rows.shape == (len(computed.positions), computed.encoding.d_model):

@@ -309,7 +309,7 @@ def test_many_chunks(column, rng, monkeypatch):
         (
             "a,a\n1,2\n",
             "--column a",
-            r"several columns named 'a'; pass the number of one; the columns are 0 \('a'\), 1 \('a'\)$",
+            r"several columns named 'a'; pass a number with --column; the columns are 0 \('a'\), 1 \('a'\)$",
         ),
         ("a,b\n1,2\n3\n4,5\n", "--column b", "line 3: no column 1"),
         ("t\n1\n2\nthree\n4\n", "", "line 4: 'three' is neither a number nor an ISO date"),

@@ -242,7 +242,8 @@ def test_a_reported_value_can_be_reproduced(capsys, monkeypatch):
     printed = verify(capsys, "--seed", "7")[1]
     (line,) = (line for line in printed.out.splitlines() if "backend python" in line and "encode, float32" in line)
     encoding, position, column, value, hexadecimal, correct, seed, seconds = re.search(
-        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+), exactly (\S+), \S+ times the promised bound; "
+        r"float32: (.*), position (\S+), column (\d+): (\S+) = (\S+); the exact value is (\S+), and the error is \S+ "
+        r"times the promised bound; "
         r"posenc-fast verify --seed (\d+) --seconds (\S+) draws the same positions again$",
         line,
     ).groups()

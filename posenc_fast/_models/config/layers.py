@@ -40,7 +40,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
     if count is not None and index >= count:
         raise ValueError(f"layer={index} is too large: {part.where} has {count} layers, counted from 0")
     if types is None and by_type:
-        part.needed("layer_types", f"determines the type of layer={index} (unless you pass layer_type= instead)")
+        part.needed("layer_types", f"determines the type of layer={index} (not needed with layer_type=)")
     return (None if types is None else types[index]), index
 
 
@@ -60,8 +60,8 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
         return _overridden(part._replace(layer=index), layer_type)
     if not row.groups and not part.is_unknown:
         raise ValueError(
-            f"{part.rope_where} has separate parameters for {', '.join(nested)}, but {part.model} has one kind of "
-            f"layers; set {part.rope_where} to the parameters of one of them"
+            f"{part.rope_where} has separate parameters for {', '.join(nested)}, but {part.model} has only one "
+            f"kind of layers; set {part.rope_where} to the parameters of this kind"
         )
     stray = [name for name in nested if row.groups and name not in row.groups]
     if stray:
@@ -189,8 +189,8 @@ def _check_lists(part: Part, nested: list[str]) -> None:
     for key in ("rope_theta", "partial_rotary_factors"):
         if is_list(part.config.get(key)):
             raise ValueError(
-                f"{part.key(key)}={part.config[key]!r} is a list for single layers, but {part.rope_where} already has "
-                "parameters for kinds of layers; leave one out of the config"
+                f"{part.key(key)}={part.config[key]!r} has one value per layer, but {part.rope_where} has parameters "
+                f"for each kind of layers; remove {key} from the config, or these parameters from {part.rope_where}"
             )
 
 
@@ -205,7 +205,7 @@ def _overridden(part: Part, layer_type: str | None) -> Part:
         types = part.types()
         if types is None or layer_type is None:
             raise Several(
-                f"{where} is only for some layers; give layer=, the index of a layer",
+                f"{where} has values for single layers; give layer=, the index of a layer",
                 ({"layer": i} for i in range(part.depth() or 0)),
             )
         label = part.label(layer_type)

@@ -115,8 +115,8 @@ class _Config(NamedTuple):
         """
         if low >= high:
             raise ValueError(
-                f"{self.where} has a low factor of {low:g} and a high factor of {high:g}, but the high factor must be "
-                "larger; correct the factors, or call Rotary(head_dim, frequencies=..)"
+                f"the scaling in {self.where} has low_freq_factor={low:g} and high_freq_factor={high:g}, but the high "
+                "factor must be larger; correct the config, or call Rotary(head_dim, frequencies=..)"
             )
         parts = {"low_freq_factor": low, "high_freq_factor": high, "original_max_position_embeddings": length}
         return {"rope_type": "llama3", "factor": factor, **parts}
@@ -142,7 +142,8 @@ def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout:
     depth_key = next((key for key in ("n_layers", "num_layers", "n_layer") if config.has(key)), None)
     if depth_key is not None and config.layer is not None and config.layer >= config.count(depth_key):
         raise ValueError(
-            f"layer={layer} is too large: {config.key(depth_key)} is {config.count(depth_key)}, counted from 0"
+            f"layer={layer} is too large: {config.key(depth_key)} is {config.count(depth_key)}, and layers are "
+            "counted from 0"
         )
     arguments = _READERS[name](config)
     if arguments is not None and arguments["head_dim"] > MOST_VALUES:
@@ -278,7 +279,7 @@ def _litgpt(config: _Config) -> dict[str, Any]:
     share = config.number("rotary_percentage")
     if share > 1:
         raise ValueError(f"{config.key('rotary_percentage')}={share:g} must be at most 1; correct it")
-    # litgpt rounds down in the same way. Heads wider than MOST_VALUES raise an error later.
+    # int rounds down, as litgpt does. `arguments_of` raises an error for heads wider than MOST_VALUES.
     dim = int(share * min(head, MOST_VALUES))
     if config.has("rope_n_elem") and config.count("rope_n_elem", 0) != dim:
         raise ValueError(

@@ -212,8 +212,8 @@ def _type_of_only_part(config: Config, where: str, model: str) -> str:
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
-            f"{where} has model_type {model!r}, but lacks {' and '.join(parts)}, the parts of this model that "
-            "may have RoPE; add one of these parts to the config"
+            f"{where} has model_type {model!r}, but no part that may have RoPE ({' or '.join(parts)}); add such a "
+            "part to the config"
         )
     if any(key in config for key in VISUAL):
         known = [name for name in table.types() if name.startswith(f"{model}_vision")]
@@ -386,11 +386,11 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         factor = 1.0 if factor is None else factor
         if factor > 1:
             raise ValueError(
-                f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' the factor must "
-                "be at most 1; correct the factor in the config"
+                f"{part.where} has partial_rotary_factor={factor}, but with rope_type 'proportional' this fraction "
+                "must be at most 1; correct partial_rotary_factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
-    # without factor and attention_factor, longrope computes the factor from the two lengths
+    # if factor and attention_factor are missing, longrope computes the attention factor from the two lengths
     needs_length = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or needs_length:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
@@ -465,8 +465,8 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
 def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     """Set the original length in the scaling.
 
-    It is the first that exists of: the top-level value (unless kinds of layers have their own rotary parameters), the
-    default of the class, the value in the rotary parameters, and max_position_embeddings.
+    The original length is the first of these that exists: the top-level value (unless kinds of layers have their own
+    rotary parameters), the default of the class, the value in the rotary parameters, max_position_embeddings.
     """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     top_level = part.config.get(key) if part.group is None else None

@@ -1,4 +1,4 @@
-"""Find misspelt config keys: keys that a model does not read, and that resemble a key that the model reads."""
+"""Find config keys that a model does not read, and that resemble a key that the model reads, or are about RoPE."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def width(part: Part) -> int:
             f"({_keys_of_width(part)})"
         )
     row = part.row
-    # These classes read head_dim, as the head width or in addition to it. If the row has a whole_head,
+    # Whether the class reads head_dim, as the head width or in addition to it. If the row has a whole_head,
     # `_check_head_dim` compares head_dim with the head width.
     uses_head_dim = "head_dim" in row.width or "qk_rope_head_dim" in row.width or row.whole_head is not None
     if head_dim not in (None, head) and not uses_head_dim:
@@ -122,7 +122,7 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
         if row.factor is not None:
             _check_default(part, factor)
         # If head_dim is missing, a class with groups of layers uses its own default head_dim, which is unknown here.
-        # The text differs from every head width, and the error below shows it.
+        # Then `whole` is a text, which differs from every head width, and which the error below shows.
         whole = part.config.get("head_dim", "the default of the class" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
@@ -141,12 +141,13 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
     if not 2 <= dim <= head:
         by = "" if factor is None else f" (the fraction {factor:g})"
         raise ValueError(
-            f"{part.where} has heads of {head} values, of which {dim} would rotate{by}; the number must be from 2 to "
-            f"{head}. Correct the widths in the config, or call Rotary(head_dim, rotary_dim=..)"
+            f"{part.where} has heads of {head} values, of which {dim} would rotate{by}; the number of rotated values "
+            f"must be from 2 to {head}. Correct the widths in the config, or call Rotary(head_dim, rotary_dim=..)"
         )
     if dim % 2:
         raise ValueError(
-            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat differently; call "
+            f"{part.where} rotates {dim} of {head} values, an odd number, which programs treat in different "
+            "ways; call "
             f"Rotary({head}, rotary_dim={dim - 1}, ..) instead of from_config"
         )
     return dim
