@@ -4,8 +4,8 @@ Modules and functions support autograd in backward and forward mode, the transfo
 and ``torch.export``. Import this module before you run an exported program.
 
 Create each Encoding and Rotary outside of a function that you compile. ``torch.compile`` cannot trace their
-constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers
-(integers within 64 bits), and ``out`` costs a copy.
+constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers, and
+integers must fit in 64 bits. With ``out``, compiled code copies the result to the given tensor.
 """
 
 from __future__ import annotations
