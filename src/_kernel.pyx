@@ -1204,7 +1204,8 @@ cdef class Calls:
             require(0 < count <= 2, "arrays", "have one or two items", count)
             shapes = [array[0] for array in arrays]
             for shape in shapes:
-                require(shape[3] >= self.encoding.c.width, "shape", f"have heads of {self.encoding.c.width}", shape)
+                require(shape[3] >= self.encoding.c.width, "shape",
+                        f"have a head_dim of at least {self.encoding.c.width}", shape)
                 require(shape[axis] == shapes[0][axis], "shape", "have the same number of tokens", shape)
                 require(shape[3] == shapes[0][3], "shape", "have the same head_dim", shape)
         for i in range(count):
