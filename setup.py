@@ -47,8 +47,8 @@ SANITIZERS = [
     "-fno-wrapv",
     "-g1",
 ]
-# Slowest first. With -mprfchw, prefetches for writing become the instruction PREFETCHW, which is not part of the
-# levels. CPUs with AVX2 that lack this instruction (Haswell) ignore it, so no check is needed.
+# Levels above baseline, slowest first. With -mprfchw, prefetches for writing become the instruction PREFETCHW, which is
+# not part of the levels. CPUs with AVX2 that lack this instruction (Haswell) ignore it, so no check is needed.
 LEVELS = {
     "avx2": ["-march=x86-64-v3", "-mprfchw"],
     "avx512": ["-march=x86-64-v4", "-mprfchw", "-mprefer-vector-width=512"],
@@ -113,7 +113,7 @@ class BuildKernel(build_ext):
             # functions that must be inlined are marked (POSENC_STEP); for others in .pxd files the compiler decides
             names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
             if name == "_rotations" and not msvc:
-                # otherwise gcc 12 merges products and sums of a pair to FMA, in spite of -ffp-contract=off
+                # without this flag, gcc 12 merges products and sums to FMA, in spite of -ffp-contract=off
                 flags = [*flags, "-fno-tree-slp-vectorize"]
             objects += self.compiler.compile(
                 [source],

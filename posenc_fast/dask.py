@@ -133,9 +133,9 @@ def encode(
     encoding : Encoding
         Encoding of A axes.
     positions : dask.array.Array, dask Series or Index, or ndarray
-        Positions of shape (...), or (..., A) for an encoding of A axes, with the types of `Encoding.encode`. The sizes
-        of chunks may be unknown. Columns of a Dask DataFrame may contain integers, real numbers and times, with missing
-        values. Times with a zone are converted to UTC.
+        Positions of shape (...), or (..., A) for an encoding of A axes, of the dtypes that `Encoding.encode` accepts.
+        The sizes of chunks may be unknown. Columns of a Dask DataFrame may contain integers, real numbers and times,
+        with missing values. Times with a zone are converted to UTC.
     dtype, precision
         As in `Encoding.encode`.
     chunks : int, str or tuple, optional

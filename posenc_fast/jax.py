@@ -446,7 +446,7 @@ class _Table:
 
 @dataclasses.dataclass(frozen=True)
 class _Angles:
-    """Call that computes cosines and sines of a Rotary or its inverse, side by side, at the positions of tokens."""
+    """Call that computes rows for the positions of tokens: the cosines of a Rotary or its inverse, then the sines."""
 
     rotary: Rotary
     inverse: bool

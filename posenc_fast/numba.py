@@ -1,7 +1,8 @@
 """Encodings in functions that numba compiles: the kernel writes rows without the GIL and without calling Python.
 
 Pass the address of an Encoding or a Rotary, from `address_of`, to compiled functions. The address is valid as
-long as the object exists. Arrays are float64 or float32, with contiguous rows. Needs numba: ``pip install numba``.
+long as the object exists. The arrays x and out are float64 or float32, with contiguous rows. Needs numba:
+``pip install numba``.
 
 Examples
 --------

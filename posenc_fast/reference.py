@@ -93,7 +93,7 @@ def sine(angle: Decimal, phase: Decimal) -> Decimal:
     x = angle - (quarters - 4 * phase) * pi() / 2
     with localcontext() as context:
         context.prec = SINE_DIGITS
-        # for quarters = 0, 1, 2, 3 the result is sin x, cos x, -sin x, -cos x
+        # for quarters % 4 = 0, 1, 2, 3 the result is sin x, cos x, -sin x, -cos x
         term, n = (Decimal(1), 0) if quarters % 2 else (+x, 1)
         total, square = term, -x * x
         while abs(term) > abs(total).scaleb(-SINE_DIGITS):

@@ -80,7 +80,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
           ``numpy.timedelta64(1, "D")`` are 24 hours of UTC. You can combine lengths and cycles.
         - Numbers in units of the column. You cannot combine numbers with lengths or cycles.
 
-        Columns of timestamps need periods. Whole periods are exact, so the sine of midnight is 0.
+        Columns of timestamps need periods. After a whole number of periods, the sine is exactly 0, such as the sine of
+        "day" at midnight.
     timezone : str, optional
         Key of the zone database, such as "Europe/Berlin". Its wall clock defines days, weeks, months, quarters and
         years, and times without a zone are read as UTC. Default: the zone that each column had in `fit`, to which

@@ -38,7 +38,7 @@ def __dir__() -> list[str]:
 
 
 Layout = Literal["interleaved", "concatenated"]
-"""Order of columns: those of one frequency are adjacent, or all of one function come first."""
+"""Order of columns: sine and cosine of each frequency adjacent, or all sines before all cosines."""
 
 Function = Literal["sin", "cos", "-sin", "-cos"]
 """Function of the angle in a column."""
@@ -65,7 +65,7 @@ Indexing = Literal["ij", "xy"]
 """Order of the axes of a grid, as in `numpy.meshgrid`."""
 
 RotaryLayout = Literal["half", "interleaved", "interleaved_to_half"]
-"""Positions of the two values of a pair in a head, as in `Rotary`."""
+"""Places of the two values of a pair in a head, as in `Rotary`."""
 
 WeightLayout = Literal["half", "interleaved"]
 """Layouts of the weights of queries and keys."""

@@ -33,8 +33,8 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
                         bint past) noexcept nogil:
     """Write the bitwise OR of n values of y and the values of x to `out`. x repeats after `period` values.
 
-    The array x has `period` values, and then a cache line of its repeated values. If `past` is true, whole cache lines
-    of `out` are written past the cache.
+    The array x has `period` values, and then LINE more, which continue the repetition. If `past` is true, whole cache
+    lines of `out` are written past the cache.
     """
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m

@@ -191,7 +191,7 @@ cdef class _Scratch:
         cdef unsigned char* fence = <unsigned char*>(self.start + self.doubles)
         cdef int i
         for i in range(FENCE):
-            require(fence[i] == FENCE, "scratch", f"be enough, {self.doubles} doubles", f"written to {i} bytes behind")
+            require(fence[i] == FENCE, "scratch", f"be written only within {self.doubles} doubles", f"{i} bytes behind")
         return 0
 
     def __dealloc__(self):
@@ -247,7 +247,7 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint one_by_one=
     result.in_place = result.sum and target.output.x == target.output.out
     result.wide = kind == FLOAT64
     result.at_once = result.sum and target.output.batches == 1 and kind == FLOAT32
-    # whether `out` is mapped takes system calls to find out, so ask only if the answer matters
+    # `is_warm` takes system calls to find out whether `out` is mapped, so ask only if the answer matters
     if not result.sum and c_stores(&result) == PAST:
         result.mapped = given and is_warm(target.out.buf, target.out.len)
     return c_stores(&result)
@@ -607,7 +607,7 @@ cdef Py_ssize_t _read_tokens(tuple array, int axis, int kind, Tokens* t) except 
 
 
 def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
-    """Rotate arrays of four axes at addresses, as `rotate` does.
+    """Rotate arrays of four axes, given by their addresses, as `rotate` does.
 
     Each item of arrays is (shape, address of x, strides of x, address of the result, strides of the result). axis is
     the axis of the tokens, 1 or 2. Strides count values, not bytes. angles has one group for all batches, or one group
@@ -640,11 +640,12 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
-    """Read cosines and sines at two addresses, and write them side by side to `angles`, of float64 or float32.
+    """Read rows of cosines and of sines at two addresses, and write them to `angles`, of float64 or float32.
 
-    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). Only the first half of each row
-    at an address is written, because the second half should have the same values. Return whether this is true for all
-    rows. If it is not, `angles` is only partly written. kind is the kind of the values at the addresses.
+    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). A row of `angles` gets the
+    first half of the row of cosines, and then the first half of the row of sines. Return whether the two halves of each
+    row at the addresses are equal. If they are not, `angles` is only partly written. kind is the kind of the values at
+    the addresses.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs
@@ -780,7 +781,7 @@ cdef class _Encoding:
             if real is not None:
                 require(real.c.axes == axes + phase, "real", f"have {axes + phase} axes", real.c.axes)
             if integer is not None:
-                require(integer.c.axes == 2 * axes + phase, "integer", "have two axes for each", axes)
+                require(integer.c.axes == 2 * axes + phase, "integer", f"have {2 * axes + phase} axes", integer.c.axes)
         self.real, self.integer, self.lattice, self.lattice_dd = real, integer, lattice, lattice_dd
         self.c.level = &levels[level]
         self.c.real = &real.c if real is not None else NULL
@@ -817,7 +818,7 @@ cdef object _capsule(object owner, const void* pointer, const char* name):
 
 def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattice lattice_dd, least, bint phase,
                      bint single, Py_ssize_t axes, Py_ssize_t last_level):
-    """Return a capsule with the pointer to an encoding that functions of the C interface take.
+    """Return a capsule with a pointer to an encoding, for functions of the C interface.
 
     real is the plan for float64 positions, and integer is the plan for integers that are split into two parts. With
     single, which is true if angles are float32 products, integer is None. lattice and lattice_dd (for float64) are None
@@ -829,7 +830,7 @@ def encoding_capsule(int level, Plan real, Plan integer, Lattice lattice, Lattic
 
 
 def rotary_capsule(angles, Py_ssize_t head_dim, int layout):
-    """Return a capsule with the pointer to a rotary encoding that functions of the C interface take.
+    """Return a capsule with a pointer to a rotary encoding, for functions of the C interface.
 
     angles is the capsule of the encoding (with one axis) that computes cosines and sines. layout is as in `rotate`.
     """
@@ -945,7 +946,7 @@ cdef class Calls:
         return -1 if kind is None else kind
 
     cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
-        """Return `out`, or a new array of a shape if `out` is None. Set kind to the kind of the result.
+        """Return `out`, or a new array of the given shape if `out` is None. Set kind to the kind of the result.
 
         values is the number of values in the shape. Return None if dtype is not in kinds, or `out` is not an array of
         this dtype.
@@ -1203,7 +1204,8 @@ cdef class Calls:
             require(0 < count <= 2, "arrays", "have one or two items", count)
             shapes = [array[0] for array in arrays]
             for shape in shapes:
-                require(shape[3] >= self.encoding.c.width, "shape", f"have heads of {self.encoding.c.width}", shape)
+                require(shape[3] >= self.encoding.c.width, "shape",
+                        f"have a head_dim of at least {self.encoding.c.width}", shape)
                 require(shape[axis] == shapes[0][axis], "shape", "have the same number of tokens", shape)
                 require(shape[3] == shapes[0][3], "shape", "have the same head_dim", shape)
         for i in range(count):

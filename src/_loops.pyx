@@ -5,15 +5,15 @@ Design
 ------
 (a) A *wave* is a frequency, in turns per unit of position, stored as the sum of two doubles. A column of the output is
     amplitude * (sine or cosine of a wave). Waves are evaluated once and shared by their columns.
-(b) Argument reduction: position * turns is computed as a product and its exact error. Whole turns, then quarter turns
-    are subtracted, which is exact. The rest is at most an eighth of a turn, with a low part. No tables, no branches, no
-    Payne-Hanek.
+(b) Argument reduction: position * frequency is computed as a product and its exact error. Whole turns, then quarter
+    turns are subtracted, which is exact. The rest is a sum of two doubles, of at most an eighth of a turn. No tables,
+    no branches, no Payne-Hanek.
 (c) ``sincos`` returns sine and cosine of the rest in doubles, for results that are rounded to 32 or 16 bits.
     ``sincos_dd`` returns them in double-double, as sums of two doubles, for float64 results and for (d).
-(d) Rows of consecutive positions are not evaluated but rotated: value and quadrature of an anchor row, times cosine and
-    sine of the offset. The row above and the row below the anchor by the same offset share both products. Anchors are
-    themselves rotated, from a row that is evaluated once per *span*. The anchor of a position depends only on the
-    position, and so do the bits of the position's row.
+(d) Rows of consecutive positions are not evaluated, but rotated from the row of an *anchor*, an integer nearby: value *
+    cosine + quadrature * sine (see ``lattice.pxd``). The row above and the row below the anchor by the same offset
+    share both products. The rows of anchors are themselves rotated, from a row that is evaluated once per *span*. The
+    anchor of a position depends only on the position, and so do the bits of the position's row.
 (e) An *output* describes how rows are stored: written, or added to scale * x, in any of the four types, through the
     cache or past it by non-temporal stores.
 (f) The bits are the same at every level. Products and sums are separate operations, except in two places. The error of

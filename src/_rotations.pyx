@@ -473,7 +473,7 @@ cdef inline step rotate_members(const CRotation* r, const RotationWork* work, co
             usual = usual_rows(x, 2 * n, members)
         if usual:
             rotate_steps(x, out, angle, split, n, &done, members, half)
-            # the loop has no rows if vectors contained all pairs, and there are no values behind the pairs to copy
+            # the range is empty if vectors contained all pairs, and no values behind the pairs must be copied
             for k in range(members if done < n or copies_behind else 0):
                 rotate_rest(r, <const char*>x[k], <char*>out[k], angle, done)
         else:
@@ -602,7 +602,7 @@ cdef inline void rotate(const CRotation* r, double* scratch) noexcept nogil:
         first = 0
         while first < r.shape[3]:
             end = min(first + work.pass_rows, r.shape[3])
-            # the loop has no rows if angles need not be split
+            # the range is empty if angles need not be split
             for i in range(end - first if work.splits else 0):
                 split_angles(<const float*>(r.angles + (g * r.shape[3] + first + i) * row_of_angles(r)),
                              work.split + i * row_of_split(r), r.pairs)

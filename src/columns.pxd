@@ -129,7 +129,10 @@ cdef inline step sincos_products(double p, crdouble high, crdouble low, row_out 
 
 
 cdef inline step sincos_direct_row(const CPlan* plan, double p, row_out row, bint fused) noexcept nogil:
-    """Compute a row of waves at position p of one axis, without storing angles. No angle exceeds MOST_DIRECT turns."""
+    """Compute a row of waves at position p on the plan's only axis, without storing angles.
+
+    |p| times the largest frequency is at most MOST_DIRECT turns.
+    """
     cdef Py_ssize_t n = plan.waves
     if plan.planar:
         sincos_products[row_out](p, plan.high, plan.low, row, row + n, 1, n, fused)

@@ -89,7 +89,7 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
     cdef uintptr_t before = 0, behind = bytes, distance, span = bytes
     cdef uintptr_t[3] distances
     cdef uintptr_t[3] lengths
-    cdef int k, i, varying = 0  # dimensions so far whose length is not 1
+    cdef int k, i, varying = 0  # number of dimensions so far whose length is not 1
     if start == NULL:
         return NULL_POINTER
     to.start, to.bytes, to.common = <uintptr_t>start, bytes, 0
@@ -140,8 +140,9 @@ cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py
 cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
     """Return whether two extents certainly share no byte.
 
-    Either one extent lies behind the other, or they alternate: all distances between rows of an extent are multiples of
-    a common distance, and at each multiple, the rows of a and b lie side by side.
+    Either one extent lies behind the other, or their rows alternate. They alternate if all distances between rows of
+    the same extent are multiples of a common distance, and a row of a and a row of b fit into this distance without
+    overlap.
     """
     cdef uintptr_t common, distance
     if a.high <= b.low or b.high <= a.low:
@@ -487,7 +488,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
     result.in_place = x == out
     result.at_once = x != NULL and shape[0] == 1 and type == FLOAT32
     stores = c_stores(&result)
-    # whether `out` is mapped takes system calls to find out, so ask only if the answer matters
+    # `is_warm` takes system calls to find out whether `out` is mapped, so ask only if the answer matters
     if stores == PAST and x == NULL:
         result.mapped = strides[1] == result.row and is_warm(out, result.bytes)
         stores = c_stores(&result)

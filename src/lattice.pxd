@@ -26,8 +26,8 @@ from work cimport anchor_rows
 cdef struct Anchor:
     int64_t span
     Py_ssize_t block
-    # memory has the anchor's four rows, and the pointers below point to them. If position 0 is evaluated directly, they
-    # point to the rows in lattice.origin instead.
+    # memory has the anchor's four rows, and the pointers below point to them. For position 0 as the `exact` anchor of
+    # `find_anchor`, they point to the rows in lattice.origin instead.
     double* memory
     const double* value
     const double* quadrature

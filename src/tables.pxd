@@ -124,9 +124,9 @@ cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept n
 cdef inline step prefetch_shared_lines(const Output* output, Py_ssize_t above, Py_ssize_t below) noexcept nogil:
     """Prefetch lines that the next rows above and below an anchor share with their neighbours.
 
-    above and below are the indices of the present rows, or -1 for rows that are not in the table. The next row above
-    ends in the line where row above + 2 begins. The next row below (row below - 1) begins in the line where the row
-    before it ends. A store to a line outside of the cache would stall the store buffer.
+    `above` and `below` are the indices of the present rows, or -1 for rows that are not in the table. The next row
+    above ends in the line where row `above + 2` begins. The next row below (row `below - 1`) begins in the line where
+    row `below - 2` ends. A store to a line outside of the cache would stall the store buffer.
     """
     if above >= 0:
         prefetch(<uintptr_t>output.out + (above + 2) * output.row, 1)

@@ -2,9 +2,9 @@
  *
  * A *step* is a call of a function posenc_step_.., and loads cosines and sines once for all of its rows. It loads all
  * values before it stores the first one. Heads are often whole pages apart, and a load at such a distance from a store
- * waits for the store. A step rotates as many pairs of each row as a register has numbers. For bfloat16 whose pairs are
- * half a row apart, it rotates twice as many. The numbers are doubles for float64 and float32, and floats for 16-bit
- * types. Values are converted when they are loaded.
+ * waits for the store. A step rotates as many pairs of each row as a register has numbers. It rotates twice as many for
+ * bfloat16 if the two values of a pair are half a row apart. The numbers are doubles for float64 and float32, and
+ * floats for 16-bit types. Values are converted when they are loaded.
  *
  * The functions use intrinsics. In a loop over floats and doubles, compilers would choose vectors of floats, which have
  * twice as many numbers as vectors of doubles. Then the loop would split these vectors, and join them again.

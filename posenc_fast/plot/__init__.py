@@ -1,8 +1,8 @@
 """Draw encodings with matplotlib.
 
 Pass an Encoding, a Rotary, or the name of a preset. Functions draw into the given Axes. The default is the current
-Axes, or for `shift` a new figure. If a table has more rows or columns than fit in the picture, every n-th is drawn, and
-the axis labels give n. On the command line: ``posenc-fast plot KIND -o FILE``.
+Axes, or for `shift` a new figure. If a table has more rows or columns than fit in the picture, every n-th row or
+frequency is drawn, and the axis labels give n. On the command line: ``posenc-fast plot KIND -o FILE``.
 """
 
 from __future__ import annotations

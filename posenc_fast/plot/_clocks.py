@@ -46,7 +46,7 @@ def clocks(
     positions : sequence of float, or of datetime64
         Positions that the clocks show, one for each row (default: 0, 1, 10, 100).
     pairs : int
-        Largest number of frequencies (default: 8), equally spaced among all, the fastest first.
+        Largest number of frequencies to draw (default: 8). They are equally spaced among all, the fastest first.
 
     Returns
     -------

@@ -49,7 +49,7 @@ def sinusoids(
     encoding, length, start, step, d_model, title, ax
         As in `heatmap`.
     columns : sequence of int, optional
-        Columns to draw (default: up to four, from short to long wavelengths whose periods are visible).
+        Columns to draw (default: up to four columns whose periods are visible, with different wavelengths).
 
     Returns
     -------

@@ -34,7 +34,7 @@ def similarity(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of the row of a position with the rows around it, divided by its product with itself.
+    """Draw the dot products of one row with the rows around it, divided by the dot product of this row with itself.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of one patch of an image with all patches, divided by its product with itself.
+    """Draw the dot products of one image patch with all patches, divided by the dot product of this patch with itself.
 
     Parameters
     ----------

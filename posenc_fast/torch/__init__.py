@@ -1,11 +1,12 @@
 """Encodings in torch: modules for models on any device, and functions that read and write CPU tensors without copies.
 
 Modules and functions support autograd in backward and forward mode, the transforms of ``torch.func``, ``torch.compile``
-and ``torch.export``. Import this module before you run an exported program.
+and ``torch.export``. Compiled code supports only backward mode. `apply_rotary_pos_emb` and `rotary_embedding` accept
+tensors on any device. Import this module before you run an exported program.
 
 Create each Encoding and Rotary outside of a function that you compile. ``torch.compile`` cannot trace their
-constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers
-(integers within 64 bits), and ``out`` costs a copy.
+constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers, and
+integers must fit in 64 bits. With ``out``, compiled code copies the result to the given tensor.
 """
 
 from __future__ import annotations

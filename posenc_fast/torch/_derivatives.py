@@ -45,7 +45,7 @@ class Addition:
         return self.compute(x, positions)
 
     def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-        """Return x_scale times the tangent of x, or times the gradient of the sum (backward)."""
+        """Return x_scale * tangent. As `backward`, it gets the gradient of the sum in place of the tangent of x."""
         return scaled(tangent, self.x_scale)
 
     backward = forward

@@ -44,7 +44,7 @@ def table(
         float64, float32, float16 or bfloat16 (default: the dtype of out, or float32). bfloat16 needs the package
         ml_dtypes.
     out : CPU tensor of shape (length, d_model), optional
-        Tensor for the result, which is written without a copy.
+        Tensor for the result, which is written directly, or in compiled code by a copy.
 
     Returns
     -------
@@ -466,8 +466,9 @@ def apply_rotary_pos_emb(
 
     Notes
     -----
-    Calls with the same tables share a cache, as long as torch's version counter of the tables does not change. Writes
-    through a NumPy view or through ``.data`` do not change the counter. Pass a clone after such a write.
+    For "half" and "interleaved" tables, later calls may reuse the columns read from cos and sin, until torch's version
+    counter of the table changes. Writes through a NumPy view or through ``.data`` do not change the counter. Pass a
+    clone after such a write.
 
     References
     ----------

@@ -164,7 +164,7 @@ class SinusoidalEncoding(torch.nn.Module):
 
         Returns
         -------
-        torch.Tensor of the shape and type of x
+        torch.Tensor of the shape and dtype of x
         """
         if self.encoding.ndim > 1:
             return self.dropout(self._add_points(x, start, positions))
@@ -372,8 +372,8 @@ class RotaryEncoding(torch.nn.Module):
             Position of the first key (default: start).
         positions : torch.Tensor, optional
             Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length). If
-            the Rotary has several axes (sections), add a last axis with one coordinate for each of them. Positions on a
-            GPU are copied to the CPU.
+            the Rotary has several axes (sections), positions need a last axis, with one coordinate for each section.
+            Positions on a GPU are copied to the CPU.
 
         Returns
         -------

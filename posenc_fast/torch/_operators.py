@@ -1,9 +1,9 @@
 """Operators for autograd, torch.compile and torch.export, and shortcuts for eager calls.
 
 `run_add_encoding`, `run_rotate` and `run_rotate_by` compute eager calls directly. They call an operator under a
-compiler, a trace or a mode, and for gradients, subclasses of tensors and devices other than the CPU. They call the
-functions of `_derivatives` for the transforms of torch.func and for derivatives in forward mode, which operators do not
-support.
+compiler, a trace or a dispatch mode of torch, and for gradients, subclasses of tensors and devices other than the CPU.
+They call the functions of `_derivatives` for the transforms of torch.func and for derivatives in forward mode, which
+operators do not support.
 """
 
 from __future__ import annotations
@@ -532,7 +532,8 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 
 # ---- few tokens -----------------------------------------------------------------------------------------------------
 # In text generation every layer of a model rotates one token. Converting tensors to arrays takes longer than this
-# rotation, so these functions pass addresses to the kernel. The bits are those of `run_rotate` and `run_rotate_by`.
+# rotation, so these functions pass addresses to the kernel. They return the same bits as `run_rotate` and
+# `run_rotate_by`.
 
 # keys: seq_axis, the axis of the tokens in (batch, heads, length, head_dim) or (batch, length, heads, head_dim).
 # Values: the same axis, counted from 0.

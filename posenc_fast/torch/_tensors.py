@@ -1,4 +1,4 @@
-"""Conversion between tensors and arrays that share memory, memory for results, and checks of tensors."""
+"""Convert between tensors and arrays that share memory, create tensors for results, and check tensors."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _has_memory(x: torch.Tensor) -> bool:
 def needs_operator(*tensors: torch.Tensor | None) -> bool:
     """Return whether a call on CPU tensors needs an operator.
 
-    It does if a compiler, mode or trace is active, or if a tensor has no accessible memory.
+    It does if a compiler, a dispatch mode of torch or a trace is active, or if a tensor has no accessible memory.
     """
     # is_dynamo_compiling() is true only in the compiler's first stage; modes() is true in the later ones
     if torch.compiler.is_dynamo_compiling() or modes() or trace() is not None:
@@ -112,7 +112,8 @@ def needs_operator(*tensors: torch.Tensor | None) -> bool:
 def is_eager(*tensors: torch.Tensor | None) -> bool:
     """Return whether a call can be computed without an operator.
 
-    This is so if no compiler, mode, trace or transform is active, and all tensors are plain (see `is_plain`).
+    This is so if no compiler, dispatch mode, trace or transform of torch is active, and all tensors are plain (see
+    `is_plain`).
     """
     # for the first two conditions, see needs_operator
     if torch.compiler.is_dynamo_compiling() or modes() or transforms() is not None or trace() is not None:
@@ -141,7 +142,8 @@ def numpy_type(dtype: Any, name: str) -> np.dtype[Any]:
 def array_of(tensor: Any, name: str, *, overwritten: bool = False) -> npt.NDArray[Any]:
     """Return an array that shares the memory of a CPU tensor, or a copy of the values if the tensor is a negated view.
 
-    overwritten: whether the caller writes to the array. Raise an error if a tensor cannot be read, or overwritten.
+    overwritten: whether the caller writes to the array. Raise an error if the tensor cannot be read, or if the caller
+    writes to the array and the tensor cannot be overwritten.
     """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name} must be a torch.Tensor, not {type(tensor).__name__}")
@@ -356,7 +358,7 @@ def check_x(x: Any, name: str, start: Any = 0, inplace: bool = False, start_name
 def check_positions(positions: Any, x: torch.Tensor, start: Any) -> None:
     """Raise an error for positions that are not a dense tensor of real numbers, or that require gradients.
 
-    Also raise an error if start is not 0, or if positions are neither on the CPU nor on the type of device of x.
+    Also raise an error if start is not 0, or if positions are neither on the CPU nor on the same type of device as x.
     """
     if not isinstance(positions, torch.Tensor):
         raise TypeError(f"positions must be a torch.Tensor, not {type(positions).__name__}")
