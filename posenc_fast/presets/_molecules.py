@@ -136,7 +136,7 @@ def _with_biases(factor: float, weights: npt.ArrayLike, biases: npt.ArrayLike) -
     frequency="pi / max_len^(2i/d)",
     layout="sines, then cosines",
     positions="residue indices: `.encode(indices)`",
-    differs="all frequencies are multiplied by pi; the base is 2056; sines come first",
+    differs="all frequencies are multiplied by pi; the default base is 2056; sines come first",
     example="float(pf.presets.framediff_index(4).wavelengths[0]) -> 2.0",
 )
 def framediff_index(embed_dim: int, *, max_len: float = 2056.0) -> Encoding:

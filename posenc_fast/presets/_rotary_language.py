@@ -210,8 +210,8 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     source="huggingface/transformers: models/deepseek_v3/modeling_deepseek_v3.py, "
     "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
-    pairs="adjacent values before the rotation, half a head apart after it; among the last qk_rope_head_dim values of"
-    " a query",
+    pairs="adjacent values before the rotation, head_dim/2 apart after it; among the last qk_rope_head_dim values of a"
+    " query, and in the part of the key that all heads share",
     differs="slow frequencies are divided; the rotated values are in another order; attention scores are"
     " also multiplied by (0.1 * ln(factor) + 1)^2",
     also="Kimi K2, but with factor 32 and theta 50000: use `Rotary.from_config`",
@@ -234,7 +234,7 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
 def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 16.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V4's compressed layers, for the last values of a head."""
+    """Rotary embedding of DeepSeek-V4's compressed layers, for the rotary part of a head."""
     scaling = {
         "rope_type": "yarn",
         "factor": factor,
@@ -390,7 +390,7 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     source="huggingface/transformers: models/nomic_bert/modeling_nomic_bert.py, NomicBertRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; the base is 1000",
+    differs="pairs are not adjacent values; the default of theta is 1000 instead of 10000",
     example="pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0) -> True",
 )
 def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:
