@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -205,7 +206,11 @@ def notes(row: Row) -> str:
     result = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
         result.append(f"the layout is `{row.switch[1]}` if `{row.switch[0]}` is false")
-    result += [f"`{need.key}` must be {need.required}" for need in row.needs if need.required != need.default]
+    result += [
+        f"`{need.key}` must be {json.dumps(need.required)}; other values mean {need.others_mean}"
+        for need in row.needs
+        if need.required != need.default
+    ]
     result += [row.note] if row.note else []
     return "; ".join(result)
 

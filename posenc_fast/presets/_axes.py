@@ -148,7 +148,10 @@ def fairseq2_3d(encoding_dim: int, *, uniform_power: bool = False) -> Encoding:
 
 
 def _fairseq2(d: int, pairs: Sequence[int], divisor: int) -> Encoding:
-    """Return an Encoding of width d. pairs: number of pairs of each axis. divisor: all its multiples are valid widths."""
+    """Return an Encoding of width d.
+
+    pairs: number of pairs of each axis. divisor: every multiple of it is a valid width.
+    """
     if 2 * sum(pairs[:-1]) >= d:
         raise ValueError(
             f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a multiple of {divisor}, such "

@@ -84,7 +84,7 @@ def dab_detr(
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
     odd="ValueError if num_pos_feats is odd; the encoding has 4 * num_pos_feats columns",
     differs="the columns of y come first; positions are multiplied by 2 pi",
-    also="Conditional DETR and Grounding DINO (for two coordinates: the first 2 num_pos_feats columns)",
+    also="Conditional DETR and Grounding DINO (for points (x, y), use the first 2 * num_pos_feats columns)",
     axes="4",
     example="pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
     " -> array([0., 1., 1., 0., 0., 1., 0., 1.], dtype=float32)",

@@ -258,7 +258,7 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     " use t",
     positions="(t, h, w): `positions.mrope`; the source computes the times of frames from fps",
     odd="ValueError unless head_dim is twice the sum of rope_axes_dim",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair",
     axes="3",
     example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
 )
@@ -274,7 +274,7 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
     pairs="values half a head apart; the first pairs (60 by default) alternate between t, h and w, the rest use t",
     positions="(t, h, w); all coordinates of image tokens begin at 65536",
     odd="ValueError if head_dim is odd, or below 6 times the number of pairs of h or of w",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair",
     axes="3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
@@ -317,7 +317,7 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
     pairs="adjacent values of vectors that are not yet split into heads; the first (dim // 2) % axes pairs"
     " do not rotate, the others alternate between the axes",
     positions="(t, row, column) at the middle of a patch: seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .."
-    " 1: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    " 1: `positions.ltx2(frames, rows, columns)`; for audio, `positions.ltx2_audio(frames)`",
     odd="ValueError if dim is odd, or below 4 * axes",
     differs="frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
@@ -334,7 +334,8 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     'rope_type="split"',
     frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="values half a head apart; pairs alternate between the axes",
-    positions="as for the preset `ltx2`: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    positions="as for the preset `ltx2`: `positions.ltx2(frames, rows, columns)`; for audio,"
+    " `positions.ltx2_audio(frames)`",
     odd="ValueError unless 2 * heads divides dim, or if dim is below 4 * axes",
     differs="pairs are not adjacent values; frequencies ascend; each head has its own frequencies",
     axes="1 or 3",

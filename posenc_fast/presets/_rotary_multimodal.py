@@ -90,7 +90,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     " use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim is twice the sum of mrope_section",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
 )
@@ -106,7 +106,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim / 4, rounded down, is twice the sum of mrope_section",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies; only a part of each head rotates",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair; only a part of each head rotates",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
