@@ -342,8 +342,8 @@ def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: 
         text = end - begin - closing - opening
         if text < 0:
             raise ValueError(
-                f"tokens {begin} to {end - 1} are next to an image, video or audio, but at least {closing + opening} "
-                "begin and end tokens must be there"
+                f"tokens {begin} to {end - 1} are next to an image, video or audio, and must contain at least "
+                f"{closing + opening} begin and end tokens"
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:

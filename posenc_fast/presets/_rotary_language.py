@@ -197,7 +197,7 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="adjacent values, among the last qk_rope_head_dim values of a query, and in the part of the key that all"
     " heads share",
-    differs="slow frequencies are divided by factor; attention scores are also multiplied by (0.1 * mscale *"
+    differs="slow frequencies are divided by factor; the source also multiplies attention scores by (0.1 * mscale *"
     " ln(factor) + 1)^2",
     example="pf.presets.deepseek_v2().attention_factor -> 1.0",
 )
@@ -213,8 +213,8 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="adjacent values before the rotation, head_dim/2 apart after it; among the last qk_rope_head_dim values of a"
     " query, and in the part of the key that all heads share",
-    differs="slow frequencies are divided by factor; the rotated values are in another order; attention scores are"
-    " also multiplied by (0.1 * ln(factor) + 1)^2",
+    differs="slow frequencies are divided by factor; the rotated values are in another order; the source also"
+    " multiplies attention scores by (0.1 * ln(factor) + 1)^2",
     also="Kimi K2, but with factor 32 and theta 50000: use `Rotary.from_config`",
     example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
@@ -252,8 +252,7 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; slow frequencies are divided by factor, and cosines and sines are"
-    " multiplied by 0.1"
-    " * ln(factor) + 1",
+    " multiplied by 0.1 * ln(factor) + 1",
     example="round(pf.presets.gpt_oss().attention_factor, 4) -> 1.3466",
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
@@ -269,9 +268,8 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; slow frequencies are divided by factor; queries are also multiplied by 1"
-    " + 0.1 *"
-    " ln(1 + position // 16384)",
+    differs="pairs are not adjacent values; slow frequencies are divided by factor; the source also multiplies"
+    " queries by 1 + 0.1 * ln(1 + position // 16384)",
     example="pf.presets.ministral3().attention_factor -> 1.0",
 )
 def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:

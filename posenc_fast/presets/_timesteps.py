@@ -32,7 +32,7 @@ __all__ = [
     positions="timesteps: `.encode(t)`; in float32, the source rounds the product of timestep and frequency before it"
     " multiplies by scale",
     odd="zero column at the end if the width is odd",
-    differs="downscale_freq_shift is subtracted in the denominator (default: 1); angles are multiplied by scale",
+    differs="downscale_freq_shift (default: 1) is subtracted in the denominator; angles are multiplied by scale",
     example="pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape"
     " -> (2, 4)",
 )
