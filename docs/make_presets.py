@@ -29,7 +29,7 @@ HEAD = """\
 SEARCH
 Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or
 `Rotary` used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md).
-[`identify`](port.md) finds the presets of a table. The page has COUNT presets. BESIDE more entries [at the
+[`identify`](port.md) finds the presets that match a table. The page has COUNT presets. BESIDE more entries [at the
 end](#not-available-as-presets) describe encodings that are not presets. The presets are in these families:
 
 CONTENTS
@@ -42,13 +42,13 @@ Each entry has some of these facts:
 - *positions*: positions to pass, and what an `Encoding` cannot express, such as additional columns and rows of zeros.
   `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
 - *widths*: which numbers of columns are valid, and what the preset does with other numbers, such as odd ones. "Crop"
-  means that columns beyond the width are left out. For a `Rotary`, which widths of a head are valid, or of all heads
-  together.
+  means that columns beyond the width are left out. For a `Rotary`, which widths of a head, or of all heads together,
+  are valid.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses.
   The axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these
   positions.
 - *axes of a position*: number of coordinates of a position.
-- *also*: other programs with the same encoding.
+- *also*: other programs with the same encoding, except for the differences that the entry names.
 
 <!-- written by make_presets.py -->
 """
@@ -76,8 +76,8 @@ wav2vec 2.0, HuBERT and data2vec compute positions with a learned convolution.
 
 ### Tables of rotary encodings
 
-The presets `flaxformer_rotary` and `speechbrain_rotary` return the cosines and sines of rotary encodings as an
-`Encoding`.
+The presets `flaxformer_rotary` and `speechbrain_rotary` return the sines of a rotary encoding as an `Encoding`. With
+`functions=("cos", "cos")`, they return the cosines.
 
 ### Pairs with two angles
 

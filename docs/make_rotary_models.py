@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -20,9 +21,10 @@ SEARCH
 Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts a
 config.json, a part of it, or a config object of transformers. If the config is incomplete, the error names the missing
 key. The list has FAMILIES entries for the TYPES model types that have RoPE. OTHERS more entries are for composite
-models, and for models that `from_config` cannot read. The tests compare the entries with the classes of transformers
-5.24, except for models whose code is elsewhere. [Port a checkpoint](port.md#read-other-formats) describes params.json,
-GGUF, and the configs of torchtune and litgpt. The blocks of this page build on each other.
+models, for models that `from_config` cannot read, and for model types without RoPE. The tests compare the entries with
+the classes of transformers 5.24, except for models whose code is elsewhere.
+[Port a checkpoint](port.md#read-other-formats) describes params.json, GGUF, and the configs of torchtune and litgpt.
+The blocks of this page build on each other.
 
 ```python
 import numpy as np
@@ -66,7 +68,7 @@ The entries use these terms:
 - `interleaved`: the two values are neighbours.
 - `interleaved_to_half`: the two values are neighbours before the rotation, and rotary_dim/2 apart after it.
 - rotated width, base: `from_config` reads the first of the listed keys that the config has. Numbers in parentheses are
-  defaults.
+  defaults, such as "128: qwen3" for the model type `qwen3`. A default width takes precedence over a quotient of keys.
 - If only a part of a head rotates, it is the first part, unless the entry names another part.
 - axes: the coordinates of a position, and the axis that each pair uses.
 """
@@ -93,7 +95,7 @@ print(rotary)
 Rotary(128, scaling={'rope_type': 'ntk', 'alpha': 1000.0}, sections=(16, 16, 16, 16))
 ```
 
-Pass learned frequencies as an array. You can compute the frequencies of Resonance RoPE and HoPE in the same way.
+Pass learned frequencies as an array. For Resonance RoPE and HoPE, change the frequencies of RoPE, and pass the result.
 Resonance RoPE rounds wavelengths to integers. In HoPE, the slowest pairs do not rotate:
 
 ```python
@@ -204,7 +206,11 @@ def notes(row: Row) -> str:
     result = [rules.WITHOUT[name].words for name in row.without]
     if row.switch:
         result.append(f"the layout is `{row.switch[1]}` if `{row.switch[0]}` is false")
-    result += [f"`{need.key}` must be {need.required}" for need in row.needs if need.required != need.default]
+    result += [
+        f"`{need.key}` must be {json.dumps(need.required)}; other values mean {need.others_mean}"
+        for need in row.needs
+        if need.required != need.default
+    ]
     result += [row.note] if row.note else []
     return "; ".join(result)
 
@@ -269,13 +275,15 @@ def page() -> str:
         if defaults:
             lines.append(f"- default model type{'s' if len(defaults) > 1 else ''}: {ticked(defaults)}")
         lines.append("")
-    lines.append("## Not readable by from_config\n")
+    lines.append(
+        "## Not readable by from_config\n\n`from_config` raises an error for these values of `model_type` and `rope_type`.\n"
+    )
     for name, why in (table.pairs("unreadable") | table.pairs("no rotations")).items():
         lines.append(f"### `{name}`\n\n{why[0].upper()}{why[1:]}.\n")
     lines.append("## Without RoPE\n\n### Model types\n")
     lines.append(
         "These model types do not use RoPE. They use learned positions, relative biases, sinusoids (see "
-        "[presets](presets.md)), or no positions: "
+        "[presets](presets.md)), another encoding, or no positions: "
         f"{ticked(sorted(table.names('without')))}."
     )
     entries = "\n".join(lines) + "\n"

@@ -68,7 +68,7 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="crop if 2 * ndim does not divide the width: the first columns of the next larger multiple of 2 * ndim;"
+    odd="if 2 * ndim does not divide the width, crop the encoding whose width is the next larger multiple;"
     " ValueError if no column is left for the last axis",
     differs="the columns are divided among the axes; if 2 * ndim does not divide the width, the frequencies are those"
     " of the next larger multiple of 2 * ndim",
@@ -148,7 +148,10 @@ def fairseq2_3d(encoding_dim: int, *, uniform_power: bool = False) -> Encoding:
 
 
 def _fairseq2(d: int, pairs: Sequence[int], divisor: int) -> Encoding:
-    """Return an Encoding of width d. pairs: number of pairs for each axis. divisor: its multiples are valid widths."""
+    """Return an Encoding of width d.
+
+    pairs: number of pairs of each axis. divisor: every multiple of it is a valid width.
+    """
     if 2 * sum(pairs[:-1]) >= d:
         raise ValueError(
             f"encoding_dim={d} leaves no column for the last of {len(pairs)} axes; give a multiple of {divisor}, such "

@@ -82,7 +82,10 @@ def matrix(value: npt.ArrayLike, name: str, shape: str) -> npt.NDArray[np.float6
 
 
 def weights_of(value: npt.ArrayLike, name: str) -> npt.NDArray[np.float64]:
-    """Return an array of k frequencies: (k,) for one axis, (k, axes) for several. Raise ValueError for other shapes."""
+    """Return an array of k frequencies: (k,) for one axis, (k, axes) for several.
+
+    Raise ValueError for other shapes, and for an empty array.
+    """
     array = real_array(value, name)
     if array.ndim not in (1, 2) or not array.size:
         raise ValueError(
@@ -107,7 +110,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> float:
 
 
 def _is_float32(frequencies: Any) -> bool:
-    """Return whether a preset's argument frequencies is "float32". Raise an error unless it is a valid precision."""
+    """Return whether the argument ``frequencies`` of a preset is "float32". Raise an error if it is no precision."""
     return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
@@ -139,7 +142,7 @@ def sinusoids(
     odd: Odd = "crop",
     scale: float = 1.0,
 ) -> Encoding:
-    """Return the Encoding of `sinusoidal`. If frequencies is "float32" and there is a recipe, use its frequencies."""
+    """Return the Encoding of `sinusoidal`. If frequencies is "float32", use the frequencies of the recipe, if any."""
     settings: Any = {"layout": layout, "functions": functions, "odd": odd, "scale": scale}
     count = d // 2 if odd == "zero" else -(-d // 2)
     if not _is_float32(frequencies) or recipe is None or count == 0:

@@ -1,4 +1,4 @@
-"""Presets of the DETR family: positions are (y, x) from `mask_coordinates`, boxes, points or times."""
+"""Presets of the DETR family: positions are boxes, points, times, or (y, x) from `mask_coordinates`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def deformable_detr(num_pos_feats: int = 64, *, temperature: float = 10000.0) ->
     layout="alternating sines and cosines of y, then of x",
     positions="`.encode(mask_coordinates(mask))`; the source puts the channels before rows and columns",
     odd="ValueError if num_pos_feats is odd; the encoding has 2 * num_pos_feats columns",
-    differs="like `detr`, but the temperature is 20",
+    differs="like `detr`, but the default temperature is 20",
     also="Hugging Face GroundingDinoSinePositionEmbedding",
     axes="2",
     example="pf.presets.dab_detr(4).frequencies[[0, 2], 0].round(4) -> array([1.    , 0.2236])",
@@ -84,7 +84,7 @@ def dab_detr(
     positions="boxes (x, y, width, height) in [0, 1]: `.encode(boxes)`",
     odd="ValueError if num_pos_feats is odd; the encoding has 4 * num_pos_feats columns",
     differs="the columns of y come first; positions are multiplied by 2 pi",
-    also="Conditional DETR and Grounding DINO (for two coordinates: the first 2 num_pos_feats columns)",
+    also="Conditional DETR and Grounding DINO (for points (x, y), use the first 2 * num_pos_feats columns)",
     axes="4",
     example="pf.presets.dab_detr_boxes(2).encode([0.25, 0.0, 0.0, 0.0]).round(6)"
     " -> array([0., 1., 1., 0., 0., 1., 0., 1.], dtype=float32)",

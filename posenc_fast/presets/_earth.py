@@ -132,7 +132,7 @@ def galileo_months(embed_dim: int) -> Encoding:
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell",
     odd="ValueError unless 4 divides the width",
-    differs="the exponents of `simple_vit` are divided by d/2, so that all frequencies are nearly gsd if d is large",
+    differs="the exponents are those of `simple_vit`, divided by d/2; if d is large, all frequencies are nearly gsd",
     also="torchgeo",
     axes="2",
     example="pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2) -> array([10.  ,  5.62])",

@@ -23,7 +23,7 @@ def _exponent(value: float, name: str) -> float:
     """Return a binary logarithm of a frequency. Raise an error unless it is between -1000 and 1000."""
     exponent = real(value, name)
     if abs(exponent) > 1000:
-        raise ValueError(f"{name} must lie between -1000 and 1000, because it is a binary logarithm, not {value!r}")
+        raise ValueError(f"{name}={value!r} must lie between -1000 and 1000, because it is a binary logarithm")
     return exponent
 
 

@@ -56,7 +56,7 @@ def mae(embed_dim: int) -> Encoding:
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell; the source puts zero rows for extra tokens before the table",
     odd="ValueError unless 4 divides the width",
-    differs="like `mae`, but cells are scaled to a grid of base_size",
+    differs="like `mae`, but positions are scaled to a grid with sides of base_size",
     axes="2",
     example="pf.presets.diffusers_2d(8, 32).encode([0, 2]) == pf.presets.mae(8).encode([0, 1])"
     " -> array([ True,  True,  True,  True,  True,  True,  True,  True])",
@@ -214,7 +214,7 @@ def _loftr_base(d: int) -> float:
 
 @preset(
     source="huggingface/transformers: models/perceiver, generate_fourier_features",
-    frequency="pi * linspace(1, resolution/2, num_bands) for each axis",
+    frequency="pi * linspace(1, n/2, num_bands) for each axis, where n is the number in max_resolution for the axis",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="from -1 to 1 on each axis; with concat_pos, the source puts the coordinates before the columns:"
     " `np.concatenate([grid, encoding.encode(grid)], -1)`",

@@ -163,10 +163,7 @@ def from_tokens(
     following: MropeFollowing | None,
     out: Array | None,
 ) -> tuple[Array, Array]:
-    """Return the positions and deltas that `presets.positions.mrope` returns for token ids.
-
-    The arguments are the same.
-    """
+    """Return the positions and deltas that `presets.positions.mrope` returns for the same arguments."""
     family = family_of(model)
     if following is not None:
         family = family._replace(following=one_of(following, "following", _FOLLOWING))
@@ -225,7 +222,7 @@ def from_tokens(
 def _may_have_vision(ids: Array, family: Family) -> bool:
     """Return whether any id is at least as large as the smaller of the ids of image and video tokens.
 
-    If not, the sequence is text. This check saves most of the time for text, because special tokens have the largest
+    If not, all tokens are text. This check saves most of the time for text, because special tokens have the largest
     ids of most vocabularies.
     """
     # for small arrays, a search in bytes takes less time than any()
@@ -287,8 +284,9 @@ def _write_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids,
 def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
     """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
-    Also return False if a grid does not fit its run. runs: (begin, end, kind) of each run. One addition moves all runs
-    to their starts. Moving each run by itself takes a third longer.
+    Also return False if a grid does not fit its run, has several frames, or has more than _MOST_CACHED tokens. runs:
+    (begin, end, kind) of each run. One addition moves all runs to their starts. Moving each run by itself takes a third
+    longer.
     """
     images = grids.next_grids(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
@@ -344,8 +342,8 @@ def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: 
         text = end - begin - closing - opening
         if text < 0:
             raise ValueError(
-                f"tokens {begin} to {end - 1} are next to an image, video or audio, but at least {closing + opening} "
-                "begin and end tokens must be there"
+                f"tokens {begin} to {end - 1} are next to an image, video or audio, and must contain at least "
+                f"{closing + opening} begin and end tokens"
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:

@@ -20,7 +20,7 @@ _TEXTS = {
     # these texts replace the text above
     "max_period": "float: Base of the geometric frequencies; larger values give longer wavelengths (pi0: longest wavelength).",
     "max_wavelength": "float: Base of the geometric frequencies (depthcharge: longest wavelength).",
-    "max_timescale": "float: Base of the geometric frequencies, times min_timescale if the preset has it.",
+    "max_timescale": "float: Base of the geometric frequencies. If the preset has min_timescale, the base is max_timescale / min_timescale.",
     _COUNTS: "int: Number of frequencies.",
     "max_positions": "float: Base of the geometric frequencies, and first frequency in `framediff_timesteps`.",
     "alpha": "float: Factor of all columns, which the source learns. For hunyuan: a power of it multiplies the base.",

@@ -30,9 +30,9 @@ def _rounded(values: Iterable[Decimal]) -> Float32:
 
 
 def _to_odd(value: Decimal) -> float:
-    """Return the value rounded to odd: the value if it is a double, else the neighbouring double with last bit 1.
+    """Return ``value`` rounded to odd: ``value`` if it is a double, else the neighbouring double with last bit 1.
 
-    Rounding the result to float32 is the same as rounding the value once.
+    Rounding the result to float32 gives the same number as rounding ``value`` itself to float32.
     """
     nearest = float(value)
     with exact.working():

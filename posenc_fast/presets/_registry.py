@@ -131,8 +131,8 @@ def preset(
 ) -> Callable[[Callable[P, Encoding]], Callable[P, Encoding]]:
     """Return a decorator that registers a preset of an Encoding with its `Facts`, and completes its docstring.
 
-    `documented` describes the format of ``example``. The default of by_width depends on the signature. The decorated
-    function records its call as the recipe of its result, unless the result already has a recipe.
+    `documented` describes the format of ``example``. `_takes_a_width` returns the default of by_width. The decorated
+    function stores its call in the result, as the expression that rebuilds it, unless it already has an expression.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:

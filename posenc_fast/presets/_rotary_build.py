@@ -134,7 +134,7 @@ def alternating_axes(count: int, axes: int) -> list[int]:
 
 
 def columns_first(head_dim: int, theta: float, frequencies: Precision) -> Rotary:
-    """Return a Rotary of adjacent pairs. The first half of the pairs uses axis 1 (columns), the rest axis 0 (rows)."""
+    """Return a Rotary. The first half of its interleaved pairs uses axis 1 (columns), the rest axis 0 (rows)."""
     d = whole_pairs(head_dim, "head_dim", 2)
     spectra = per_axis_spectra([d // 2] * 2, theta, frequencies)
     return with_spectra(d, spectra, axes=[1] * (d // 4) + [0] * (d // 4), layout="interleaved")

@@ -226,9 +226,9 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos.py, CosmosRotaryPosEmbed",
-    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, D = 44, 42 and 42 of 128 values",
+    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis; for head_dim 128, D is 44, 42 and 42",
     pairs="values half a head apart; consecutive blocks of pairs for frame, row and column",
-    positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps)`",
+    positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps=fps)`",
     odd="ValueError if head_dim is odd, or below 12",
     differs="pairs are not adjacent values; each axis has its own base",
     axes="3",
@@ -256,9 +256,9 @@ def cosmos(head_dim: int = 128, *, rope_scale: Sequence[float] = (2.0, 1.0, 1.0)
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
     " use t",
-    positions="(t, h, w): `positions.mrope`, with the times of frames computed from fps",
+    positions="(t, h, w): `positions.mrope`; the source computes the times of frames from fps",
     odd="ValueError unless head_dim is twice the sum of rope_axes_dim",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair",
     axes="3",
     example="pf.presets.cosmos3() == pf.presets.qwen3_vl() -> True",
 )
@@ -271,10 +271,10 @@ def cosmos3(head_dim: int = 128, *, theta: float = 5000000.0, rope_axes_dim: Seq
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ideogram4.py, Ideogram4MRoPE",
     frequency="theta^(-2i/head_dim)",
-    pairs="values half a head apart; the first 60 pairs alternate between t, h and w, the rest use t",
-    positions="(t, h, w); images begin at 65536",
+    pairs="values half a head apart; the first pairs (60 by default) alternate between t, h and w, the rest use t",
+    positions="(t, h, w); all coordinates of image tokens begin at 65536",
     odd="ValueError if head_dim is odd, or below 6 times the number of pairs of h or of w",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair",
     axes="3",
 )
 def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: Sequence[int] = (24, 20, 20)) -> Rotary:
@@ -294,7 +294,7 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx.py, LTXVideoRotaryPosEmbed",
-    frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // 6, rounded to float64",
+    frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // 6; the preset rounds frequencies to float64",
     pairs="adjacent values of vectors that are not yet split into heads; the first dim % 6 values do not rotate, the"
     " other pairs alternate between frame, row and column",
     positions="(t, row, column): seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .. 1:"
@@ -313,11 +313,11 @@ def ltx(dim: int = 2048, *, theta: float = 10000.0) -> Rotary:
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_ltx2.py, LTX2AudioVideoRotaryPosEmbed with "
     'rope_type="interleaved"',
-    frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes), rounded to float64",
+    frequency="pi/2 * theta^(i/(n-1)) for each axis, n = dim // (2 * axes); the preset rounds frequencies to float64",
     pairs="adjacent values of vectors that are not yet split into heads; the first (dim // 2) % axes pairs"
     " do not rotate, the others alternate between the axes",
     positions="(t, row, column) at the middle of a patch: seconds / 20 and pixels / 2048, scaled from 0 .. 1 to -1 .."
-    " 1: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    " 1: `positions.ltx2(frames, rows, columns)`; for audio, `positions.ltx2_audio(frames)`",
     odd="ValueError if dim is odd, or below 4 * axes",
     differs="frequencies ascend; each head has its own frequencies",
     axes="1 or 3",
@@ -334,7 +334,8 @@ def ltx2(dim: int = 4096, *, theta: float = 10000.0, axes: int = 3) -> Rotary:
     'rope_type="split"',
     frequency="the frequencies of `ltx2`, divided among the heads in order",
     pairs="values half a head apart; pairs alternate between the axes",
-    positions="as for the preset `ltx2`: `positions.ltx2(frames, rows, columns)`, `positions.ltx2_audio(frames)`",
+    positions="as for the preset `ltx2`: `positions.ltx2(frames, rows, columns)`; for audio,"
+    " `positions.ltx2_audio(frames)`",
     odd="ValueError unless 2 * heads divides dim, or if dim is below 4 * axes",
     differs="pairs are not adjacent values; frequencies ascend; each head has its own frequencies",
     axes="1 or 3",

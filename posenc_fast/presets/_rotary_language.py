@@ -197,7 +197,8 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
     pairs="adjacent values, among the last qk_rope_head_dim values of a query, and in the part of the key that all"
     " heads share",
-    differs="slow frequencies are divided; attention scores are also multiplied by (0.1 * mscale * ln(factor) + 1)^2",
+    differs="slow frequencies are divided by factor; the source also multiplies attention scores by (0.1 * mscale *"
+    " ln(factor) + 1)^2",
     example="pf.presets.deepseek_v2().attention_factor -> 1.0",
 )
 def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.707) -> Rotary:
@@ -210,10 +211,10 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
     source="huggingface/transformers: models/deepseek_v3/modeling_deepseek_v3.py, "
     "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
     frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
-    pairs="adjacent values before the rotation, half a head apart after it; among the last qk_rope_head_dim values of"
-    " a query",
-    differs="slow frequencies are divided; the rotated values are in another order; attention scores are"
-    " also multiplied by (0.1 * ln(factor) + 1)^2",
+    pairs="adjacent values before the rotation, head_dim/2 apart after it; among the last qk_rope_head_dim values of a"
+    " query, and in the part of the key that all heads share",
+    differs="slow frequencies are divided by factor; the rotated values are in another order; the source also"
+    " multiplies attention scores by (0.1 * ln(factor) + 1)^2",
     also="Kimi K2, but with factor 32 and theta 50000: use `Rotary.from_config`",
     example="round(float(pf.presets.deepseek_v3().frequencies[-1]), 9) -> 3.334e-06",
 )
@@ -230,11 +231,11 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     pairs="adjacent values, in the last eighth of a head: apply the Rotary to `x[..., -64:]`; the output of attention"
     " is rotated back",
     positions="the token's index from 0; a compressed key has the position of its window",
-    differs="slow frequencies are divided; sliding layers have theta 10000 and no YaRN",
+    differs="slow frequencies are divided by factor; sliding layers have theta 10000 and no YaRN",
     example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
 def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 16.0) -> Rotary:
-    """Rotary embedding of DeepSeek-V4's compressed layers, for the last values of a head."""
+    """Rotary embedding of DeepSeek-V4's compressed layers, for the rotary part of a head."""
     scaling = {
         "rope_type": "yarn",
         "factor": factor,
@@ -250,8 +251,8 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
     source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; slow frequencies are divided, and cosines and sines are multiplied by 0.1"
-    " * ln(factor) + 1",
+    differs="pairs are not adjacent values; slow frequencies are divided by factor, and cosines and sines are"
+    " multiplied by 0.1 * ln(factor) + 1",
     example="round(pf.presets.gpt_oss().attention_factor, 4) -> 1.3466",
 )
 def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0) -> Rotary:
@@ -267,8 +268,8 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
     frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; slow frequencies are divided; queries are also multiplied by 1 + 0.1 *"
-    " ln(1 + position // 16384)",
+    differs="pairs are not adjacent values; slow frequencies are divided by factor; the source also multiplies"
+    " queries by 1 + 0.1 * ln(1 + position // 16384)",
     example="pf.presets.ministral3().attention_factor -> 1.0",
 )
 def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float = 16.0) -> Rotary:
@@ -390,7 +391,7 @@ def qwen3_next(head_dim: int = 256, *, theta: float = 10000000.0) -> Rotary:
     source="huggingface/transformers: models/nomic_bert/modeling_nomic_bert.py, NomicBertRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart",
-    differs="pairs are not adjacent values; the base is 1000",
+    differs="pairs are not adjacent values; the default of theta is 1000 instead of 10000",
     example="pf.presets.nomic_bert() == pf.Rotary(64, base=1000.0) -> True",
 )
 def nomic_bert(head_dim: int = 64, *, theta: float = 1000.0) -> Rotary:

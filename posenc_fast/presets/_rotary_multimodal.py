@@ -67,7 +67,7 @@ def pe_audio(head_dim: int = 128, *, theta: float = 20000.0) -> Rotary:
 @rotary_preset(
     source="huggingface/transformers: models/qwen2_vl/modeling_qwen2_vl.py, Qwen2VLRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="values half a head apart; the first 16 pairs use t, the next 24 use h, the last 24 use w",
+    pairs="values half a head apart; by default, the first 16 pairs use t, the next 24 use h, the last 24 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim is twice the sum of mrope_section",
     differs="pairs are not adjacent values; each axis uses a part of the frequencies",
@@ -90,7 +90,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
     " use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim is twice the sum of mrope_section",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair",
     also="Qwen3-Omni (theta 1000000), Cohere Compass",
     axes="3",
 )
@@ -106,7 +106,7 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
     pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim / 4, rounded down, is twice the sum of mrope_section",
-    differs="pairs are not adjacent values; the axes alternate over the frequencies; only a part of each head rotates",
+    differs="pairs are not adjacent values; the axes alternate from pair to pair; only a part of each head rotates",
     axes="3",
 )
 def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Sequence[int] = (11, 11, 10)) -> Rotary:
@@ -118,8 +118,8 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
 @rotary_preset(
     source="huggingface/transformers: models/glm4v/modeling_glm4v.py, Glm4vTextRotaryEmbedding",
     frequency="theta^(-2i/D), D = head_dim / 2",
-    pairs="adjacent values, among the first D values of a head; the first 8 pairs use t, the next 12 use h, the last"
-    " 12 use w",
+    pairs="adjacent values, among the first D values of a head; by default, the first 8 pairs use t, the next 12 use"
+    " h, the last 12 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim / 2, rounded down, is twice the sum of mrope_section",
     differs="each axis uses a part of the frequencies; only a part of each head rotates",
@@ -138,7 +138,7 @@ def glm4v(head_dim: int = 128, *, theta: float = 10000.0, mrope_section: Sequenc
     source="huggingface/transformers: models/ernie4_5_vl_moe/modeling_ernie4_5_vl_moe.py, "
     "Ernie4_5_VLMoeTextRotaryEmbedding",
     frequency="theta^(-2i/head_dim)",
-    pairs="adjacent values; the first 44 pairs alternate between h and w, the last 20 use t",
+    pairs="adjacent values; by default, the first 44 pairs alternate between h and w, the last 20 use t",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim is twice the sum of mrope_section, and h and w have equal numbers of pairs",
     differs="t has the slowest frequencies",

@@ -48,7 +48,8 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
 
 @rotary_preset(
     source="huggingface/transformers: models/pixtral/modeling_pixtral.py, PixtralVisionRotaryEmbedding",
-    frequency="theta^(-4i/head_dim) for rows, theta^(-(4i+2)/head_dim) for columns, rounded to float64",
+    frequency="theta^(-4i/head_dim) for rows, theta^(-(4i+2)/head_dim) for columns; the preset rounds"
+    " frequencies to float64",
     pairs='values half a head apart (adjacent values in mistral-inference: pass layout="interleaved"); the first half'
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",

@@ -32,7 +32,7 @@ __all__ = [
     positions="timesteps: `.encode(t)`; in float32, the source rounds the product of timestep and frequency before it"
     " multiplies by scale",
     odd="zero column at the end if the width is odd",
-    differs="the shift in the denominator can be any real number (default: 1); angles are multiplied by scale",
+    differs="downscale_freq_shift (default: 1) is subtracted in the denominator; angles are multiplied by scale",
     example="pf.presets.diffusers_timesteps(4, flip_sin_to_cos=True, downscale_freq_shift=0).encode([0.0, 999.0]).shape"
     " -> (2, 4)",
 )
@@ -95,7 +95,7 @@ def guided_diffusion(dim: int, *, max_period: float = 10000.0, frequencies: Prec
     positions="timesteps in [0, 1]: `.encode(t)`; in float32, the source rounds time_factor * t; to match it, encode"
     " the rounded product with time_factor=1",
     odd="zero column at the end if the width is odd",
-    differs="cosines come first; positions are multiplied by 1000",
+    differs="cosines come first; positions are multiplied by time_factor (default: 1000)",
     example="pf.presets.flux_timesteps(4).frequencies -> array([1000.,   10., 1000.,   10.])",
 )
 def flux_timesteps(
@@ -191,7 +191,7 @@ def pi0(dimension: int, *, min_period: float = 4e-3, max_period: float = 4.0) ->
     layout="sines, then cosines",
     positions="times: `.encode(t)`; in float32, the source rounds scale * t; to match it, encode the rounded product"
     " with scale=1",
-    differs="the last exponent is exactly -1; sines come first; positions are multiplied by 1000",
+    differs="the last exponent is exactly -1; sines come first; positions are multiplied by scale (default: 1000)",
     example="pf.presets.qwen_omni_timesteps(4).frequencies -> array([1.e+03, 1.e-01, 1.e+03, 1.e-01])",
 )
 def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precision = "exact") -> Encoding:
@@ -218,7 +218,7 @@ def diffwave() -> Encoding:
     frequency="scale * 10000^(-2i/d)",
     layout="sines, then cosines",
     positions="noise levels in [0, 1]: `.encode(levels)`",
-    differs="sines come first; positions are multiplied by 5000",
+    differs="sines come first; positions are multiplied by scale (default: 5000)",
     also="SR3 PositionalEncoding (scale=1)",
     example="pf.presets.wavegrad(4).frequencies -> array([5000.,   50., 5000.,   50.])",
 )

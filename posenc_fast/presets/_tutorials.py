@@ -89,8 +89,8 @@ def keras_blog(d_model: int) -> Encoding:
     layout="alternating sines and cosines",
     positions="0, 1, .., or from start_index on: `.table(n, start=start_index)`",
     odd="crop if the width is odd: one sine more than cosines",
-    differs="odd widths are allowed; in the source, positions have the layer's compute dtype: 16 bits under a mixed"
-    " policy",
+    differs="odd widths are allowed; in the source, positions have the layer's compute dtype, such as float16 with mixed"
+    " precision",
 )
 def keras_hub(hidden_size: int, *, max_wavelength: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
     """Sine position encoding of KerasHub."""

@@ -44,7 +44,7 @@ def evans_unpaired(d_model: int) -> Encoding:
     frequency="base^(-c/d) for each column c",
     layout="alternating sines and cosines",
     odd="crop if the width is odd: one sine more than cosines",
-    differs="the exponent of column c uses c/2 instead of i, also for odd c; the base is 1000",
+    differs="the exponent of column c uses c/2 instead of i, also for odd c; the default base is 1000",
     also="programs that use c/2 instead of c//2 for the pair of column c (base=10000)",
     example="pf.presets.maxjcohen_unpaired(3).frequencies.round(4) -> array([1.  , 0.1 , 0.01])",
 )

@@ -111,7 +111,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     Raises
     ------
     TypeError, ValueError
-        If an axis is neither a number nor one-dimensional.
+        If there are no axes, or an axis is neither an integer nor a one-dimensional array of numbers.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def mrope(
         Frames, rows and columns of each image and video, in patches before merging, in the order of the tokens.
     second_per_grid, fps : float or array_like of shape (n,), optional
         Seconds between two frames of each video's grid (second_per_grid), or frames per second of each video (fps). Two
-        frames of a video are one frame of its grid. Models that do not count time ignore both.
+        frames of a video are one frame of its grid. Models that do not count frames in seconds ignore both.
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
@@ -204,8 +204,8 @@ def mrope(
     start : int
         Position of the first token. Only for parts.
     time_step : float
-        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL it is tokens per second
-        times seconds per frame. Only calls with model round the times of frames down, as that model does.
+        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL, it is tokens per second
+        times seconds per frame. Qwen2.5-VL rounds positions down, but this function does so only if you pass model.
 
     Returns
     -------
@@ -228,8 +228,8 @@ def mrope(
     PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
     (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
 
-    Audio tokens between the tokens of a video are the sound of the video, and have the same times. The number of
-    positions per second differs between models, so pass a config with tokens_per_second or position_id_per_seconds.
+    Audio tokens between the tokens of a video are the sound of the video, and have the same times. For models
+    that count frames in seconds, pass a config with tokens_per_second or position_id_per_seconds.
 
     References
     ----------

@@ -150,7 +150,7 @@ LETTERS = {
     "depthcharge": lambda a: {"n": [12]},
     "diffusers_2d": lambda a: {"s": [a["grid_size"]]},
     "mimo_v2_flash": lambda a: {"theta": [5e6 if a["layer_type"] == "full_attention" else 1e4]},
-    "perceiver": lambda a: {"resolution": list(a["max_resolution"])},
+    "perceiver": lambda a: {"n": list(a["max_resolution"])},
     "pytorch3d": lambda a: {"n": [a["n_harmonic_functions"]]},
     "space2vec_grid": lambda a: {"n": [a["frequency_num"]]},
     "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},

@@ -368,8 +368,8 @@ alphafold3([1.0], [0.0, 0.5]) | ValueError | biases has shape \(2,\), but must h
 fone(44, period_base_list=(2, -5)) | ValueError | period_base_list must be a finite positive
 galileo(6) | ValueError | embed_dim=6 must be a multiple of 4, .* 2 axes .*; give 8
 mip_nerf(3, 3) | ValueError | max_deg must be at least 4, not 3
-nerfstudio(3, 5, 1e300, 1) | ValueError | min_freq_exp must lie between -1000 and 1000
-nerf(3, max_freq_log2=1e300) | ValueError | max_freq_log2 must lie between -1000 and 1000
+nerfstudio(3, 5, 1e300, 1) | ValueError | min_freq_exp=1e\+300 must lie between -1000 and 1000
+nerf(3, max_freq_log2=1e300) | ValueError | max_freq_log2=1e\+300 must lie between -1000 and 1000
 nerfstudio(3, 5, 0, np.inf) | ValueError | max_freq_exp must be a finite number, not inf
 """
 
