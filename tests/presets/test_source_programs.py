@@ -14,7 +14,7 @@ from support.checkout import checkout
 from support.optional import optional
 from support.programs import program
 
-# tolerance, times the angle, for float32 angles: frequency, position and product are rounded
+# tolerance per radian of the angle, for programs that round frequency, position and product to float32
 OF_FLOAT32_ANGLES = 2.0**-22
 # tolerance for float64 arithmetic whose result is rounded to float32
 ROUNDED = 2.0**-24
