@@ -59,7 +59,7 @@ static void offsets(const posenc_level *level, double *to, int rows, int step)
 
 static void run(const char *name, const posenc_level *level)
 {
-    const double *zero = positions + 2 * (ROWS - 1); /* still contains zeros */
+    const double *zero = positions + 2 * (ROWS - 1); /* the last position is still (0, 0) */
     const ptrdiff_t sizes[4] = {8, 4, 2, 2};
     for (int i = 0; i < ROWS - 1; i++) {
         evaluate(level, positions + 2 * i, source, amplitude, quadrature_source, quadrature_amplitude, origin, STRIDE);

@@ -141,7 +141,7 @@ def test_pbld_of_tabr(rng):
 
 @pytest.mark.parametrize(("period", "order"), [(365.25, 10), (7, 3), (1, 4)])
 def test_prophet(period, order, rng):
-    """`prophet` has the columns of Prophet, in float64, for angles of some hundred thousand."""
+    """`prophet` has the columns of Prophet, in float64, also for angles of some hundred thousand radians."""
     pandas = optional("pandas")
     unused = ("prophet.make_holidays", "prophet.models", "prophet.plot")
     theirs = program("prophet", "prophet/forecaster.py", *unused).Prophet.fourier_series

@@ -496,7 +496,7 @@ def test_gemma4_vision_by_halves(configs, torch, rng):
 
 
 def test_every_type_is_known(configs):
-    """Each model type of transformers is in exactly one list: with RoPE, composite, unreadable, or without RoPE."""
+    """Each model type is in exactly one list of models.txt: with RoPE, composite, unreadable, or without RoPE."""
     known = [set(table.types()), set(table.parts()), set(table.pairs("unreadable")), set(table.names("without"))]
     assert sum(map(len, known)) == len(set().union(*known))
     missing = set(configs) - set().union(*known) - {"", None}

@@ -86,7 +86,7 @@ def half_ulp(value, type_name):
 
 
 def excess(got, exact, type_name, ulps=0.5):
-    """Return the error of a result minus ``ulps`` units in the last place, as an mpmath number."""
+    """Return the error of a result minus ``ulps`` units in the last place."""
     with _working(PRECISION):
         error = abs(mpmath.mpf(float(got)) - exact)
         return float(error - 2 * ulps * half_ulp(exact, type_name))
