@@ -59,7 +59,7 @@ static void offsets(const posenc_level *level, double *to, int rows, int step)
 
 static void run(const char *name, const posenc_level *level)
 {
-    const double *zero = positions + 2 * (ROWS - 1); /* still contains zeros */
+    const double *zero = positions + 2 * (ROWS - 1); /* the last position is still (0, 0) */
     const ptrdiff_t sizes[4] = {8, 4, 2, 2};
     for (int i = 0; i < ROWS - 1; i++) {
         evaluate(level, positions + 2 * i, source, amplitude, quadrature_source, quadrature_amplitude, origin, STRIDE);
@@ -102,7 +102,7 @@ static void run(const char *name, const posenc_level *level)
             r.x = (const char *)values;
             r.out = (char *)rest;
             r.shape[0] = r.shape[1] = 1;
-            r.shape[2] = 2; /* a loop over several heads may load angles in another order than that over one */
+            r.shape[2] = 2; /* the loop over several heads may load angles in another order than the loop over one */
             r.shape[3] = TURNED / 2;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = (k == 2 ? TURNED / 2 : 1) * WIDTH * sizes[type];

@@ -1,4 +1,4 @@
-"""Test `check` for functions. Correct functions of any style have the verdict right, and each fault is named."""
+"""Test `check` for functions. Correct functions of any style have the verdict "right", and each fault is named."""
 
 from __future__ import annotations
 

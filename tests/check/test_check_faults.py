@@ -175,7 +175,7 @@ def test_frequencies_that_nothing_explains(rotary, rng):
 @pytest.mark.parametrize("base", [1e4, 5e5])
 @pytest.mark.parametrize("factor", [2.0, 4.0])
 def test_other_exponents_next_to_a_linear_scaling(factor, base):
-    """If the config has a linear scaling, unscaled frequencies are unknown, and other exponents are wrong."""
+    """With linear scaling, the verdict of unscaled frequencies is "unknown", and of other exponents "wrong"."""
     rotary = pf.Rotary(64, base=base, scaling={"rope_type": "linear", "factor": factor})
     i = np.arange(32)
     assert judge_frequencies("inv_freq", (base ** (-i / 32)).astype(np.float32), [rotary]).verdict == "unknown"

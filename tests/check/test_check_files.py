@@ -234,7 +234,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 @pytest.mark.slow
 def test_pickles_next_to_other_files(tmp_path, capsys):
-    """Pickled weights are read if the folder has no weights in a safer format. Filters in an .npz file do not count."""
+    """Pickled weights are read if the folder has no safer weight files. An .npz file of audio filters is not one."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))
@@ -419,7 +419,10 @@ def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
 
 
 def test_tensors_too_large_to_read_are_unknown(tmp_path):
-    """A tensor above the limit of 1 GiB is unknown. The test file is sparse, so it takes little space on the disk."""
+    """The verdict of a tensor above the limit of 1 GiB is "unknown".
+
+    The test file is sparse, so it takes little space on the disk.
+    """
     path = tmp_path / "pe.npy"
     rows = 2**30 // 256
     text = b"{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 64), }" % (rows + 1)

@@ -290,7 +290,7 @@ EXPECTED_OF_FAULTS = {
 }
 
 
-# faults that may be intended, so their verdict is unknown unless the expected encoding is given
+# faults that may be intended, so their verdict is "unknown" unless the expected encoding is given
 UNKNOWN_ALONE = {"positions from 1", "d/2 below", "positions in float16", "other base", "other layout"}
 
 
@@ -499,7 +499,7 @@ def test_rows_that_are_not_finite_are_wrong():
     assert [(finding.verdict, finding.fault) for finding in computed(model, pf.sinusoidal(64))] == [("wrong", "values")]
 
 
-# ---- nothing changes ------------------------------------------------------------------------------------------------
+# ---- check does not change modules ----------------------------------------------------------------------------------
 
 
 @every_module

@@ -61,7 +61,7 @@ def test_numbers_far_from_all_frequencies_do_not_overflow():
 
 
 def test_linear_scaling_is_ambiguous():
-    """Unscaled frequencies are unknown if the config has a linear scaling: older programs divide positions instead."""
+    """With linear scaling, the verdict of unscaled frequencies is "unknown": some programs divide positions instead."""
     config = {**CONFIG, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
     frequencies = pf.Rotary(128, base=5e5).frequencies.astype(np.float32)
     (finding,) = pf.check({"inv_freq": frequencies}, config=config).findings

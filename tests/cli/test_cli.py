@@ -230,7 +230,7 @@ def test_completion_errors(monkeypatch, capsys):
     assert error(capsys, "completion", "bash") == "completion needs the package shtab; run pip install shtab\n"
 
 
-# ---- how it ends ----------------------------------------------------------------------------------------------------
+# ---- signals and exit statuses --------------------------------------------------------------------------------------
 
 
 def table_long(inside):

@@ -44,7 +44,7 @@ CLOCK = "12h,7s,1000D"
 
 
 def options_of(positions):
-    """Return the options of the command for these positions, and the Encoding of six columns that it then uses."""
+    """Return the options of the command for these positions, and the Encoding of six columns that they select."""
     if positions.dtype.kind == "M":
         return ["--periods", CLOCK], pf.fourier_features(pf.periodic(CLOCK.split(",")), layout="interleaved")
     return ["--d-model", "6"], pf.sinusoidal(6)
@@ -250,7 +250,7 @@ def test_timestamps(text, utc, backend):
 
 @pytest.mark.parametrize("cells", [3, 4, 100])
 def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
-    """A column may mix floats and integers that float64 cannot represent, in any chunk of cells and block of rows."""
+    """A column may mix floats with integers that float64 cannot represent, for each size of the chunks of cells."""
     monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
     numbers = [2**53 + 1, 0.1, -(2**63), 2**64 - 1, 1e300, 7, 2**63 - 1, -0.0, 2**63, 1, 2, 3, 4.5, 5, 2**62 + 1]
@@ -261,7 +261,7 @@ def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
     for value in numbers:
         array = np.array([value], np.float64 if isinstance(value, float) else np.uint64 if value >= 2**63 else np.int64)
         expected.append(encode(array, dtype=np.float64)[0])
-    # a value alone and in a mixed column may be rounded differently in the last place of a float64
+    # rows of a mixed column may differ in the last place of float64 from rows of a single position
     np.testing.assert_allclose(rows, expected, rtol=2**-51, atol=2**-50)
     assert abs(rows[0] - encode([2.0**53], dtype=np.float64)[0]).max() > 0.1
 
@@ -291,7 +291,7 @@ def test_many_chunks(column, rng, monkeypatch):
     options, encoding = options_of(positions)
     rows = encoded("x,t\n" + "".join(f"{i},{t}\n" for i, t in enumerate(text)), "--column", "t", *options)
     expected = encoding.encode(positions)
-    # a difference is possible, but only for about one in 30 million values, near a rounding midpoint
+    # about one in 30 million values, near a rounding midpoint, may differ from a direct call
     assert np.count_nonzero(rows != expected) <= 1
     np.testing.assert_allclose(rows, expected, rtol=2**-22, atol=0)
 
@@ -493,7 +493,7 @@ def test_parquet(column_type, name, backend, capsys):
     assert f"positions: {name}, column 't' ({column_type})\n" in capsys.readouterr().out
     rows = np.load("o.npy")
     assert np.isnan(rows[1]).all()
-    # a position alone and among others may be rounded differently in the last place of a float64
+    # rows of a column may differ in the last place of float64 from rows of a single position
     for i in (0, 2):
         expected = encoding.encode(COLUMNS[column_type][i : i + 1], dtype=np.float64)
         np.testing.assert_allclose(rows[i : i + 1], expected, rtol=2**-51, atol=2**-50)

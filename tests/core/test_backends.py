@@ -232,7 +232,7 @@ def test_missing_kernel_cannot_be_chosen_in_a_block():
     assert "posenc_fast._kernel" in python(HIDE_KERNEL + code).stdout
 
 
-# ---- twins ------------------------------------------------------------------------------------------------------
+# ---- equal signatures of the engines ----------------------------------------------------------------------------
 
 
 def parameters(function):

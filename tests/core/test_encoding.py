@@ -432,7 +432,7 @@ def test_moving(paired, rng):
     "moved", [(slice(0, -1), slice(1, None)), (slice(1, None), slice(0, -1))], ids=["after", "before"]
 )
 def test_shift_into_memory_that_overlaps(moved):
-    # the rows are more than one block, so a wrong order of blocks would overwrite input before it is read
+    # the rows do not fit into one block, so a wrong order of blocks would overwrite input before it is read
     encoding = pf.sinusoidal(4)
     memory = encoding.table(150_000)
     before, after = memory[moved[0]], memory[moved[1]]

@@ -239,7 +239,7 @@ def test_given_frequencies_are_exact(rng, dtype):
 
 @pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
 def test_past_the_cache(dtype, width, monkeypatch):
-    """Tables that the kernel writes past the cache have the usual bits, at any offset of the rows in a cache line.
+    """Tables that bypass the cache have the usual bits, at any offset of the rows in a cache line.
 
     A cache size of 3 bytes lets the kernel bypass the cache. The memory around the rows is unchanged.
     """
@@ -262,7 +262,7 @@ def test_past_the_cache(dtype, width, monkeypatch):
 @pytest.mark.parametrize("batches", [1, 2, 5])
 @pytest.mark.parametrize("width", [8, 64, 300, 700])
 def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
-    """Sums have the same bits with a huge and with a tiny cache size. With the tiny one, the kernel prefetches."""
+    """Sums have the same bits with a huge and with a tiny cache size. With the tiny size, the kernel prefetches."""
     encoding, rows = pf.sinusoidal(width), 150
     number_type = encoding.table(0, dtype=dtype).dtype
     x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(number_type)[..., :width]

@@ -236,8 +236,8 @@ def test_grid_has_the_bits_of_one_call(encoding, indexing, dtype):
             lazy = pfd.grid(axes, encoding, indexing=indexing, dtype=dtype, chunks=chunks)
             assert lazy.numblocks[-1] == 1
             computed(lazy, whole)
-    # `table` and `encode` round a few of so many float64 values differently, so chunks must call the function that
-    # `pf.grid` calls
+    # `table` and `encode` round a few float64 values differently, so chunks must call the one that `pf.grid` calls for
+    # the same axis
     wide = pf.join([pf.sinusoidal(64), pf.sinusoidal(64)])
     computed(pfd.grid([2, 1000], wide, dtype=dtype, chunks=(1, 300)), pf.grid([2, 1000], wide, dtype=dtype))
 

@@ -97,13 +97,14 @@ def test_wide_tables_show_whole_pairs(layout):
 def test_parts_of_large_pictures():
     small = new_axes(figsize=(2, 1.5))
     rows, columns = shown(plot.heatmap(pf.sinusoidal(768), 400, ax=small)).shape
-    # the picture has at most one column for each pixel that the Axes have before a colour bar takes a part of the width
+    # The picture has at most one row and column for each pixel of the Axes. A colour bar may make the Axes narrower
+    # afterwards.
     pixels = small.get_window_extent()
     assert 16 <= columns <= pixels.width
     assert 16 <= rows <= pixels.height
     patches = plot.grid(PLANE, (3000, 5000), (1234, 4321), step=0.125, ax=new_axes())
     assert max(shown(patches).shape) <= 256
-    # the drawn similarities include that of the patch with itself, 1
+    # the similarity of the patch with itself, 1, is drawn too
     assert shown(patches).max() == 1.0
     for ax in (small, patches):
         assert all("every" in label for label in labels(ax))
@@ -164,7 +165,7 @@ def test_steps():
     assert ax.get_images()[0].get_extent()[2:] == [5.75, 0.75]
     ax = plot.sinusoids(LINE, 4, step=2, columns=[0], ax=new_axes())
     np.testing.assert_array_equal(ax.get_lines()[1].get_xdata(), [0, 2, 4, 6])
-    # by default, a picture of exact periods spans the longest period
+    # by default, the step is chosen so that a picture of exact periods spans the longest period
     encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
     ax = plot.heatmap(encoding, 84, ax=new_axes())
     np.testing.assert_array_equal(shown(ax), encoding.table(84, step=7200))

@@ -81,7 +81,7 @@ def test_settings_are_those_of_sinusoidal():
 
 # ---- cycles -----------------------------------------------------------------------------------------------------
 
-# zones whose clocks change by an hour, change by half an hour, and skipped a whole date
+# clocks change by an hour in the first zone, and by half an hour in the second; the third once skipped a date
 ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia"]
 
 

@@ -209,7 +209,7 @@ def test_quarters_of_cycles_are_exact(dtype):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_cycles_with_lengths(layout):
-    """With several periods, each column equals that of an encoder with only its period, up to rounding."""
+    """The columns of each period equal those of an encoder with this period alone, up to rounding."""
     periods = ["12h", "month", "7D", "day"]
     X = frame(a=times("Europe/Berlin", count=50), b=times(count=50)[::-1])
     encoder = PositionalEncoder(periods=periods, layout=layout, dtype=np.float64)
@@ -278,7 +278,7 @@ def test_columns_of_another_zone_are_converted(kind, zone):
     for each in KINDS:
         got = encoder.transform(in_frame(each, time=berlin.tz_convert("UTC")))
         np.testing.assert_array_equal(got, expected)
-    # a clone forgets the zone of fit, and reads the zone of its own column
+    # a clone does not keep the zone of the first fit: its own fit reads the zone of the new column
     parts = calendar(berlin.tz_convert(zone), CYCLES)
     got = base.clone(encoder).fit_transform(other)[:, :10]
     np.testing.assert_allclose(got, sines_and_cosines(parts), rtol=0, atol=1e-15)
@@ -326,7 +326,7 @@ def test_only_one_column_has_a_zone(kind, periods):
 
 
 def test_a_timezone_is_the_clock_of_all_columns():
-    """With timezone, all columns follow its clock. Columns without a zone are read as UTC, in fit and in transform."""
+    """With timezone, all columns follow the clock of that zone. Columns without a zone are read as UTC."""
     berlin = times("Europe/Berlin")
     columns = [berlin, berlin.tz_convert("UTC"), berlin.tz_convert("Asia/Tokyo"), berlin.tz_convert(None)]
     expected = PositionalEncoder(periods=["day", "year"]).fit_transform(frame(time=berlin))

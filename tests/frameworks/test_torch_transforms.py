@@ -1,4 +1,4 @@
-"""Test derivatives and batches of the torch modules and functions, in both modes of autograd and by torch.func.
+"""Test derivatives and batches of the torch modules and functions, in reverse and forward mode and by torch.func.
 
 Most tests compare a call with the same formula in plain torch operations, which support all transforms.
 """
@@ -166,7 +166,7 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_rounded_once(rng):
-    """Gradients by x and by positions of 16 bits have 16 bits. Those by x are exactly the inverse rotation."""
+    """Gradients by 16-bit x or positions have 16 bits. The gradient by x is exactly rotated back, and rounded once."""
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
     assert torch.equal(back(gradient)[0], pt.rotate(ROTARIES["half"], gradient, inverse=True))

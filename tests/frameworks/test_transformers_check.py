@@ -87,7 +87,10 @@ def test_weights_in_16_bits_are_no_fault(name, dtype):
 
 
 def rotary_classes():
-    """Yield (class, config class) of each rotary class of transformers. The annotation of `config` names the latter."""
+    """Yield (class, config class) of each rotary class of transformers whose parameter `config` has an annotation.
+
+    The annotation names the config class.
+    """
     for path in sorted(pathlib.Path(transformers.__file__).parent.glob("models/*/modeling_*.py")):
         name = f"transformers.models.{path.parent.name}"
         if "RotaryEmbedding" not in path.read_text("utf-8"):

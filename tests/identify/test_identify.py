@@ -270,7 +270,7 @@ def test_grids(name, axes, build, dtype):
         assert (found.axes, found.zero_rows) == (tuple(axes), tuple(range(zeros)))
         again = pf.grid(found.axes, found.encoding, dtype=np.float64).reshape(-1, rows.shape[-1])
         assert np.abs(again - rows.astype(np.float64)).max() == pytest.approx(found.error, rel=1e-6, abs=1e-14)
-        # the call that the text of the result shows gives as many rows
+        # the text of the result shows a call of `grid`, which returns an array of the same shape as the rows
         text = next(line for line in str(found).splitlines() if line.startswith("positions"))
         called = eval(text.partition("grid")[2].join(["pf.grid", ""]), {"pf": pf, "encoding": found.encoding})
         assert called.shape == rows.shape
@@ -320,7 +320,7 @@ def test_changed_grids_are_not_identified():
     assert found.closest is None
 
 
-# ---- nothing ----------------------------------------------------------------------------------------------------
+# ---- tables that are not identified -----------------------------------------------------------------------------
 
 
 @every_type

@@ -168,7 +168,7 @@ def test_width_of_a_part(rng):
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
 
 
-# ---- nothing --------------------------------------------------------------------------------------------------------
+# ---- data that are not identified -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

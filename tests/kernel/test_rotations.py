@@ -141,7 +141,7 @@ def test_more_rows_than_one_pass(level, kind, layout, rng):
 @kinds
 @layouts
 def test_rows_at_any_distance(level, kind, layout, rng):
-    """Rotate heads and tokens that are parts of larger arrays, in reversed order."""
+    """Rotate heads and tokens that are parts of larger arrays, with heads in reversed order."""
     x = stored(rng.standard_normal((1, 2, 11, 9, 200)), kind)[:, :, ::-2, 1::2, 3:131]
     out = np.empty((1, 2, 6, 4, 150), x.dtype)[..., 5:133]
     angles = angles_of(rng, 1, 4, 64, kind)

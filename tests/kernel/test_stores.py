@@ -257,7 +257,10 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
-    """Cases: sizes in KiB of the second-level cache, the last-level cache, and the smallest x with prefetched rows."""
+    """Cases: sizes in KiB of the second-level cache, of the last-level cache, and of the smallest x that is prefetched.
+
+    None: no x is prefetched. In the first case, the smallest x has one byte more.
+    """
     cases = [
         (2048, 260 * 1024, 2048),
         (1024, 32 * 1024, 16 * 1024),

@@ -98,7 +98,7 @@ def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
 
 
 def test_images_without_text_between_them_follow_one_another():
-    """Adjacent frames of Keye are separate images, although their tokens are one run."""
+    """Frames of a Keye video count as separate images, although no other token lies between them."""
     where, _ = positions.mrope([VIDEO] * 6 + [1], "keye", video_grid_thw=[[3, 2, 4]])
     assert where.tolist() == [[0, 0, 2, 2, 4, 4, 6], [0, 0, 2, 2, 4, 4, 6], [0, 1, 2, 3, 4, 5, 6]]
 
@@ -116,9 +116,9 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """From version 5.3 on, transformers continues after the longer side of a frame.
+    """From version 5.3 on, transformers begins the text after a video behind the longer side of a frame.
 
-    Transformers 4 and vLLM continue after the last frame.
+    Transformers 4 and vLLM begin the text behind the last frame.
     """
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]

@@ -152,7 +152,7 @@ def test_every_option_is_tested():
     tested = {(name, option) for name, _, options in OPTIONS for option in options}
     tested |= {(name, option) for name, (_, _, calls) in WITH_ARGUMENTS.items() for _, more in calls for option in more}
     tested |= {*BASES}
-    # only keyword arguments must be in these tables; other tests cover frequencies and input_dims
+    # each keyword-only argument must be in `tested`, except frequencies and input_dims, which other tests cover
     for name in ENCODINGS:
         for parameter in inspect.signature(presets.get(name)).parameters.values():
             if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in ("frequencies", "input_dims"):

@@ -22,7 +22,7 @@ HALF, BASE = 64, 10000.0
 DIFFERENT = {
     "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
 }
-# keys: recorded tables. Values: how many of their 128 columns differ from ours because of these frequencies.
+# keys: recorded tables. Values: how many of their 128 columns differ from our columns because of these frequencies.
 MOVED = {
     "diffusers_timesteps shift=0": 4, "diffusers_timesteps shift=0.5": 2, "diffusers_timesteps shift=1": 0,
     "espnet_scaled": 2, "fairseq": 0, "musicgen": 0, "tatp22": 0, "transformer_xl": 0, "transformer_xl at 1000000": 0,

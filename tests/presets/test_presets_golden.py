@@ -33,7 +33,7 @@ def swapped(positions):
 
 
 def divided(by):
-    """Return a function that divides positions by a factor, which the preset multiplies them by."""
+    """Return a function that divides positions by a factor. The preset multiplies positions by this factor."""
     return lambda positions: positions / by
 
 

@@ -14,7 +14,7 @@ from support.checkout import checkout
 from support.optional import optional
 from support.programs import program
 
-# tolerance, times the angle, for float32 angles: frequency, position and product are rounded
+# tolerance per radian of the angle, for programs that round frequency, position and product to float32
 OF_FLOAT32_ANGLES = 2.0**-22
 # tolerance for float64 arithmetic whose result is rounded to float32
 ROUNDED = 2.0**-24
@@ -141,7 +141,7 @@ def test_pbld_of_tabr(rng):
 
 @pytest.mark.parametrize(("period", "order"), [(365.25, 10), (7, 3), (1, 4)])
 def test_prophet(period, order, rng):
-    """`prophet` has the columns of Prophet, in float64, for angles of some hundred thousand."""
+    """`prophet` has the columns of Prophet, in float64, also for angles of some hundred thousand radians."""
     pandas = optional("pandas")
     unused = ("prophet.make_holidays", "prophet.models", "prophet.plot")
     theirs = program("prophet", "prophet/forecaster.py", *unused).Prophet.fourier_series

@@ -350,7 +350,7 @@ def test_map_has_a_row_for_each_file():
     assert run.returncode == 0, run.stderr
     for path in (ROOT / "posenc_fast").rglob("*.py"):
         named = path.stem.startswith("__") or f"`{path.stem}`" in run.stdout or f"/{path.name}`" in run.stdout
-        # the row of a file is the first sentence of its docstring, which _version.py lacks
+        # the row of a file shows the first sentence of its docstring; _version.py has no docstring
         assert path.name == "_version.py" or (named and ast.get_docstring(ast.parse(path.read_text("utf-8")))), path
 
 

@@ -100,8 +100,8 @@ def test_exact_rotation(start, dtype, rng):
                     length = mpmath.sqrt(a**2 + b**2)
                     results = a * cosine - b * sine, b * cosine + a * sine
                 for k, true in zip((j, j + 8), results, strict=True):
-                    # the bound depends on the length of the pair, because a result is far smaller if its two products
-                    # nearly cancel
+                    # the bound depends on the length of the pair: a result is far smaller than the pair if its two
+                    # products nearly cancel, but its error is not
                     with mpmath.workprec(300):
                         error = abs(mpmath.mpf(float(got[h, i, k])) - true)
                         if dtype is np.float64:
@@ -373,7 +373,7 @@ def test_axial(rng):
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"], ids=lambda t: getattr(t, "__name__", t))
 def test_xpos_is_infinite_far_away(dtype):
-    """Far positions give infinity. NumPy does not warn (in tests, warnings are errors)."""
+    """With xPos, far positions may give infinity, but not NaN or a warning (in tests, warnings are errors)."""
     dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
     cos, _ = pf.Rotary(8, scaling={"rope_type": "xpos"}).tables(np.array([-(10**6), 10**6]), dtype=dtype)
     values = cos.astype(np.float64)

@@ -198,7 +198,7 @@ SIDE_BY_SIDE = (
 
 
 def wide(model):
-    """Yield cases (config, options, expected) of a model whose full-attention layers have wider heads.
+    """Yield cases (config, options, expected) of a model whose heads are wider in full-attention layers.
 
     per_layer_config can set the width of a layer.
     """
@@ -226,7 +226,7 @@ READ = [
     ({"model_type": "sarvam_moe"}, {}, TURN(64, base=8e6)),
     ({"model_type": "exaone", "head_dim": 128, "rope_theta": 5e5}, {}, TURN(128, base=5e5)),
     ({"model_type": "hy_v4_vl", "text_config": {"qk_rope_head_dim": 64}}, {}, TURN(64, layout="interleaved", sections=[0, 1, 2] * 10 + [0, 0])),
-    # layer_types of Dory also contains MLPs, and may be missing
+    # in a config of Dory, layer_types also lists MLPs, and may be missing
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 1}, TURN(256, base=1e7)),
     ({"model_type": "dory", "layer_types": ["sliding_attention", "mlp", "full_attention", "mlp"]}, {"layer": 0}, TURN(256)),
     ({"model_type": "dory", "num_hidden_layers": 8}, {"layer": 7}, TURN(256, base=1e7)),
@@ -297,7 +297,7 @@ READ = [
         ({"model_type": model, "head_dim": 64, "rope_scaling": {"rope_type": "proportional"}}, {}, TURN(64, scaling={**PROPORTIONAL, "partial_rotary_factor": part}))
         for model, part in (("phi", 0.5), ("gpt_neox", 0.25), ("bamba", 0.5), ("llama", 1.0))
     ],
-    # these classes read the original length only outside of the rotary parameters
+    # these classes read original_max_position_embeddings only outside of the rotary parameters (default: 4096)
     *[
         ({"model_type": model, "head_dim": 96, "max_position_embeddings": 8192, "rope_scaling": {**LISTS, "original_max_position_embeddings": 1024}}, {"seq_len": 3000},
          TURN(96, scaling={**LISTS, "original_max_position_embeddings": 4096, "max_position_embeddings": 8192, "seq_len": 3000}))

@@ -323,7 +323,10 @@ def test_errors_name_misspelt_keys():
 
 
 def test_keys_of_converters_are_read():
-    """from_gguf knows all keys of GGUF about RoPE and ``attention.key_length`` except one. It ignores other keys."""
+    """from_gguf knows all GGUF keys that contain "rope" or begin with "attention.key_length", except one.
+
+    It ignores the other keys of GGUF.
+    """
     constants = optional("gguf.constants")
 
     def texts(group):

@@ -110,7 +110,7 @@ def test_sections(key, sections, arrays):
 
 @pytest.mark.usefixtures("backend")
 def test_two_by_two(arrays):
-    """FLUX stores a matrix of two by two for each pair. Its elements equal the cosines and sines of `Rotary.tables`."""
+    """FLUX stores a matrix for each pair, with the cosine and sine of `Rotary.tables` and the negative sine."""
     rotary = pf.Rotary(16)
     cos, sin = rotary.tables(9)
     expected = arrays["g291"]

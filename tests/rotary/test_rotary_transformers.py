@@ -45,7 +45,7 @@ REFUSED = {
     "qwen3_omni_moe_text": "heads of 73 values, an odd number",
     "minimax_m3_vl_text": "rotary_dim=64 is not read by the class, which rotates 128 values",
 }
-# keys: other model types whose default config has no RoPE, or an invalid one. Values: reasons.
+# keys: other model types whose default config has no RoPE, or invalid rotary parameters. Values: reasons.
 FAILING = {
     "cohere_compass_text": "no rotary parameters",
     "glm4v_text": "sections for half of the pairs",
@@ -128,7 +128,8 @@ CLASSES = {
     "exaone": "llama.LlamaRotaryEmbedding",
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
-    # these models have no class for RoPE only; a function, an embedding or an attention layer computes it
+    # In CodeGen and GPT-J, a function computes RoPE before transformers 5.24, and a class from 5.24 on. In the other
+    # models, an embedding or an attention layer computes it.
     **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",
@@ -495,7 +496,7 @@ def test_gemma4_vision_by_halves(configs, torch, rng):
 
 
 def test_every_type_is_known(configs):
-    """Each model type of transformers is in exactly one list: with RoPE, composite, unreadable, or without RoPE."""
+    """Each model type is in exactly one list of models.txt: with RoPE, composite, unreadable, or without RoPE."""
     known = [set(table.types()), set(table.parts()), set(table.pairs("unreadable")), set(table.names("without"))]
     assert sum(map(len, known)) == len(set().union(*known))
     missing = set(configs) - set().union(*known) - {"", None}
@@ -503,7 +504,7 @@ def test_every_type_is_known(configs):
 
 
 def test_keys_that_transformers_has_are_no_mistakes(configs):
-    """No key of a config class is reported as misspelt, and each key in `unrelated` occurs in a config class."""
+    """No key of a config class is reported as misspelt. All keys in `unrelated` but two occur in a config class."""
     excused = set()
     unrelated = set(table.names("unrelated"))
     for name, types in table.families().items():
@@ -515,7 +516,7 @@ def test_keys_that_transformers_has_are_no_mistakes(configs):
             names = {*config.to_dict(), *inspect.signature(type(config).__init__).parameters, *config.attribute_map}
             excused |= names & unrelated - known
             spelling.check_spelling(dict.fromkeys(names - known - unrelated, True), "config", table.row(model))
-    # two keys occur only in files of nomic_bert, whose code is not in transformers
+    # these two keys occur only in files of nomic_bert, whose code is not in transformers
     assert excused == unrelated - {"rotary_emb_scale_base", "rotary_scaling_factor"}
 
 
@@ -632,7 +633,7 @@ LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta
 
 @pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
 def test_layers(model, configs):
-    """For a file without lists of layers, each layer has the same Rotary as in the config that transformers reads."""
+    """Without its lists of layers, a file gives each layer the Rotary of the config that transformers reads from it."""
     given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
     file = {key: value for key, value in given.items() if key not in LISTS}
     whole = read(configs[model], file)
@@ -681,7 +682,7 @@ FILES = [
     {"rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}},
     {"rope_scaling": {**LONG, "original_max_position_embeddings": 1024}, "head_dim": 32},
 ]
-# the layers of these models have several bases, but their rotary class is built with one
+# the layers of these models have several bases, but their rotary class is built with one base
 BY_LAYERS = ("granite_swa", "granitemoe_swa")
 
 

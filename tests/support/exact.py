@@ -86,7 +86,7 @@ def half_ulp(value, type_name):
 
 
 def excess(got, exact, type_name, ulps=0.5):
-    """Return by how much a result's error exceeds ``ulps`` units in the last place; negative if it is smaller."""
+    """Return the error of a result minus ``ulps`` units in the last place."""
     with _working(PRECISION):
         error = abs(mpmath.mpf(float(got)) - exact)
         return float(error - 2 * ulps * half_ulp(exact, type_name))

@@ -153,7 +153,7 @@ def positions_of(draw, shape):
     return array
 
 
-# ---- what every call must keep ----------------------------------------------------------------------------------
+# ---- what must hold for every call ------------------------------------------------------------------------------
 
 
 def seconds(positions):
@@ -216,7 +216,8 @@ def check(call, name, out, magnitude, angles, wide=None):
 
     Also compare the result with that of pure Python.
 
-    name: dtype of the result. wide: function that returns the result in float64 (None: the result is not compared).
+    name: dtype of the result. wide: function that returns the result in float64, from which the result must be
+    rounded once (None: the rounding is not checked).
     """
     fresh = call()
     assert fresh.dtype == DTYPES[name]

@@ -30,7 +30,7 @@ columns = st.one_of(
     st.lists(times, min_size=1, max_size=9),
 )  # fmt: skip
 FREQUENCIES = np.array([1.0, 0.01])
-# no number, date, missing value, infinity or byte order mark begins with these letters
+# no number, date, missing value, infinity or byte order mark begins with these characters
 odd_cells = st.text("ghjkqwxz!?#*~", min_size=1, max_size=9)
 
 

@@ -136,7 +136,7 @@ contents = st.one_of(lines, packed, headers, st.binary(max_size=60).map(b"PAR1".
 
 
 def one_file(data):
-    """The command line writes the output file, or an error of one line. It leaves no other file."""
+    """The command line writes the output file, or prints an error of one line. It leaves no other file."""
     content = data.draw(contents)
     options = data.draw(
         st.lists(

@@ -27,7 +27,10 @@ def test_barf(alpha, rng):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_nerfies(alpha):
-    """In Nerfies, frequency 2^i has a weight if alpha > i. In `coarse_to_fine`, alpha counts from the lowest one."""
+    """In Nerfies, frequency 2^i has a weight if alpha > i.
+
+    In `coarse_to_fine`, alpha counts from the lowest frequency.
+    """
     low, n = 2, 5
     bands = np.linspace(low, low + n - 1, n)
     window = 0.5 * (1 + np.cos(np.pi * np.clip(alpha - bands, 0.0, 1.0) + np.pi))

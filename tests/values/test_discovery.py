@@ -45,7 +45,7 @@ def test_dir_has_only_public_names(name):
     found = dir(module)
     assert set(module.__all__) <= set(found)
     assert not [each for each in found if each.startswith("_") and each != "__version__"]
-    # all names in dir() are attributes; imported modules are not among them, except typing and optional modules
+    # dir() lists the names in __all__; for the package, also `typing` and the optional modules that are imported
     more = {"typing", *(each for each in OPTIONAL if f"posenc_fast.{each}" in sys.modules)} if name == "" else set()
     assert set(found) == set(module.__all__) | more
     for each in found:

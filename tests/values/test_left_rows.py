@@ -51,7 +51,7 @@ def test_rows_that_the_engine_leaves_are_computed(largest, dtype):
         encoding.encode(positions, dtype=dtype),
         encoding.add_to(np.ones((71, 6), dtype), positions=positions),
     )
-    # change the plan of a new Encoding: the one that `sinusoidal` caches is shared with other tests
+    # change the plan of a new Encoding, because other tests use the Encoding that `sinusoidal` caches
     doctored = pf.Encoding._of(pf.sinusoidal(6, base=50.0, scale=-1.0)._sinusoids)
     plan, _ = plan_of(doctored, largest=np.array([largest]))
     doctored._plans._cache[_backend.current().backend, "real"] = plan, False
