@@ -331,7 +331,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.write and (options.only or options.long):
-        parser.error("--write needs all targets of the table, at its sizes; leave out --only and --long")
+        parser.error(
+            "--write needs all targets, at the sizes of the table in bench/README.md; leave out --only and --long"
+        )
     every = table_targets() + other_targets(10**8 if options.long else 10**7) + reported(options.long)
     chosen = [target for target in every if (options.only or "") in target.name]
     if not chosen:
@@ -340,7 +342,7 @@ def main() -> None:
     records = run(chosen, options.runs)
     absent = ", ".join(peers.skipped())
     print(f"\nSkipped, because not installed: {absent or 'none'}.")
-    print(f"Load average of the last minute: {before} before, {load()} after; 1 is this program alone.")
+    print(f"Load average of the last minute: {before} before, {load()} after; 1 means that only this program ran.")
     measured = tables.new_run(records)
     print(f"{tables.conditions(measured)}.")
     if options.write:

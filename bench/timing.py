@@ -29,7 +29,7 @@ def alternate_prepared(sides: Mapping[str, Callable[[Any], Any]], prepare: Calla
     """Time like `alternate`, but pass a new result of ``prepare`` to each call. A sample is one call."""
     times: Times = {name: np.empty(runs) for name in sides}
     with no_collection():
-        for i in range(-1, runs):  # run -1 warms up; the last run overwrites it
+        for i in range(-1, runs):  # run -1 warms up; the last run overwrites its times
             for name, call in sides.items():
                 times[name][i] = seconds(call, 1, prepare())
     return times

@@ -77,8 +77,8 @@ except ValueError as error:
 # Which positions are nearest? 50 positions, 512 columns
 # ------------------------------------------------------
 # In this table, sines come before cosines, and the last wavelength is exactly 10000 times the first (``freq_shift=1``).
-# The row that is most similar to a row is one of its two neighbours. Dot products and squared differences agree about
-# this, because all rows have the same norm.
+# For each row, the most similar other row is one of its two neighbours. Dot products and squared differences agree
+# about this, because all rows have the same norm.
 
 encoding = pf.sinusoidal(512, freq_shift=1, layout="concatenated")
 table = encoding.table(50, dtype=np.float64)
