@@ -184,9 +184,9 @@ class Encoding:
         """Python expression that rebuilds the encoding with all its numbers.
 
         Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as 16/3, are
-        written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if no public
-        function can rebuild the encoding. Otherwise `repr` returns the recipe, with arrays of more than 64 numbers
-        shortened.
+        written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if
+        posenc_fast knows no call that rebuilds the encoding. Otherwise `repr` returns the recipe, with arrays of more
+        than 64 numbers shortened.
         """
         return recipes.written(self._recipe) or None
 
@@ -391,8 +391,8 @@ class Encoding:
         the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and plus 2^-50 beyond. If
         phases are whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
 
-        With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
-        also holds for float64.
+        With a variance, the product with the exponential has a relative error of at most 2^-50 before it is rounded
+        once. This also holds for float64.
 
         Examples
         --------
@@ -609,7 +609,7 @@ class Encoding:
         return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
 
     def coarse_to_fine(self, alpha: float) -> Floats:
-        """Return amplitudes that enable frequencies one after another, for training that begins with the slowest.
+        """Return amplitudes that enable frequencies one after another, for training that begins with the lowest.
 
         Parameters
         ----------
@@ -620,9 +620,9 @@ class Encoding:
         Returns
         -------
         ndarray of float64, shape (d_model,)
-            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th distinct frequency from the
-            slowest. With several axes, columns are ordered by the lengths of their frequency vectors. Constant columns
-            keep their amplitude.
+            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2``, where k counts the distinct frequencies
+            from 0, lowest first. With several axes, columns are ordered by the lengths of their frequency vectors.
+            Constant columns keep their amplitude.
 
         Raises
         ------
@@ -631,9 +631,9 @@ class Encoding:
 
         Notes
         -----
-        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For
-        Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2
-        from its alpha. Pass the amplitudes to a new Encoding, as in the example.
+        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n`` for n
+        distinct frequencies. For Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to
+        band, use the alpha of Nerfies minus min_freq_log2. Pass the amplitudes to a new Encoding, as in the example.
 
         Examples
         --------
@@ -648,7 +648,7 @@ class Encoding:
     def locate(
         self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the positions whose encodings are nearest to rows.
+        """Return the positions whose encodings are nearest to the given rows.
 
         Parameters
         ----------
