@@ -264,8 +264,8 @@ class Plans:
         """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
         A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines get
-        the angle 0, which has lost this sign. The sign of a zero of a cosine does not depend on the position. If
-        `added` is true, the rows are sums, and their zeros become +0.
+        angles without whole turns, in which this sign is lost. The sign of a zero of a cosine does not depend on the
+        position. If `added` is true, the rows are sums, and their zeros become +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:

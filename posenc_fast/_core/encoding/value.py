@@ -278,7 +278,7 @@ class Encoding:
         length : int
             Number of rows. For 0, the result is an empty array.
         start, step : int or float
-            First position, and distance between positions (default: 0 and 1). Integers are exact over int64 and uint64.
+            First position, and distance between positions (default: 0 and 1). All integers of int64 and uint64 are exact.
         dtype : dtype, optional
             float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32).
         precision : {"exact", "float32"}
@@ -362,11 +362,11 @@ class Encoding:
         Parameters
         ----------
         positions : array_like of shape (...), or (..., A) for an encoding of A axes
-            Integers (exact over int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
-            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Both are
-            exact in their own unit. Pass an array of any of these packages, a torch tensor on the CPU, or a list, which
-            may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT) become rows
-            of NaN.
+            Integers (all of int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
+            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Times of
+            every unit are used without rounding. Pass an array of any of these packages, a torch tensor on the CPU, or
+            a list, which may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT)
+            become rows of NaN.
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
@@ -388,7 +388,7 @@ class Encoding:
         -----
         Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
         result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
-        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and plus 2^-50 beyond. If
+        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, plus 2^-50 for larger a. If
         phases are whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
 
         With a variance, the product with the exponential has a relative error of at most 2^-50 before it is rounded

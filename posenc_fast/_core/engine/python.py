@@ -428,7 +428,7 @@ class Lattice:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
         # Split a position into the nearest multiple of 2**32 and a remainder. With the next lower multiple instead,
-        # small negative positions would get the multiple -1 and a large remainder.
+        # small negative positions would get the multiple -1 and a large remainder, and lose precision.
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]

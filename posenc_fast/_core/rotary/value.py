@@ -628,8 +628,8 @@ class Rotary:
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
-            (length,), or (batch, length) if each sequence has its own positions. In general, any number of the first
-            axes of x (without seq_axis) may precede length. If positions have several axes, append an axis with one
+            (length,), or (batch, length) if each sequence has its own positions. In general, the shape is that of any
+            number of the first axes of x (without seq_axis), followed by length. If positions have several axes, append an axis with one
             number for each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
