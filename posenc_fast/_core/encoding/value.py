@@ -278,7 +278,7 @@ class Encoding:
         length : int
             Number of rows. For 0, the result is an empty array.
         start, step : int or float
-            First position, and distance between positions (default: 0 and 1). All integers of int64 and uint64 are exact.
+            First position, and distance between positions (default: 0 and 1). All of int64 and uint64 are exact.
         dtype : dtype, optional
             float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32).
         precision : {"exact", "float32"}
@@ -388,8 +388,8 @@ class Encoding:
         -----
         Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
         result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
-        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, plus 2^-50 for larger a. If
-        phases are whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
+        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, plus 2^-50 for larger a.
+        If phases are whole quarter turns, the rows of p and -p differ only in the signs of the sines, bit for bit.
 
         With a variance, the product with the exponential has a relative error of at most 2^-50 before it is rounded
         once. This also holds for float64.

@@ -58,8 +58,8 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     cycles : sequence of {"day", "week", "month", "quarter", "year"}
         Weeks begin on Monday. A month has 28 to 31 days, a year 365 or 366.
     timezone : str, optional
-        Key of the time zone database, such as "Europe/Berlin". All times are converted to this zone, and times without a
-        zone count as UTC. By default, the local time in the data is used without conversion.
+        Key of the time zone database, such as "Europe/Berlin". All times are converted to this zone, and times without
+        a zone count as UTC. By default, the local time in the data is used without conversion.
 
     Returns
     -------

@@ -561,9 +561,9 @@ class Rotary:
         Returns
         -------
         dict or None
-            Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers
-            cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported orders of
-            sections. Configs do not contain the layout, which depends on the class of the model.
+            Keys for transformers 5 and `from_config`, with max_position_embeddings for rope_type dynamic. None if
+            transformers cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported
+            orders of sections. Configs do not contain the layout, which depends on the class of the model.
 
         Examples
         --------
@@ -629,8 +629,8 @@ class Rotary:
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
             (length,), or (batch, length) if each sequence has its own positions. In general, the shape is that of any
-            number of the first axes of x (without seq_axis), followed by length. If positions have several axes, append an axis with one
-            number for each. At missing positions, the pairs become NaN.
+            number of the first axes of x (without seq_axis), followed by length. If positions have several axes, append
+            an axis with one number for each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
