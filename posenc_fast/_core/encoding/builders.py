@@ -331,8 +331,8 @@ def fourier_features(
     Parameters
     ----------
     frequencies : Schedule or array_like of shape (k,) or (k, A)
-        Frequencies in radians per unit of position. For A axes, row i has the frequency of each axis. Each function has
-        a column for each of the k frequencies or rows. The attribute `Encoding.frequencies` has one frequency for each
+        Frequencies in radians per unit of position. With A axes, each row has a frequency for each axis. Each function
+        has a column for each of the k frequencies or rows. The attribute `Encoding.frequencies` has one frequency for each
         column.
     functions : sequence of {"sin", "cos", "-sin", "-cos"}
         Functions of each frequency, in the order of their columns (default: "sin", "cos").

@@ -40,7 +40,7 @@ def written(recipe: Recipe) -> str:
 
 
 def shown(recipe: Recipe) -> str:
-    """Return the recipe as text. If long arrays are shortened, the text is in angle brackets."""
+    """Return the recipe as text. Arrays of more than SHOWN values are shortened; then the text is in brackets <>."""
     whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
     return f"<{whole}, shortened; the attribute recipe is complete>" if ", .., " in whole else whole
 

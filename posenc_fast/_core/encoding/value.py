@@ -504,8 +504,8 @@ class Encoding:
         if converted.shape not in (shape[-2:-1], shape[:-1]):
             own = f", or {shape[:-1]} if each sequence has its own positions" if len(shape) > 2 else ""
             raise ValueError(
-                f"positions are given for rows of shape {converted.shape}, but x needs positions for rows of shape "
-                f"{shape[-2:-1]}{own}"
+                f"positions has shape {converted.shape}, but must have shape {shape[-2:-1]}{own}. For an encoding of "
+                "several axes, these shapes leave out the last axis of positions"
             )
         return converted
 
