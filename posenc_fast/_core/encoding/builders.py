@@ -332,8 +332,8 @@ def fourier_features(
     ----------
     frequencies : Schedule or array_like of shape (k,) or (k, A)
         Frequencies in radians per unit of position. With A axes, each row has a frequency for each axis. Each function
-        has a column for each of the k frequencies or rows. The attribute `Encoding.frequencies` has one frequency for each
-        column.
+        has a column for each of the k frequencies or rows. The attribute `Encoding.frequencies` has one frequency for
+        each column.
     functions : sequence of {"sin", "cos", "-sin", "-cos"}
         Functions of each frequency, in the order of their columns (default: "sin", "cos").
     layout : {"concatenated", "interleaved"}

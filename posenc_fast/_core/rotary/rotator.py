@@ -284,7 +284,8 @@ class Rotator:
             )
             raise ValueError(
                 f"offset has shape {offsets.shape}, but must be one number, or have shape {(length,)} (one offset for "
-                f"each token){by_sequence}. For a Rotary of several axes, these shapes leave out the last axis of offset"
+                f"each token){by_sequence}. For a Rotary of several axes, these shapes leave out the last axis of "
+                "offset"
             )
         if isinstance(out, np.ndarray):
             offsets.keep_from(out)
