@@ -146,7 +146,7 @@ def test_repr_rebuilds(build):
 def test_long_reprs_are_shortened(build):
     value = build()
     assert len(repr(value)) < 400
-    assert re.fullmatch(r"<\w+\(.*, \.\., .*\), shortened; its recipe is whole>", repr(value))
+    assert re.fullmatch(r"<\w+\(.*, \.\., .*\), shortened; the attribute recipe is complete>", repr(value))
     with pytest.raises(SyntaxError):
         eval(repr(value), dict(NAMES))
     assert eval(value.recipe, dict(NAMES)) == value

@@ -1,7 +1,7 @@
 """Shift and compare encoded positions by the angle addition theorem, and locate encoded positions by a search.
 
-The argument `partners` has, for each column, the column a quarter turn ahead or behind, and the direction +1 or -1. See
-`Sinusoids.partners`.
+The argument `partners` has two values for each column: the index of the column a quarter turn ahead or behind, and the
+direction (+1 or -1, or 0 for a constant column). See `Sinusoids.partners`.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ def _whole_waves(
 ) -> Floats:
     """Return positions improved by steps of whole wavelengths.
 
-    If frequencies lie far apart, the grid can be too coarse to find the right wave.
+    If frequencies lie far apart, the grid can be too coarse. Then a position found on the grid can be off by whole
+    wavelengths.
     """
     size = _size(rows)[:, np.newaxis]
 

@@ -203,8 +203,8 @@ def sinusoidal(
     functions : sequence of two of {"sin", "cos", "-sin", "-cos"}
         Functions of a pair, in the order of their columns (default: "sin", "cos").
     odd : {"crop", "zero", "error"}
-        Treatment of an odd d_model. "crop": the first function has one more column, and d_model/2 in the formula is a
-        real number (default). "zero": ``d_model//2`` frequencies with the denominator ``d_model//2 - freq_shift``, and
+        Treatment of an odd d_model. "crop": the first function has one more column, and d_model/2 in the formula is
+        not rounded (default). "zero": ``d_model//2`` frequencies with the denominator ``d_model//2 - freq_shift``, and
         a last column of zeros. "error": a ValueError.
     scale : float
         Factor of all columns (default: 1).
@@ -216,8 +216,8 @@ def sinusoidal(
     Raises
     ------
     TypeError, ValueError
-        If an argument is invalid, or the denominator is zero for several frequencies. A single frequency with
-        denominator zero is ``first``.
+        If an argument is invalid, or if the denominator of the exponents is zero and there are several frequencies. A
+        single frequency is always ``first``.
 
     Notes
     -----
@@ -326,13 +326,14 @@ def fourier_features(
     layout: Layout = "concatenated",
     scale: float = 1.0,
 ) -> Encoding:
-    """Return an Encoding with any frequencies: random Fourier features, NeRF bands, dense matrices over several axes.
+    """Return an Encoding with any frequencies: random Fourier features, NeRF bands, frequencies over several axes.
 
     Parameters
     ----------
     frequencies : Schedule or array_like of shape (k,) or (k, A)
-        Radians per unit of position. Each function has a column for each frequency. The attribute
-        `Encoding.frequencies` has one frequency for each column.
+        Frequencies in radians per unit of position. With A axes, each row has a frequency for each axis. Each function
+        has a column for each of the k frequencies or rows. The attribute `Encoding.frequencies` has one frequency for
+        each column.
     functions : sequence of {"sin", "cos", "-sin", "-cos"}
         Functions of each frequency, in the order of their columns (default: "sin", "cos").
     layout : {"concatenated", "interleaved"}
@@ -447,7 +448,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     offset = 0
     for part, part_axes in zip(parts, axes_of_parts, strict=True):
         index = np.full((part.d_model, count), -1)
-        # the index has one frequency for each axis, so it cannot express two frequencies of one axis
+        # `index` has one frequency for each column and axis, so a column cannot have two frequencies on one axis
         if len(set(part_axes)) != len(part_axes):
             raise ValueError(f"axes={axes!r} lists an axis more than once for one encoding; list each axis once")
         sinusoids = part._sinusoids

@@ -28,7 +28,7 @@ def get_include() -> str:
 
 
 def encoding_capsule(plans: Plans) -> Any:
-    """Return the capsule of an encoding. The plans cache it, so repeated calls return the same capsule."""
+    """Return the capsule of an encoding. The plans cache it, so calls at the same level return the same capsule."""
     engine = plans.engine()
     if engine.backend != "cython":
         # C programs cannot call the NumPy engine. The compiled engine computes the same bits.

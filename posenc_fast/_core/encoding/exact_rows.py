@@ -1,7 +1,8 @@
 """Compute rows in exact arithmetic, thousands of times slower than in doubles.
 
-Two kinds of rows need it: rows with more than 2**49 turns at a position that is not a 64-bit integer, and rows with
-angles so small that the error of a product underflows.
+A row needs it if a component of its position times a frequency exceeds 2**49 turns. (A 64-bit integer has two
+components, so it exceeds this limit only at high frequencies.) A row also needs it if a number is too large for
+`two_product`, or if an angle is so small that the error of a product underflows.
 """
 
 from __future__ import annotations

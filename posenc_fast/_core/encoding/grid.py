@@ -108,10 +108,11 @@ def grid(
 
     Notes
     -----
-    A column that depends on one axis is computed once for that axis, and copied. A column that depends on several axes,
-    as in random Fourier features, is computed for every point. ``reshape(-1, d_model)`` returns the points in raster
-    order. To keep rows for class tokens, pass a slice as out. To add the encodings of all axes to x, instead of joining
-    them, call `Encoding.add_to` for each axis.
+    A column that depends on one axis is computed once for each coordinate of that axis, and copied. A column that
+    depends on several axes, as in random Fourier features, is computed for every point. To get one row for each point,
+    in raster order, call ``reshape(-1, d_model)`` on the result. To leave rows free for class tokens, pass a part of a
+    larger array as out (see the last example). To add the encodings of all axes to x, instead of joining them, call
+    `Encoding.add_to` for each axis.
 
     Examples
     --------
@@ -171,8 +172,8 @@ def filled(
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # Each column is in the table of one axis, and its bits are zero in the other tables. So OR returns the bits of
-        # the one table, including the sign of -0.0.
+        # Each column is in the table of one axis, and its bits are zero in the other tables. So OR returns the
+        # bits of the column, including the sign of -0.0.
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table

@@ -156,8 +156,8 @@ def integrate(
         for begin in range(part.start, part.stop, step):
             chunk = slice(begin, min(begin + step, part.stop))
             values = encode(plans, positions.rows(chunk), FLOAT64.stored, single=single)
-            # A weight can be too small for float64, although its product with the value is not. So a weight is a factor
-            # near 1 and a power of two, and the value is multiplied by the power last.
+            # A weight can be too small for float64, although its product with the value is not. So a weight is split
+            # into a factor near 1 and a power of two, and the value is multiplied by the power of two last.
             weights, powers = (array[:, waves.wave] for array in exp2_parts(*spread.exponents(turns, chunk)))
             with np.errstate(over="ignore", under="ignore"):
                 values = np.ldexp(values * weights, powers)

@@ -50,7 +50,7 @@ def periodic(periods: Any) -> Schedule:
         Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), used without rounding. If
         positions are times, numbers are seconds, so 24 means 24 seconds. For times, or positions in seconds, you can
         also pass timedelta64, `datetime.timedelta`, `pandas.Timedelta`, or text such as "1D", "12h" or "365.2425D".
-        Text is a decimal number and one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
+        Text is a decimal number (default: 1) and one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
 
     Returns
     -------
@@ -233,11 +233,11 @@ def _of_floats(values: Floats, quotients: Floats) -> Pair:
         values = np.fmod(values, numerator)
     if (denominator != 1).any():
         values, low = two_product(values, denominator)
-    # values are now in units of period / numerator, so a turn is numerator units
+    # the unit of `values` is now period / numerator, so a turn is `numerator` units
     quarter = numerator / 4
     quarters = np.rint(values / quarter)
-    # Up to _EXACT_COUNT turns, the number of quarters is exact. The remainder is a small multiple of the last place of
-    # values or of quarter. So the remainder is exact, too.
+    # Up to _EXACT_COUNT turns, the number of quarters is exact. The remainder is a multiple of the last place of
+    # `values` or of `quarter`, and at most about half of `quarter`. So float64 represents the remainder without error.
     in_quarters, error = two_product(quarters, quarter)
     remainder, low = two_sum((values - in_quarters) - error, low)
     return _sum(quarters - 4 * np.rint(0.25 * quarters), *product(remainder, low, *inverse))
@@ -246,7 +246,7 @@ def _of_floats(values: Floats, quotients: Floats) -> Pair:
 def _of_integers(magnitudes: npt.NDArray[np.uint64], ratios: npt.NDArray[np.uint64], inverse: Floats) -> Pair:
     """Return the angles of uint64 positions. `inverse` has high and low parts of 1 / (4 numerator) for each ratio."""
     numerator, denominator = ratios
-    # four times the angle, without whole turns of the angle; the unit is a turn divided by numerator
+    # four times the angle, without whole turns of the angle; the unit is a turn divided by `numerator`
     fourfold = magnitudes % numerator * denominator % numerator * np.uint64(4)
     quarters = (fourfold + numerator // np.uint64(2)) // numerator
     remainder = fourfold.astype(np.int64) - (quarters * numerator).astype(np.int64)

@@ -72,7 +72,7 @@ class Plans:
     def __init__(self, sinusoids: Sinusoids) -> None:
         self.sinusoids = sinusoids
         self.width, self.axes = sinusoids.width, sinusoids.axes
-        # (engine for which the compiled calls were created, compiled calls)
+        # (engine of the compiled calls, compiled calls or None); see `calls`
         self._calls: tuple[Engine | None, Any] = (None, None)
         self._cache: dict[tuple[Any, ...], Any] = {}
         self._derived: dict[str, Plans] = {}
@@ -132,8 +132,8 @@ class Plans:
             sinusoids, columns = self.sinusoids, self._columns()
             waves = sinusoids.waves()
             has_phase = bool(waves.residual.any())
-            # for each component of a position, in the order of `components`, an array (2, waves) of high and low parts
-            # of factors
+            # for each component of a position, in the order of `components`: an array (2, waves) with the high and low
+            # parts of the factor of the component in each wave
             factors = []
             for multiple in {"real": (1,), "pair": (1, 1), "integer": (2**32, 1)}[form]:
                 per_frequency = sinusoids.single() if single else sinusoids.turns(unit, multiple)
@@ -148,8 +148,8 @@ class Plans:
             # `frequencies` has the shape (2, components, waves)
             frequencies = np.ascontiguousarray(np.stack(factors, axis=1))
             largest = np.abs(frequencies[0]).max(axis=1) / (2 * np.pi if single else 1)
-            # `two_product` overflows for larger frequencies. If largest is infinite, the engine leaves all rows to
-            # exact arithmetic.
+            # `two_product` overflows for frequencies above SPLIT_LIMIT. If `largest` is infinite, the engine leaves all
+            # rows to exact arithmetic.
             largest[largest > SPLIT_LIMIT] = np.inf
             plan = engine.module.Plan(
                 frequencies, largest, columns.source, columns.amplitude, columns.runs, columns.planar
@@ -159,7 +159,7 @@ class Plans:
         return cached
 
     def calls(self) -> Any:
-        """Return the active engine's compiled calls for few rows, or None (see `_calls_of`)."""
+        """Return the active engine's compiled calls, the kernel's `Calls` for few rows, or None (see `_calls_of`)."""
         engine = self.engine()
         calls_engine, calls = self._calls
         if calls_engine is not engine:
@@ -170,7 +170,7 @@ class Plans:
         return calls
 
     def _calls_of(self, engine: Engine) -> Any:
-        """Return compiled calls that use the cached plans and lattices.
+        """Return a `Calls` of the kernel that uses the cached plans and lattices.
 
         Creating missing plans here would delay the first call. Return None for the Python engine, for exact periods or
         products in float32, and if no Plan is cached.
@@ -263,9 +263,9 @@ class Plans:
     def sign_zeros(self, components: Floats, out: Array, kind: int, added: bool) -> None:
         """Set the signs of zeros at whole quarter turns of periods, as IEEE 754 defines them for sinPi and cosPi.
 
-        A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines do not
-        see this sign. The sign of a zero of a cosine does not depend on the position. If `added` is true, the rows are
-        sums, and their zeros become +0.
+        A zero of a sine has the sign of the position, so that the sine of -p is minus the sine of p. The engines get
+        angles without whole turns, in which this sign is lost. The sign of a zero of a cosine does not depend on the
+        position. If `added` is true, the rows are sums, and their zeros become +0.
         """
         periods, sinusoids, waves = self.sinusoids.periods(), self.sinusoids, self.sinusoids.waves()
         if not periods:
@@ -290,7 +290,10 @@ class Plans:
                 out[zero_cells] = np.where(values_of(kind, values) == 0, round_once(kind, 0.0 * signs), values)
 
     def capsule(self, key: Any, make: Callable[[], Any]) -> Any:
-        """Return the cached capsule for the key. The capsule points to memory that these plans keep."""
+        """Return the capsule for the key, which `make` creates on first use.
+
+        The capsule points to memory that these plans keep.
+        """
         cached = self._cache.get(("capsule", key))
         # if two threads create a capsule at the same time, both return the first capsule
         return self._cache.setdefault(("capsule", key), make()) if cached is None else cached

@@ -40,9 +40,9 @@ def written(recipe: Recipe) -> str:
 
 
 def shown(recipe: Recipe) -> str:
-    """Return the recipe as text. If long arrays are shortened, the text is in angle brackets."""
+    """Return the recipe as text. Arrays of more than SHOWN values are shortened; then the text is in brackets <>."""
     whole = recipe if isinstance(recipe, str) else _text(recipe, SHOWN)
-    return f"<{whole}, shortened; its recipe is whole>" if ", .., " in whole else whole
+    return f"<{whole}, shortened; the attribute recipe is complete>" if ", .., " in whole else whole
 
 
 def _text(value: Any, most: int | None) -> str:

@@ -162,8 +162,8 @@ def _fill_exactly(
 ) -> None:
     """Write the rows that the engine left out.
 
-    With one axis, real positions from 2**52 to below 2**63 are whole, and are encoded as integers. Other rows are
-    computed in exact arithmetic.
+    With one axis, real positions with magnitudes from 2**52 to below 2**63 are whole, and are encoded as integers.
+    Other rows are computed in exact arithmetic.
     """
     if not single and positions.form == "real" and plans.sinusoids.axes == 1:
         values = components[rows, 0]

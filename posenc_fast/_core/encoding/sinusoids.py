@@ -21,7 +21,7 @@ class Waves(NamedTuple):
 
     frequency, of shape (waves, axes), has indices of frequencies, or -1 for frequency 0. residual, of shape (waves,),
     is the phase minus the nearest quarter turn. wave, of shape (d,), is the index of the wave of each column. quadrant,
-    of shape (d,), is the number of quarter turns in the phase of each column.
+    of shape (d,), is the number of quarter turns in the phase of each column, modulo 4.
     """
 
     frequency: npt.NDArray[np.intp]
@@ -80,7 +80,7 @@ class Sinusoids:
         if len(distinct) < len(schedules):
             begins = np.cumsum([0, *map(len, distinct)])
             numbers = [begins[distinct.index(schedule)] + np.arange(len(schedule)) for schedule in schedules]
-            # the last entry keeps -1, which means frequency 0, as -1
+            # index -1, which means frequency 0, selects the last entry of the array, and so stays -1
             index = np.concatenate([*numbers, [-1]])[index]
         kinds = {isinstance(schedule, Single) for schedule in distinct}
         if len(kinds) > 1:
@@ -196,7 +196,7 @@ class Sinusoids:
     def nonzero(self) -> npt.NDArray[np.bool_]:
         """Return a mask of the frequencies that are nonzero in float64, with False at the end for the index -1."""
         nonzero: npt.NDArray[np.bool_] = self.turns(Fraction(1), 1)[0] != 0
-        # a frequency that is nonzero in turns is nonzero in radians, which are larger
+        # a frequency that is nonzero in turns is also nonzero in radians, because its number of radians is larger
         return nonzero if nonzero[:-1].all() else self.radians() != 0
 
     def periods(self) -> list[Period]:

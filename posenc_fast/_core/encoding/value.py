@@ -184,9 +184,9 @@ class Encoding:
         """Python expression that rebuilds the encoding with all its numbers.
 
         Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as 16/3, are
-        written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if no public
-        function can rebuild the encoding. Otherwise `repr` returns the recipe, with arrays of more than 64 numbers
-        shortened.
+        written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if
+        posenc_fast knows no call that rebuilds the encoding. Otherwise `repr` returns the recipe, with arrays of more
+        than 64 numbers shortened.
         """
         return recipes.written(self._recipe) or None
 
@@ -278,7 +278,7 @@ class Encoding:
         length : int
             Number of rows. For 0, the result is an empty array.
         start, step : int or float
-            First position, and distance between positions (default: 0 and 1). Integers are exact over int64 and uint64.
+            First position, and distance between positions (default: 0 and 1). All of int64 and uint64 are exact.
         dtype : dtype, optional
             float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32).
         precision : {"exact", "float32"}
@@ -362,11 +362,11 @@ class Encoding:
         Parameters
         ----------
         positions : array_like of shape (...), or (..., A) for an encoding of A axes
-            Integers (exact over int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
-            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Both are
-            exact in their own unit. Pass an array of any of these packages, a torch tensor on the CPU, or a list, which
-            may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT) become rows
-            of NaN.
+            Integers (all of int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
+            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Times of
+            every unit are used without rounding. Pass an array of any of these packages, a torch tensor on the CPU, or
+            a list, which may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT)
+            become rows of NaN.
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
@@ -388,11 +388,11 @@ class Encoding:
         -----
         Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
         result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
-        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, and plus 2^-50 beyond. If
-        phases are whole quarter turns, the row of -p is the row of p with the signs of the sines changed, bit for bit.
+        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, plus 2^-50 for larger a.
+        If phases are whole quarter turns, the rows of p and -p differ only in the signs of the sines, bit for bit.
 
-        With a variance, the product with the exponential has a relative error of 2^-50 before it is rounded once. This
-        also holds for float64.
+        With a variance, the product with the exponential has a relative error of at most 2^-50 before it is rounded
+        once. This also holds for float64.
 
         Examples
         --------
@@ -504,8 +504,8 @@ class Encoding:
         if converted.shape not in (shape[-2:-1], shape[:-1]):
             own = f", or {shape[:-1]} if each sequence has its own positions" if len(shape) > 2 else ""
             raise ValueError(
-                f"positions are given for rows of shape {converted.shape}, but x needs positions for rows of shape "
-                f"{shape[-2:-1]}{own}"
+                f"positions has shape {converted.shape}, but must have shape {shape[-2:-1]}{own}. For an encoding of "
+                "several axes, these shapes leave out the last axis of positions"
             )
         return converted
 
@@ -609,7 +609,7 @@ class Encoding:
         return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
 
     def coarse_to_fine(self, alpha: float) -> Floats:
-        """Return amplitudes that enable frequencies one after another, for training that begins with the slowest.
+        """Return amplitudes that enable frequencies one after another, for training that begins with the lowest.
 
         Parameters
         ----------
@@ -620,9 +620,9 @@ class Encoding:
         Returns
         -------
         ndarray of float64, shape (d_model,)
-            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2`` for the k-th distinct frequency from the
-            slowest. With several axes, columns are ordered by the lengths of their frequency vectors. Constant columns
-            keep their amplitude.
+            `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2``, where k counts the distinct frequencies
+            from 0, lowest first. With several axes, columns are ordered by the lengths of their frequency vectors.
+            Constant columns keep their amplitude.
 
         Raises
         ------
@@ -631,9 +631,9 @@ class Encoding:
 
         Notes
         -----
-        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n``. For
-        Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to band, subtract min_freq_log2
-        from its alpha. Pass the amplitudes to a new Encoding, as in the example.
+        For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n`` for n
+        distinct frequencies. For Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to
+        band, use the alpha of Nerfies minus min_freq_log2. Pass the amplitudes to a new Encoding, as in the example.
 
         Examples
         --------
@@ -648,7 +648,7 @@ class Encoding:
     def locate(
         self, encoded: npt.ArrayLike, *, low: float | None = None, high: float | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the positions whose encodings are nearest to rows.
+        """Return the positions whose encodings are nearest to the given rows.
 
         Parameters
         ----------

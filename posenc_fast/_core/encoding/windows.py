@@ -50,7 +50,7 @@ def _bands(sinusoids: Sinusoids) -> npt.NDArray[np.intp]:
         lengths = largest[:, 0] * np.sqrt(((rates / largest) ** 2).sum(axis=1))
     distinct = np.unique(lengths[largest[:, 0] > 0])
     begins = np.append(True, distinct[1:] > _ALIKE * distinct[:-1])[: len(distinct)]
-    # The last entry is for constant columns. If all columns are constant, index points to this entry.
+    # If all columns are constant, `distinct` is empty, and `index` is 0. Then -1 is the only entry of `band`.
     band = np.append(np.cumsum(begins) - 1, -1)
     index = np.searchsorted(distinct, np.nan_to_num(lengths))
     return np.where(largest[:, 0] > 0, band[index], -1)

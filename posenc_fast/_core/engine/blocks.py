@@ -1,4 +1,4 @@
-"""Output arrays of the engines. Engines write rows block by block, and can add another array in the same pass."""
+"""Output arrays of the engines. Engines write rows block by block, and can add an input array x to them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cache_size() -> int:
     """Return the size in bytes of the last-level cache of a core, or 0 if it is unknown."""
     sizes = []
     for name in os.listdir(CACHES) if os.path.isdir(CACHES) else ():
-        # files may be missing or contain other text, in containers and on kernels other than Linux
+        # in containers and on systems that emulate Linux, files may be missing or contain something else
         with contextlib.suppress(OSError, ValueError), open(f"{CACHES}/{name}/size", "rb", buffering=0) as file:
             # The mode is binary, because creating a text decoder takes longer than reading the file.
             text = file.read().strip()
@@ -47,7 +47,7 @@ def one_thread(workers: Any, size: int) -> bool:
 def collapse(array: Array, dims: int) -> Array | None:
     """Return a view with ``dims`` dimensions. Leading dimensions are merged, or added with length 1.
 
-    Return None if this needs a copy. If the array has no values, the result is a new array without values.
+    Return None if merging needs a copy. If dimensions of an array without values are merged, the result is a new array.
     """
     if array.ndim == dims:
         return array

@@ -294,7 +294,10 @@ class Plan:
         return self._row(*sincos(x, quadrant, fused))
 
     def _row(self, sine: Floats, cosine: Floats) -> Floats:
-        """Return rows of all sines, then all cosines. Unless self.planar, each wave's sine and cosine are adjacent."""
+        """Return rows of sines and cosines. If self.planar, all sines come first.
+
+        Otherwise the sine and cosine of each wave are adjacent.
+        """
         return (
             np.concatenate([sine, cosine], axis=1)
             if self.planar
@@ -366,8 +369,9 @@ class Lattice:
         x: npt.NDArray[Any] | None = None,
         scale: float = 1.0,
     ) -> None:
-        """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
+        """Write the rows of consecutive integers to `out`, of shape (rows, width).
 
+        The first integer is span * 2**span_bits + offset.
         With x, write scale * x + encoding to `out`, of shape (batch, rows, width). The argument stores is unused here.
         In the compiled kernel, it decides whether rows are written through the cache.
         """
@@ -424,7 +428,7 @@ class Lattice:
         """Return (values, quadratures) at the positions spans * 2**span_bits, as sums of two doubles."""
         shift = 32 - self.span_bits
         # Split a position into the nearest multiple of 2**32 and a remainder. With the next lower multiple instead,
-        # small negative positions would get the multiple -1 and a large remainder.
+        # small negative positions would get the multiple -1 and a large remainder, and lose precision.
         multiples = (spans + (1 << (shift - 1))) >> shift
         remainders = (spans - (multiples << shift)) << self.span_bits
         columns = [multiples, remainders, np.ones_like(remainders)][: self.plan.frequencies.shape[1]]

@@ -1,4 +1,4 @@
-"""Run blocks of rows in threads if the caller asks for them, as with ``workers`` in scipy.fft. Safe after a fork."""
+"""Run blocks of rows in threads if the caller asks for threads, like ``workers`` in scipy.fft. Safe after a fork."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 def useful(workers: int, size: int, worth: int) -> int:
     """Return the number of workers to use for an array of this size.
 
-    worth is the minimum size for two threads. The part of each thread has at least half this size. Starting a thread
-    takes about 20 microseconds, so a smaller part would not be worth a thread.
+    worth is the minimum size for two threads. If there are several threads, each computes at least worth / 2 values or
+    bytes. Starting a thread takes about 20 microseconds, so a smaller part would not be worth a thread.
     """
     return max(1, min(workers, 2 * size // worth))
 

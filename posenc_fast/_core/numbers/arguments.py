@@ -1,4 +1,4 @@
-"""Check arguments that are numbers. Each error names the argument, its value and the fix."""
+"""Check arguments that are numbers, sizes of arrays, and keys of JSON objects."""
 
 from __future__ import annotations
 

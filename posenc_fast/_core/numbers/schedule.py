@@ -366,7 +366,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
         Ratio of the first frequency to the frequency ``count - freq_shift`` places later (default: 10000).
     freq_shift : float
         Number subtracted from count in the exponent (default: 0, as in the transformer paper). With 1, the last
-        frequency is exactly ``first / base``.
+        of several frequencies is exactly ``first / base``.
     first : float
         First frequency in radians per unit of position (default: 1).
 
@@ -378,7 +378,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     Raises
     ------
     TypeError, ValueError
-        If an argument is invalid, or the denominator is zero for more than one frequency.
+        If an argument is invalid, or ``count - freq_shift`` is zero and count is more than 1.
 
     Examples
     --------
@@ -424,8 +424,8 @@ def linear(count: int, first: float, last: float) -> Schedule:
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     """Return the frequencies of a program that computes in float32, to reproduce its tables.
 
-    Calls round the position to float32, and also the product of position and frequency. The sine and cosine of this
-    angle are exact, and rounded once. In `presets`, use ``frequencies="float32"`` for such frequencies.
+    Calls round the position to float32, and also the product of position and frequency. The exact sine and cosine of
+    the rounded product are rounded once. In `presets`, use ``frequencies="float32"`` for such frequencies.
 
     Parameters
     ----------
@@ -447,7 +447,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     -----
     Rounding an angle to float32 changes the angle by up to 2^-24 of its size, or 0.03 radians for angles near 10^6.
     With the program's own frequencies, a table differs from the program's table only by the error of the program's
-    sine. With torch 2.13 on x86-64, one value of twenty differs, by one unit in the last place.
+    sine. With torch 2.13 on x86-64, one value in twenty differs, by one unit in the last place.
 
     Examples
     --------

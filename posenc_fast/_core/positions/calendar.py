@@ -1,8 +1,8 @@
 """Convert times to elapsed parts of the day, week, month, quarter and year, by wall clocks and the calendar.
 
-The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To shift a
-column to a time zone, the offset is looked up every two days. If two consecutive offsets differ, a search finds
-the time of the change.
+The arithmetic uses integers in the unit of the times, so each part is an exact quotient, rounded once. To convert a
+column to a time zone, the UTC offset of the zone is looked up every two days. If two consecutive offsets differ, a
+search finds the time of the change.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FIXED = re.compile(r"([+-])([0-9]{2}):?([0-9]{2})")
 
 
 def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None) -> Floats:
-    """Return the elapsed parts of calendar cycles: of the current day, week, month, quarter or year.
+    """Return the elapsed part of the day, week, month, quarter or year that contains each time.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     cycles : sequence of {"day", "week", "month", "quarter", "year"}
         Weeks begin on Monday. A month has 28 to 31 days, a year 365 or 366.
     timezone : str, optional
-        Key of the zone database, such as "Europe/Berlin". All times are converted to this zone, and times without a
-        zone count as UTC. By default, the local time in the data is used without conversion.
+        Key of the time zone database, such as "Europe/Berlin". All times are converted to this zone, and times without
+        a zone count as UTC. By default, the local time in the data is used without conversion.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def _on_wall_clocks(times: Any, name: str) -> Any:
 
 
 def zone_of(key: Any, label: str) -> datetime.tzinfo:
-    """Return the zone for a key. Errors begin with the label.
+    """Return the zone for a key. Errors about unknown keys begin with the label.
 
     A fixed offset such as "+02:00" is accepted as the zone of a column, but not as the argument timezone.
     """

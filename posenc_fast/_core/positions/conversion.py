@@ -1,4 +1,4 @@
-"""Convert positions (numbers or times of any type) without rounding. Errors name the invalid value.
+"""Convert positions (numbers or times of any type) without rounding. Errors name the argument.
 
 Callers convert their positions once, by `convert`, and pass on the Converted.
 """
@@ -237,7 +237,7 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """Return numbers as the first of int64, uint64, float64 and object that represents all of them exactly.
+    """Return an array of the numbers, of the first dtype of int64, uint64, float64 and object that is exact for all.
 
     None becomes 0.
     """

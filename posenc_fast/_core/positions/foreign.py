@@ -13,7 +13,7 @@ from ..numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
-    """Return numpy.asarray(value). CPU tensors of any type are converted, too.
+    """Return numpy.asarray(value). Dense tensors on the CPU are converted, too.
 
     NumPy has no bfloat16, so tensors of bfloat16 become float32, or with ``keep_type`` bfloat16 of ml_dtypes.
     """

@@ -90,7 +90,7 @@ def _pyarrow(column: Any, name: str) -> Column | None:
     if not hasattr(column, "null_count"):
         return None
     if hasattr(column.type, "index_type"):
-        # NumPy would read a missing value of a chunked pyarrow dictionary as its first value
+        # NumPy would read a missing value of a chunked pyarrow dictionary as the first value of the dictionary
         column = column.cast(column.type.value_type)
     missing = None
     if str(column.type).startswith(("int", "uint")):

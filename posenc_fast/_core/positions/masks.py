@@ -91,7 +91,7 @@ def mask_coordinates(
     normalize : bool
         Whether to divide coordinates by the last one of their column or row, and multiply by scale (default: True).
     offset : float
-        Number added to the coordinates, before any division (default: 0, as in DETR). Deformable DETR has -0.5.
+        Number added to the coordinates, before any division (default: 0, as in DETR). Deformable DETR uses -0.5.
     scale : float
         Factor of normalised coordinates (default: 2 pi).
     eps : float
@@ -110,7 +110,8 @@ def mask_coordinates(
     Notes
     -----
     ``y = cumsum(mask)`` along the columns; normalised, ``(y + offset) / (y[last] + eps) * scale``. x is computed in the
-    same way, along the rows. A row or column with only padding has coordinates of about ``offset / eps * scale``.
+    same way, along the rows. In a row with only padding, normalised x is ``offset / eps * scale``. The same holds for y
+    in a column with only padding.
 
     References
     ----------

@@ -250,8 +250,8 @@ class Rotator:
         if groups < 0 or converted.shape != (*others[:groups], length):
             by_sequence = f", or {(*others[:1], length)} if each sequence has its own positions" if others else ""
             raise ValueError(
-                f"positions are given for tokens of shape {converted.shape}, but x needs positions for tokens of shape "
-                f"{(length,)}{by_sequence}"
+                f"positions has shape {converted.shape}, but must have shape {(length,)}{by_sequence}. For a Rotary of "
+                "several axes, these shapes leave out the last axis of positions"
             )
         if isinstance(out, np.ndarray):
             converted.keep_from(out)
@@ -283,8 +283,9 @@ class Rotator:
                 else ""
             )
             raise ValueError(
-                f"offset is given for tokens of shape {offsets.shape}, but must be one number, or be given for tokens of "
-                f"shape {(length,)} (one offset for each token){by_sequence}"
+                f"offset has shape {offsets.shape}, but must be one number, or have shape {(length,)} (one offset for "
+                f"each token){by_sequence}. For a Rotary of several axes, these shapes leave out the last axis of "
+                "offset"
             )
         if isinstance(out, np.ndarray):
             offsets.keep_from(out)
@@ -337,8 +338,8 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or these two lengths after the "
-                    f"lengths of the first axes of x, which has shape {x.shape}. cos and sin must have the same shape"
+                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or this shape after the "
+                    f"first axes of x (without seq_axis). x has shape {x.shape}. cos and sin must have the same shape"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # the table needs a copy, because writing to `out` would overwrite table rows that are still needed

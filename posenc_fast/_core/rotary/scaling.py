@@ -227,7 +227,7 @@ def _llama3(
 
 
 def _proportional(dim: int, base: Decimal, factor: Decimal, partial_rotary_factor: Decimal) -> Formula:
-    # transformers computes this count in float64, where rounding can change it
+    # computed in float64 as in transformers, because rounding can change this count
     count = int(float(partial_rotary_factor) * dim // 2)
     values = [value / factor for value in _unscaled(dim, base)]
     return [value if i < count else Decimal(0) for i, value in enumerate(values)], Decimal(1)

@@ -86,7 +86,7 @@ class Rotary:
     Notes
     -----
     Frequencies are exact real numbers if they come from a base, its scaling or a schedule. An array of frequencies is
-    used unchanged. The attention factor is rounded to float64. Positions have no limit.
+    used unchanged. The attention factor is rounded to float64. There is no maximum length.
 
     Tables are rounded once from the exact value (xpos: from products in float64). `apply` rotates float64 and float32
     in float64 and rounds once. The error of a value is at most half a unit in its last place plus 2^-51 of the length
@@ -109,7 +109,7 @@ class Rotary:
     >>> rotary.apply(queries, out=queries)[0, 0, 1].round(4)
     array([-0.3012,  0.99  ,  1.3818,  1.0099], dtype=float32)
 
-    Two axes with separate frequencies, whose pairs alternate, and pairs that read both axes:
+    Two axes, each with its own frequencies and every second pair. Then pairs that read both axes:
 
     >>> pf.Rotary(8, frequencies=[pf.geometric(2, base=100.0), pf.geometric(2)], sections=[0, 1, 0, 1]).frequencies
     array([1.  , 1.  , 0.1 , 0.01])
@@ -237,8 +237,8 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError, OSError
-            If the config is incomplete, ambiguous or has an unknown key, or if the model has no RoPE, or a RoPE that
-            does not rotate pairs.
+            If the config cannot be read, is incomplete or ambiguous, or has an unknown key. Also if the model has no
+            RoPE, or a RoPE that does not rotate pairs.
 
         References
         ----------
@@ -561,9 +561,9 @@ class Rotary:
         Returns
         -------
         dict or None
-            Keys for transformers 5 and `from_config`, with max_position_embeddings for dynamic. None if transformers
-            cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported orders of
-            sections. Configs do not contain the layout, which depends on the class of the model.
+            Keys for transformers 5 and `from_config`, with max_position_embeddings for rope_type dynamic. None if
+            transformers cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported
+            orders of sections. Configs do not contain the layout, which depends on the class of the model.
 
         Examples
         --------
@@ -628,9 +628,9 @@ class Rotary:
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
-            (length,), or (batch, length) if each sequence has its own positions. In general, any number of the first
-            axes of x (without seq_axis) may precede length. If positions have several axes, append an axis with one
-            number for each. At missing positions, the pairs become NaN.
+            (length,), or (batch, length) if each sequence has its own positions. In general, the shape is that of any
+            number of the first axes of x (without seq_axis), followed by length. If positions have several axes, append
+            an axis with one number for each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
@@ -654,7 +654,7 @@ class Rotary:
 
         Examples
         --------
-        A new token at position 100, with a cache of the keys before it:
+        A new token at position 100, after 100 tokens whose keys are cached:
 
         >>> import numpy as np, posenc_fast as pf
         >>> rotary, key = pf.Rotary(64), np.ones((1, 8, 1, 64), np.float32)
@@ -680,8 +680,8 @@ class Rotary:
     ) -> npt.NDArray[Float]:
         """Move cached keys from positions p to positions p + offset.
 
-        Use it for context shift, sliding windows, and chunks that are used again at other positions. Values of
-        attention are not rotated, and need no shift.
+        Use it for context shift, sliding windows, and chunks that are used again at other positions. The value
+        vectors of attention are not rotated, and need no shift.
 
         Parameters
         ----------
@@ -709,7 +709,7 @@ class Rotary:
         -----
         Rotations add up, so you need not know the positions. A single offset needs one row of cosines and sines.
         `apply` rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the length of
-        a pair (float16: 2^-11, bfloat16: 2^-8) to the bound of `apply`. So shift the original keys by the whole
+        a pair (float16: 2^-11, bfloat16: 2^-8) to the error bound of `apply`. So shift the original keys by the whole
         distance, instead of shifting keys many times.
 
         shift rotates keys as `apply` does at the positions ``offset``, with two exceptions. It does not multiply by the
@@ -744,7 +744,7 @@ class Rotary:
         x, seq_axis, out, workers
             As in `apply`.
         cos, sin : array_like of shape (length, rotary_dim/2), or (batch, length, rotary_dim/2)
-            Cosines and sines, for example from `tables`. They are used unchanged, without scaling.
+            Cosines and sines, for example from `tables`. They are not multiplied by the attention factor.
 
         Returns
         -------

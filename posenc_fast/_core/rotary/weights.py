@@ -58,7 +58,7 @@ def permute_rotary(
     source, target : {"half", "interleaved"}
         Layouts of `Rotary` before and after the permutation.
     rotary_dim : int, optional
-        Number of leading values of a head to rotate (default: all). The rest is unchanged.
+        Number of leading values of a head that `Rotary` rotates (default: all). The rest is not permuted.
     axis : int
         Axis of the heads (default: 0).
 
@@ -66,7 +66,7 @@ def permute_rotary(
     -------
     ndarray of the shape and dtype of weight
         Permuted copy. Attention scores stay the same if you permute the weights of queries and of keys, and rotate both
-        in the layout target.
+        in the layout ``target``.
 
     Raises
     ------
