@@ -274,7 +274,7 @@ class Rotator:
         offsets = convert(offset, axes, "offset")
         length, others = x.shape[axis], x.shape[:axis] + x.shape[axis + 1 : -1]
         groups = max(len(offsets.shape) - 1, 0)
-        # whether each token has its own offset; otherwise there is one offset, or one for each sequence or block
+        # whether each token has its own offset; otherwise all tokens, or all tokens of a sequence, share one
         per_token = bool(offsets.shape) and offsets.shape != (*others[:groups], 1)
         if per_token and offsets.shape != (*others[:groups], length):
             by_sequence = (
