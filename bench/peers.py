@@ -363,7 +363,7 @@ def transformers_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
 class Peer(NamedTuple):
     """Another program, with a function for each kind of result that the benchmarks use."""
 
-    # name in figures and in the table of counts
+    # name in figures and in the accuracy table of bench/README.md
     name: str
     # modules that the program needs
     modules: tuple[str, ...]

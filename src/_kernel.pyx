@@ -112,7 +112,7 @@ cdef Caches CACHES = Caches(c_second_level(), prefetch_from(c_second_level(), ca
 cdef bint _is_sound(CLevel* level):
     """Return whether a level computes sin(1) correctly to 1e-18, as a sum of two doubles.
 
-    The result is wrong if the compiler has changed the order of additions.
+    sin(1) is less exact if the compiler has changed the order of additions.
     """
     cdef double turns = 0.15915494309189535, turns_low = -9.839338337591243e-18  # 1 / (2 pi)
     cdef double one = 1.0, largest = turns, high = 0.0, low = 0.0

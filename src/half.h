@@ -44,9 +44,12 @@ static inline uint16_t posenc_half_one(oddfloat u)
     return (uint16_t)(h | ((u >> 16) & 0x8000u));
 }
 
+/* Return the value of a float16. Its exponent and fraction are shifted to their places in a float, whose fraction is 13
+   bits longer. Then 112 is added to the exponent, because a float's exponent is stored with a larger bias. */
 static inline float posenc_half_value(uint16_t h)
 {
-    uint32_t a = (uint32_t)(h & 0x7fffu) << 13, sign = (uint32_t)(h & 0x8000u) << 16;
+    uint32_t a = (uint32_t)(h & 0x7fffu) << 13; /* without the sign */
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
     float normal = posenc_float(a + (112u << 23));
     float tiny = posenc_float(a + (113u << 23)) - posenc_float(113u << 23);
     float special = posenc_float(a + (224u << 23));

@@ -65,7 +65,7 @@ def _identify(arguments: argparse.Namespace) -> int:
 def _read_arrays(path: str, key: str | None) -> dict[str, Any]:
     """Return the arguments of `identify_rotary` in a file, or one array named "table".
 
-    In an archive, a single array of one dimension has the frequencies of a rotary encoding.
+    If only one array of an archive is read, and the array has one dimension, its name is "frequencies".
     """
     from .. import identify_rotary
 

@@ -170,7 +170,7 @@ def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
 def complain(text: str, heading: str = "") -> None:
     """Print text to standard error. Print nothing if standard error is closed, where `print` would use standard output.
 
-    text: its unprintable characters are escaped. heading: words to print before the text, without escapes.
+    text: its unprintable characters are escaped. heading: words to print before the text, unchanged.
     """
     if sys.stderr is not None:
         # if writing to standard error fails, the failure cannot be reported

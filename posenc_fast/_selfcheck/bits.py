@@ -189,9 +189,9 @@ def _values_of_pool(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> 
 
 
 def _of_each_width() -> Iterator[tuple[int, Encoding]]:
-    """Yield (width, encoding) for each of WIDTHS, in the first and the second of _ORDERS in turn.
+    """Yield (width, encoding) for each of WIDTHS. The first two of _ORDERS alternate from width to width.
 
-    The kernel's loops for integer positions are the same for both.
+    One order for each width is enough, because both orders use the same loops at integer positions.
     """
     return ((width, encodings[i % 2]) for i, (width, encodings) in enumerate(zip(WIDTHS, _by_width(), strict=True)))
 

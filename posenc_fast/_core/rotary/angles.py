@@ -40,6 +40,11 @@ class Angles:
         """Return an Angles with the same frequencies, and with the given attention factor and settings."""
         return Angles(settings, self._schedules, factor)
 
+    @property
+    def ndim(self) -> int:
+        """Number of axes of a position."""
+        return self.of("cos").ndim
+
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """Return the Encoding that computes functions of all pairs. All columns of the first function come first.
 
@@ -67,7 +72,7 @@ class Angles:
                     f"start={start!r} works only with a length, not with an array of positions; add start to the "
                     "positions instead"
                 )
-            positions = convert(positions_or_length, self.of("cos").ndim)
+            positions = convert(positions_or_length, self.ndim)
             shape = positions.shape
         outs: Any = (None, None) if out is None else out
         if not isinstance(outs, (tuple, list)) or len(outs) != 2:

@@ -245,7 +245,7 @@ class Rotator:
             return self._rotated(x, axis, 0, rows_of, out, threads, inverse)
         if start != 0:
             raise ValueError(f"pass positions or start={start!r}, not both")
-        converted = convert(positions, self._angles.of("cos").ndim)
+        converted = convert(positions, self._angles.ndim)
         groups, others = len(converted.shape) - 1, x.shape[:axis] + x.shape[axis + 1 : -1]
         if groups < 0 or converted.shape != (*others[:groups], length):
             by_sequence = f", or {(*others[:1], length)} if each sequence has its own positions" if others else ""
@@ -268,7 +268,7 @@ class Rotator:
         threads = check_workers(workers)
         x, kind, axis = self._checked(keys, seq_axis, "", "keys")
         rotator = self._for_rotated()
-        axes = rotator._angles.of("cos").ndim
+        axes = rotator._angles.ndim
         if axes > 1 and np.ndim(offset) == 0:
             offset = [offset] * axes
         offsets = convert(offset, axes, "offset")

@@ -435,7 +435,7 @@ class Rotary:
     @property
     def ndim(self) -> int:
         """Number of axes of a position."""
-        return self._angles.of("cos").ndim
+        return self._angles.ndim
 
     def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
         """Return the Encoding that computes these functions of all pairs (see `Angles.of`)."""

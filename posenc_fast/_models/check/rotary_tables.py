@@ -199,7 +199,7 @@ def _with_config(
         variant = _explaining_variant(tables, rotary, positions, form)
         if variant is not None:
             return _rotary_finding(name, "wrong", variant.fault, variant.reason, judgement)
-    # return the fault "values" only now, because a wrong scaling may also leave most values unchanged
+    # The fault "values" means that few values are wrong. It comes last, because a wrong scaling may change few, too.
     if "values" in findings:
         return findings["values"]
     tables, rotary, judgement = min(judged, key=lambda case: case[2].largest_error)

@@ -62,6 +62,7 @@ COUNTED: dict[str, Callable[[Sequence[int], int], list[int]]] = {
 
 # ---- frequencies other than a geometric progression from 1 -----------------------------------------------------------
 
+# names of arguments of a Rotary, and their values
 Arguments = dict[str, Any]
 # (rope_type, all its parameters)
 CheckedScaling = tuple[str, dict[str, Any]]
