@@ -48,7 +48,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# argument that periods replace -> its default
+# arguments of PositionalEncoder that have no effect if `periods` is given, and their defaults
 _SCHEDULE = {"d_model": 16, "base": 10000.0, "freq_shift": 0.0, "first": 1.0}
 
 

@@ -68,6 +68,11 @@ cdef inline Offset offset_at(const double* rows, Py_ssize_t count, Py_ssize_t ro
     return offset
 
 
+cdef inline Offset fine_offset(const CLattice* lattice, Py_ssize_t j) noexcept nogil:
+    """Return the Offset of rows at distance j from an anchor. j is at most half a block."""
+    return offset_at(lattice.fine, (<Py_ssize_t>1 << lattice.block_bits >> 1) + 1, j, lattice.stride)
+
+
 cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_t span, double* scratch) noexcept nogil:
     """Compute value and quadrature of the anchor at the int64 position span * 2**span_bits, without rotation.
 

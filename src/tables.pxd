@@ -23,7 +23,7 @@ from compiler cimport rdouble, rfloat, step
 from entry cimport BFLOAT16, FLOAT16, FLOAT32, FLOAT64, CLattice, Output, size_of
 from half cimport oddfloat, roddfloat, rwidebfloat, to_bfloat, to_half, widebfloat
 from lattice cimport (
-    Anchor, Offset, find_anchor, init_anchor, offset_at, offset_span, rotate_four, rotate_outer, rotate_row,
+    Anchor, Offset, find_anchor, fine_offset, init_anchor, offset_span, rotate_four, rotate_outer, rotate_row,
     rotate_row_dd, rotate_two, rotate_two_add, rotate_two_add_in_place, rotate_two_dd, rows_at_offset,
 )
 from output cimport (
@@ -90,7 +90,7 @@ cdef inline void write_run(const CLattice* lattice, const Anchor* anchor1, const
     cdef char* below2
     cdef Offset by
     for j in range(1, half):
-        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        by = fine_offset(lattice, j)
         above1, below1 = output.out + (row1 + j) * output.row, output.out + (row1 - j) * output.row
         above2, below2 = output.out + (row2 + j) * output.row, output.out + (row2 - j) * output.row
         head = unaligned_head(above1, 4, n)
@@ -198,7 +198,7 @@ cdef inline void stream_run(const CLattice* lattice, const Anchor* anchor1, cons
         if not LONG_VECTORS:
             prefetch_shared_lines(output, row1 + j, row1 - j)
             prefetch_shared_lines(output, row2 + j, row2 - j)
-        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        by = fine_offset(lattice, j)
         write_streamed(anchor1, &by, output.out + (row1 + j) * output.row, output.out + (row1 - j) * output.row, n,
                        buffer, shared1, j == 1, j == half - 1)
         write_streamed(anchor2, &by, output.out + (row2 + j) * output.row, output.out + (row2 - j) * output.row, n,
@@ -335,7 +335,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
             if not rows_at_offset(anchor_row, j, rows, half, index):
                 continue
             above, below = index[0], index[1]
-            by = offset_at(lattice.fine, half + 1, j, stride)
+            by = fine_offset(lattice, j)
             if at_once:
                 add_two_rows(&anchor, &by, output, above, below, above + distance, below + below_direction * distance,
                              n, <float*>work.rows)
@@ -397,7 +397,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
         if output.stream:
             prefetch_shared_lines(output, targets.index[0], targets.index[1])
             prefetch_shared_lines(output, targets.index[2], targets.index[3])
-        by = offset_at(lattice.fine, half + 1, j, lattice.stride)
+        by = fine_offset(lattice, j)
         if direct:
             write_direct(anchor1, anchor2, &by, &targets, output.type, n)
         elif output.type == FLOAT32 and same_alignment(&targets, 0) and (not both or same_alignment(&targets, 2)):
@@ -473,7 +473,7 @@ cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans
             j = offsets[i] - (block << lattice.block_bits)
             sign = 1.0 if j >= 0 else -1.0
             find_anchor(lattice, &exact, &anchor, spans[i], block, double_double, work.evaluation)
-            by = offset_at(lattice.fine, half + 1, j if j >= 0 else -j, stride)
+            by = fine_offset(lattice, j if j >= 0 else -j)
             if double_double:
                 rotate_row_dd(anchor.value, anchor.value_low, anchor.quadrature, anchor.quadrature_low, by.cosine,
                               by.cosine_low, by.sine, by.sine_low, sign, high, high + stride, n)

@@ -30,7 +30,7 @@ plt.show()
 # %%
 # 100 and 128 positions, 512 columns
 # ----------------------------------
-# Many tutorials show this picture. The columns from about 200 on hardly change within a hundred positions. They
+# Many tutorials show this picture. The columns from about 400 on hardly change within a hundred positions. They
 # distinguish positions in longer texts. The picture has only the columns of every second frequency, as its label says.
 
 _, ax = plt.subplots(figsize=(8, 3.4), layout="constrained")

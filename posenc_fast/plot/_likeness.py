@@ -134,7 +134,8 @@ def decay(
     -----
     The curve is the mean of ``cos(distance * frequency)`` over the pairs. If a query and a key are equal, with the same
     values in all pairs, this is their dot product, divided by their dot product at distance 0. For an Encoding, columns
-    are weighted by their squared amplitudes, so the curve is the mean similarity of two rows at this distance.
+    are weighted by their squared amplitudes. So the curve is the similarity of two rows at this distance, averaged over
+    all positions.
 
     Examples
     --------

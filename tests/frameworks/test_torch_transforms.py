@@ -166,7 +166,10 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_rounded_once(rng):
-    """Gradients by 16-bit x or positions have 16 bits. The gradient by x is exactly rotated back, and rounded once."""
+    """Gradients by 16-bit x or positions have 16 bits.
+
+    The gradient by x has the bits of `rotate(.., inverse=True)` of the gradient of the result.
+    """
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
     assert torch.equal(back(gradient)[0], pt.rotate(ROTARIES["half"], gradient, inverse=True))
