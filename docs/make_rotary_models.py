@@ -172,10 +172,15 @@ def by_value(values: dict[str, float]) -> list[tuple[float, list[str]]]:
 
 def width(row: Row, types: list[Row]) -> str:
     sources = [f"`{key}`" for key in row.width]
-    if row.per_head is not None:
-        sources.append(f"`{row.per_head[0]} // {row.per_head[1]}`")
     heads = {one.model: float(one.head) for one in types if one.head is not None and "head_dim" in row.width}
-    defaults = "; ".join(f"{number(value)}: {', '.join(models)}" for value, models in by_value(heads))
+    # a default takes precedence over the quotient, but for classes that divide if head_dim is null
+    if row.per_head is not None and (len(heads) < len(types) or any(one.divides for one in types)):
+        sources.append(f"`{row.per_head[0]} // {row.per_head[1]}`")
+    groups = by_value(heads)
+    if len(groups) == 1 and len(heads) == len(types):
+        defaults = f"default: {number(groups[0][0])}"
+    else:
+        defaults = "; ".join(f"{number(value)}: {', '.join(models)}" for value, models in groups)
     return ", or ".join(sources) + (f" ({defaults})" if defaults else "")
 
 

@@ -61,7 +61,8 @@ _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
 # architectures that read beta_fast and beta_slow of YaRN; for other architectures, both are constants of llama.cpp
 BETAS = ("mistral3", "grok", "laguna")
-# yarn_log_multiplier for an mscale_all_dim of 1, by architecture; no other architecture reads this key
+# keys: architectures that read yarn_log_multiplier. Values: this number in files of models whose config has the
+# mscale_all_dim 1.
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
 # names of tensors that contain divisors of the frequencies
@@ -502,11 +503,19 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
     short, long = (metadata.tensor(f"rope_factors_{kind}.weight", pairs) for kind in ("short", "long"))
     length = metadata.number("rope.scaling.original_context_length", metadata.number("context_length", 1.0))
     if short is not None or long is not None:
-        if short is None or long is None or divisors is not None or factor != 1 or name == "yarn":
+        if short is None or long is None:
+            missing, other = ("short", "long") if short is None else ("long", "short")
             raise ValueError(
-                "rope_factors_short.weight and rope_factors_long.weight must occur together, without "
-                "rope_freqs.weight, with the scaling factor 1, and without the scaling type yarn. Here, the factor is "
-                f"{factor:g} and the type is {name}; correct the metadata or the tensors"
+                f"{metadata.where} lacks rope_factors_{missing}.weight, which rope_factors_{other}.weight needs"
+            )
+        if divisors is not None:
+            raise ValueError(
+                "rope_freqs.weight and rope_factors_short.weight exclude each other; remove one of them from the file"
+            )
+        if factor != 1 or name == "yarn":
+            scaling = "the scaling type yarn" if name == "yarn" else f"the scaling factor {factor:g}"
+            raise ValueError(
+                f"rope_factors_short.weight and {scaling} exclude each other; remove one of them from the file"
             )
         if seq_len is None:
             raise ValueError(

@@ -90,7 +90,7 @@ def rows_in(value: Any, count: int, name: str) -> Array | None:
 def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
     """Return the result of a call as (cosines, sines) with ``count`` rows, or None for other shapes.
 
-    If one array contains both, return (array, None).
+    An array of shape (2, count, ..) is split into cosines and sines. For any other single array, return (array, None).
     """
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(item, "shape") for item in value):
         cos, sin = (numbers_in(item, name) for item in value)

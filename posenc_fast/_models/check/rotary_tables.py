@@ -29,7 +29,7 @@ _SAMPLED_ROWS = 256
 
 
 class Tables(NamedTuple):
-    """Tables of cosines and sines, of shape (rows, columns), in one order of columns.
+    """Tables of cosines and sines, of shape (rows, columns), for one of the orders that the columns may have.
 
     sin: None if the tables are only cosines. layout: order of the columns if the arrays had two columns per pair, else
     None. copies: number of columns per pair in the tables. It is 1 if the arrays have one column per pair, or two equal
