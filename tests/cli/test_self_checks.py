@@ -90,7 +90,7 @@ def test_verify_finds_nan(capsys, monkeypatch):
     status, printed = verify(capsys)
     assert status == 1
     assert {("float32", "encode"), ("float64", "encode")} <= broken(printed.out)[0]
-    assert ": nan = nan, exactly " in printed.out
+    assert ": nan = nan; the exact value is " in printed.out
 
 
 # ---- the exact values of verify ----------------------------------------------------------------------------------
