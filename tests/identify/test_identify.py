@@ -483,7 +483,7 @@ def test_paths_that_cannot_be_read(tmp_path):
     (tmp_path / "x.npy").write_bytes(b"junk")
     with pytest.raises(ValueError, match=r"x\.npy cannot be read"):
         pf.identify(tmp_path / "x.npy")
-    with pytest.raises(ValueError, match="must be the path"):
+    with pytest.raises(ValueError, match="the path is empty"):
         pf.identify("")
 
 
