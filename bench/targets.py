@@ -292,7 +292,7 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load average as text. Other running programs distort ratios, above all those of one worker to two."""
+    """Return the load average as text. Other programs distort ratios, above all those of times with one and two workers."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 

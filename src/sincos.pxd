@@ -1,9 +1,9 @@
 # cython: cdivision=True
 """Compute sine and cosine of an angle in turns: reduce to an eighth of a turn, evaluate a polynomial, set the quadrant.
 
-The functions have no tables and no branches, so that loops over waves are vectorized. The functions in
-``posenc_fast/_core/engine/python.py`` have the same names and operations, and ``python bench/steps.py`` measures their
-errors. *Double-double* (dd) means a number as a sum of two doubles, a high and a low one.
+The functions have no tables and no branches, so that loops over waves are vectorized. Except for `sincos_product`,
+``posenc_fast/_core/engine/python.py`` has functions with the same names and operations. ``python bench/steps.py``
+measures the errors of those. *Double-double* (dd) means a number as a sum of two doubles, a high and a low one.
 """
 
 from libc.stdint cimport uint64_t

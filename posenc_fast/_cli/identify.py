@@ -93,8 +93,8 @@ def _key(archive: Archive, key: str | None, path: str, known: tuple[str, ...]) -
     if key is None:
         others = [name for name in archive.names if name not in known]
         raise ValueError(
-            f"{path} has several arrays, and {others[0]!r} is not one of {', '.join(known)}; choose an array with "
-            f"--key; the keys are {listed}"
+            f"{path} has several arrays; choose one with --key. Without --key, all names must be arguments of "
+            f"identify_rotary ({', '.join(known)}), but {others[0]!r} is not; the keys are {listed}"
         )
     if key not in archive.names:
         raise ValueError(f"{path} has no key {key!r}; the keys are {listed}{meant(key, names)}")

@@ -204,8 +204,8 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     """
     if (frequencies < 0).any():
         raise ValueError(
-            "a frequency is negative, which llama.cpp does not support; in the weights of queries and keys, swap the two "
-            "values of each pair with a negative frequency, and give a Rotary with positive frequencies"
+            "a frequency is negative, which llama.cpp does not support; give a Rotary with the absolute values of the "
+            "frequencies, and for each negative one, swap the two rows of its pair in the weights of queries and of keys"
         )
     is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):
@@ -213,8 +213,9 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     if not (np.isfinite(divisors) & (divisors > 0)).all():
         i = int(np.argmin(np.isfinite(divisors) & (divisors > 0)))
         raise ValueError(
-            f"frequency {i}, {float(frequencies[i])!r}, cannot be stored in rope_freqs.weight: the unscaled frequency "
-            f"{float(unscaled[i])!r} divided by it is not a positive float32 number; give a Rotary with another base"
+            f"frequency {i}, {float(frequencies[i])!r}, cannot be stored in rope_freqs.weight, because the unscaled "
+            f"frequency {float(unscaled[i])!r}, divided by it, is not a positive float32 number; give a Rotary whose "
+            f"frequency {i} is 0, or closer to the unscaled one"
         )
     return divisors
 

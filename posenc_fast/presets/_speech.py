@@ -147,7 +147,8 @@ def speechbrain_rotary(input_size: int, *, functions: Sequence[Function] = ("-si
     source="k2-fsa/icefall: zipformer/zipformer.py, CompactRelPositionalEncoding",
     frequency="i + 1",
     layout="alternating cosines and sines; the last column is 1",
-    positions="angles: for p = -(n - 1), .., n - 1 and s = sqrt(d),"
+    positions="angles of the relative positions p = -(n - 1), .., n - 1 of n tokens. With s = sqrt(d) and the source's"
+    " argument length_factor (default: 1):"
     " `.encode(np.arctan(2 * np.pi * s / (length_factor * d) * np.sign(p) * np.log1p(np.abs(p) / s)))`",
     differs="frequencies are integers; positions are compressed logarithmically; the cosine comes first; the last"
     " sine is replaced by 1",

@@ -88,9 +88,9 @@ def test_identify_rotary(dtype, capsys):
         (
             {"cosines": np.ones(4), "sin": np.ones(4)},
             [],
-            "'cosines' is not one of frequencies, cos, sin, x",
+            "(frequencies, cos, sin, x, turned, positions, head_dim), but 'cosines' is not",
         ),
-        ({"a": np.ones(4), "pos_embed": np.ones(4)}, [], "choose an array with --key; the keys are pos_embed, a"),
+        ({"a": np.ones(4), "pos_embed": np.ones(4)}, [], "but 'a' is not; the keys are pos_embed, a"),
         ({"a": np.ones(4), "pe": np.ones(4)}, ["--key", "PE"], "no key 'PE'; the keys are a, pe; did you mean 'pe'?"),
         ({}, ["--key", "pe"], "o.npz has no key 'pe'; the keys are none"),
         ({}, [], "o.npz contains no arrays"),

@@ -341,7 +341,7 @@ def _check_entry(name: str, entry: Any) -> None:
             raise ValueError(f"{name!r} has shape={shape!r}, which is too large")
         bits *= side
     if bits != 8 * size:
-        raise ValueError(f"{name!r} has {size} bytes, but shape {shape!r} and type {kind} need {bits / 8:g}")
+        raise ValueError(f"{name!r} has {size} bytes, but shape {shape!r} and type {kind} need {bits / 8:.12g} bytes")
 
 
 @contextlib.contextmanager

@@ -74,9 +74,10 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
         return None
     group = row.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
     if group is None and not nested:
+        allowed = dict.fromkeys(name for label, one in row.groups.items() for name in one.layer_types or (label,))
         raise ValueError(
             f"{part.key('layer_types')} has the layer type {layer_type!r}, which {part.model} does not have; allowed "
-            f"are {', '.join(row.groups)}"
+            f"are {', '.join(allowed)}"
         )
     if group is None or (nested and label not in nested and not row.fills_groups):
         raise ValueError(
