@@ -106,7 +106,9 @@ cdef enum:
     FENCE = 64
 
 cdef CLevel levels[3]
-cdef Caches CACHES = Caches(c_second_level(), prefetch_from(c_second_level(), cache_size()))
+cdef Caches CACHES
+CACHES.second_level = c_second_level()
+CACHES.prefetch_from = prefetch_from(CACHES.second_level, cache_size())
 
 
 cdef bint _is_sound(CLevel* level):

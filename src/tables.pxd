@@ -368,18 +368,20 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, j_step = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
+    # whether one loop can write all offsets of two whole blocks: past the cache, only rows of whole lines without gaps
+    cdef bint runs = output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows and (
+        direct or output.row == 4 * n and output.row % LINE_BYTES == 0)
     cdef Offset by
     cdef OffsetRows targets
     offset_span(row1, rows, half, &nearest, &farthest)
     if both:
         offset_span(row2, rows, half, &nearest, &farthest)
-    if direct and output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows:
-        write_run(lattice, anchor1, anchor2, output, row1, row2)
+    if runs:
+        if direct:
+            write_run(lattice, anchor1, anchor2, output, row1, row2)
+        else:
+            stream_run(lattice, anchor1, anchor2, output, row1, row2, work.tiles)
         # only the anchors' rows and the rows half a block away remain
-        j_step = half
-    elif (output.stream and output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows
-          and output.row == 4 * n and output.row % LINE_BYTES == 0):
-        stream_run(lattice, anchor1, anchor2, output, row1, row2, work.tiles)
         j_step = half
     # Cython compiles a range with a variable step to a slow loop
     j = nearest - j_step

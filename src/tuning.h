@@ -89,7 +89,7 @@ static inline ptrdiff_t posenc_too_large(ptrdiff_t last_level)
    prefetching then saves a seventh of the time;
    a middle one (Zen 5, 1 MiB): if x is too large for the last level; prefetching then saves a seventh, but would cost
    8 % for a smaller x;
-   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; prefetching would cost 5 to 14 %.
+   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; prefetching would cost 4 to 15 %.
    Measured by python bench/targets.py --only rotary- */
 static inline ptrdiff_t posenc_prefetch_from(ptrdiff_t second_level, ptrdiff_t last_level)
 {

@@ -210,8 +210,9 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):
         divisors = np.where(is_zero, _NO_ROTATION, unscaled / np.where(is_zero, 1.0, frequencies)).astype(np.float32)
-    if not (np.isfinite(divisors) & (divisors > 0)).all():
-        i = int(np.argmin(np.isfinite(divisors) & (divisors > 0)))
+    is_valid = np.isfinite(divisors) & (divisors > 0)
+    if not is_valid.all():
+        i = int(is_valid.argmin())
         raise ValueError(
             f"frequency {i}, {float(frequencies[i])!r}, cannot be stored in rope_freqs.weight, because the unscaled "
             f"frequency {float(unscaled[i])!r}, divided by it, is not a positive float32 number; give a Rotary whose "

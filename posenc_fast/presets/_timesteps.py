@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._core.encoding.builders import fourier_features
 from .._core.encoding.value import Encoding
 from .._core.numbers.arguments import count_of, real
+from .._core.numbers.schedule import check_denominator
 from ..typing import Precision
 from . import _recipes
 from ._build import TWO_PI, arranged, ascending, even, positive, sinusoids
@@ -47,11 +48,7 @@ def diffusers_timesteps(
 ) -> Encoding:
     """Timestep embedding of diffusers."""
     d, shift = count_of(embedding_dim, "embedding_dim", 1), real(downscale_freq_shift, "downscale_freq_shift")
-    if shift == d // 2 > 1:
-        raise ValueError(
-            f"downscale_freq_shift={shift:g} makes the denominator of the exponents zero for {d // 2} frequencies; "
-            "choose another downscale_freq_shift"
-        )
+    check_denominator(d // 2 - shift, d // 2, "downscale_freq_shift", shift)
     return sinusoids(
         d,
         frequencies,

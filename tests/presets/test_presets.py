@@ -349,7 +349,7 @@ tatp22(7, 3) | ValueError | channels=7 leaves no column for the last of 3 axes; 
 fairseq2_2d(2) | ValueError | encoding_dim=2 leaves no column for the last of 2 axes; .* such as 4
 fairseq2_3d(10) | ValueError | encoding_dim=10 leaves no column for the last of 3 axes; .* such as 16
 fairseq2_3d(8, uniform_power=True) | ValueError | encoding_dim=8 leaves no column for the last of 3 axes; .* such as 12
-diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | makes the denominator of the exponents zero for 8 freq
+diffusers_timesteps(16, downscale_freq_shift=8) | ValueError | downscale_freq_shift=8 makes the denominator of the exponents zero for 8 freq
 hyena(8, 40) | ValueError | emb_dim=8 must be odd .*; give 7 or 9
 sam([1.0, 2.0]) | ValueError | gaussian_matrix has shape \(2,\), but must have shape \(axes, k\)
 tancik([np.nan]) | ValueError | weights must be finite

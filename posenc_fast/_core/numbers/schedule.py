@@ -82,18 +82,28 @@ class Schedule:
         return np.array(radians(self), dtype=dtype)
 
 
+def check_denominator(
+    denominator: float | Fraction, count: int, name: str = "freq_shift", shift: float | None = None
+) -> None:
+    """Raise ValueError if the exponents of several frequencies have the denominator zero.
+
+    name: name of the argument that is subtracted in the denominator. shift: its value, if the error is to show it.
+    """
+    if denominator == 0 and count > 1:
+        argument = name if shift is None else f"{name}={shift:g}"
+        raise ValueError(
+            f"{argument} makes the denominator of the exponents zero for {count} frequencies; choose another {name}"
+        )
+
+
 class Geometric(Schedule):
     """Frequencies ``first * base ** (-i / denominator)``, for i from 0 to count - 1."""
 
     __slots__ = ()
 
     def __init__(self, count: int, base: float, denominator: Fraction, first: float) -> None:
+        check_denominator(denominator, count)
         if denominator == 0:
-            if count > 1:
-                raise ValueError(
-                    f"freq_shift makes the denominator of the exponents zero for {count} frequencies; choose "
-                    "another freq_shift"
-                )
             denominator = Fraction(1)
         self._key = (count, base, denominator, first)
 

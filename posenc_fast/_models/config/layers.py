@@ -23,8 +23,7 @@ def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int 
     if layer_type is not None:
         if not isinstance(layer_type, str):
             raise TypeError(f"layer_type must be a string, not {layer_type!r}")
-        names = [name for label, group in groups.items() for name in (label, *group.layer_types)]
-        known = list(dict.fromkeys(map(str, [*(types or ()), *names, *part.nested])))
+        known = list(dict.fromkeys(map(str, [*(types or ()), *_types_of(part), *part.nested])))
         if known and layer_type not in known:
             raise ValueError(
                 f"layer_type={layer_type!r} is not a layer type of {part.where}; give one of {', '.join(known)}"
@@ -74,10 +73,9 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
         return None
     group = row.groups.get(label) or (LayerGroup(10000.0) if label in nested else None)
     if group is None and not nested:
-        allowed = dict.fromkeys(name for label, one in row.groups.items() for name in one.layer_types or (label,))
         raise ValueError(
             f"{part.key('layer_types')} has the layer type {layer_type!r}, which {part.model} does not have; allowed "
-            f"are {', '.join(allowed)}"
+            f"are {', '.join(dict.fromkeys(_types_of(part)))}"
         )
     if group is None or (nested and label not in nested and not row.fills_groups):
         raise ValueError(
@@ -85,6 +83,11 @@ def for_layer(part: Part, layer_type: str | None, index: int | None) -> Part | N
         )
     part = _with_parameters_of_group(part._replace(group=group, layer=index), group, label, nested)
     return _overridden(part, layer_type or label)
+
+
+def _types_of(part: Part) -> list[str]:
+    """Return the names of the groups of layers, each followed by the layer types of the group."""
+    return [name for label, group in part.row.groups.items() for name in (label, *group.layer_types)]
 
 
 def _only_group(part: Part, nested: list[str]) -> str:
