@@ -68,7 +68,7 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
     frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="if 2 * ndim does not divide the width, crop the encoding whose width is the next larger multiple;"
+    odd="crop the encoding whose width is the next larger multiple of 2 * ndim, if 2 * ndim does not divide the width;"
     " ValueError if no column is left for the last axis",
     differs="the columns are divided among the axes; if 2 * ndim does not divide the width, the frequencies are those"
     " of the next larger multiple of 2 * ndim",

@@ -32,7 +32,7 @@ __all__ = [
     frequency="10^(-9i / (d - 1))",
     layout="only cosines",
     positions="time differences: `.encode(t)`; trained weights and biases: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
-    odd="all widths are valid, because the columns do not form pairs",
+    odd="allowed are all widths, because the columns do not form pairs",
     differs="only cosines; the last frequency is exactly 10^-9",
     also="TGAT TimeEncode (weights basis_freq and phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
@@ -48,7 +48,7 @@ def tgn(dimension: int) -> Encoding:
     frequency="d^(-i sqrt(d) / (2 (d - 1)))",
     layout="only cosines",
     positions="time differences: `.encode(t)`",
-    odd="all widths are valid, because the columns do not form pairs",
+    odd="allowed are all widths, because the columns do not form pairs",
     differs="only cosines; the base is the number of columns",
     example="pf.presets.graphmixer(4).frequencies.round(4) -> array([1.    , 0.63  , 0.3969, 0.25  ])",
 )
@@ -194,7 +194,7 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
     frequency="2 pi / (1.25 * 2^i)",
     layout="only cosines",
     positions="distances from -n to n: `.encode(positions)`",
-    odd="all widths are valid, because the columns do not form pairs",
+    odd="allowed are all widths, because the columns do not form pairs",
     differs="only cosines; the base is 2",
     example="pf.presets.enformer_cosine(3).wavelengths -> array([1.25, 2.5 , 5.  ])",
 )
