@@ -85,7 +85,7 @@ static void run(const char *name, const posenc_level *level)
             level->table(&lattice, -1, 900, ROWS, &output, scratch);
             say(name, "table", type, values, (size_t)(ROWS * WIDTH * sizes[type]));
         }
-        /* rows of whole cache lines have their own loop; they begin at the start of a line, or inside of one */
+        /* rows of whole cache lines have their own loop; test rows that begin at a line, or 16 bytes after its start */
         posenc_lattice lines = lattice;
         lines.plan = &plan_of_lines;
         for (int first = 0; first < 32 && type == POSENC_FLOAT32; first += 16) {
