@@ -373,7 +373,7 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, j_step = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
-    # whether one loop can write two whole blocks; past the cache, only if rows are whole lines without gaps between them
+    # whether one loop can write two whole blocks; past the cache, only if rows are whole lines without gaps
     cdef bint runs = output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows and (
         direct or output.row == 4 * n and output.row % LINE_BYTES == 0)
     cdef Offset by

@@ -85,10 +85,10 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Rotate pairs j, j + 1, .. of a row of n pairs, as many as a vector has numbers. angle has n cosines and n sines. For
-   step_half, the two values of a pair are n values apart, and for step_interleaved they are adjacent. step_interleaved
-   alternates the signs of the sines, so that it only adds products. The results have the same bits as the differences
-   and sums of step_half. */
+/* Rotate pairs j, j + 1, .. of each row of n pairs, as many as a vector has numbers. angle has n cosines and n sines.
+   For step_half, the two values of a pair are n values apart, and for step_interleaved they are adjacent.
+   step_interleaved alternates the signs of the sines, so that it only adds products. The results have the same bits as
+   the differences and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \
@@ -183,8 +183,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     }
 }
 
-/* Rotate 2 * POSENC_FLOATS pairs from pair j on. split is a row of angles in four parts: cosines of pairs 0, 2, 4, ..,
-   cosines of pairs 1, 3, 5, .., sines of pairs 0, 2, 4, .., and sines of pairs 1, 3, 5, .. */
+/* Rotate 2 * POSENC_FLOATS pairs of each row, from pair j on. split is a row of angles in four parts: cosines of pairs
+   0, 2, 4, .., cosines of pairs 1, 3, 5, .., sines of pairs 0, 2, 4, .., and sines of pairs 1, 3, 5, .. */
 static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bfloat *const *out, const float *split,
                                                     ptrdiff_t n, ptrdiff_t j, int rows)
 {

@@ -15,7 +15,8 @@ ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
 # In bfloat16, these are small values (products with a cosine may be subnormal in float32), large values (sums may exceed
-# the range of float32), 1 and 0. In float16, they are subnormal and normal numbers, NaN and 0.
+# the range of float32), values near the limits of both, 1 and 0. In float16, they are subnormal and normal numbers, NaN
+# and 0.
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 
 
