@@ -4,10 +4,10 @@
 A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows at each offset from the
 anchors are written in one of these ways:
 
-- `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
+- `write_run`: float32 through the cache, two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
-- `write_streamed`: float32 past the cache, if the rows above and below have the same offset from a cache line;
-- `stream_run`: float32 past the cache, all offsets of two whole blocks in one loop;
+- `write_streamed`: float32 past the cache, if the rows above and below begin at the same byte of a cache line;
+- `stream_run`: float32 past the cache, two whole blocks in one loop;
 - `write_buffered`: all other rows, a few cache lines at a time: 16-bit types, and other rows past the cache.
 """
 
@@ -81,7 +81,8 @@ cdef inline void write_run(const CLattice* lattice, const Anchor* anchor1, const
                            Py_ssize_t row1, Py_ssize_t row2) noexcept nogil:
     """Write the float32 rows of two blocks, except the anchors' rows (row1 and row2) and the rows half a block away.
 
-    All of these rows are in the table, so no offset is checked. The checks would take as long as computing narrow rows.
+    All of these rows are in the table, so the loop does not check whether a row is in it. For narrow rows, such checks
+    would take as long as computing the rows.
     """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1, j, head
     cdef char* above1
@@ -113,9 +114,9 @@ cdef inline void write_direct(const Anchor* anchor1, const Anchor* anchor2, cons
 
 
 cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept nogil:
-    """Return whether rows k and k + 1 are in the table, and have the same offset from a cache line.
+    """Return whether rows k and k + 1 are in the table, and begin at the same byte of a cache line.
 
-    They are the rows above and below an anchor.
+    k is 0 or 2, so these are the rows above and below one anchor.
     """
     return rows.index[k] >= 0 and rows.index[k + 1] >= 0 and not (
         (<uintptr_t>rows.to[k] ^ <uintptr_t>rows.to[k + 1]) & (LINE_BYTES - 1))
@@ -124,9 +125,10 @@ cdef inline bint same_alignment(const OffsetRows* rows, Py_ssize_t k) noexcept n
 cdef inline step prefetch_shared_lines(const Output* output, Py_ssize_t above, Py_ssize_t below) noexcept nogil:
     """Prefetch lines that the next rows above and below an anchor share with their neighbours.
 
-    `above` and `below` are the indices of the present rows, or -1 for rows that are not in the table. The next row
-    above ends in the line where row `above + 2` begins. The next row below (row `below - 1`) begins in the line where
-    row `below - 2` ends. A store to a line outside of the cache would stall the store buffer.
+    `above` and `below` are the indices of the rows that the caller is about to write, or -1 for rows that are not in
+    the table. The next row above (row `above + 1`) ends in the line where row `above + 2` begins. The next row below
+    (row `below - 1`) begins in the line where row `below - 2` ends. A store to a line outside of the cache would stall
+    the store buffer.
     """
     if above >= 0:
         prefetch(<uintptr_t>output.out + (above + 2) * output.row, 1)
@@ -138,15 +140,16 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
                                 float* buffer, float* shared, bint first, bint last) noexcept nogil:
     """Write the rows above and below an anchor past the cache.
 
-    Whole lines of the row above are stored as they are computed. Lines of the row below are first collected in the
-    buffer, of TILE columns. If stores alternated between the two rows, some processors would take twice as long,
-    because the two lines often have the same offset in their pages.
+    Whole lines of the row above are stored as they are computed. Lines of the row below are first collected in
+    `buffer`, which has TILE columns. If stores alternated between the two rows, some processors would take twice as
+    long, because lines of the two rows often have the same offset in their memory pages.
 
     If shared is NULL, ordinary stores write the parts of lines at both ends of each row. Otherwise the rows of the
     table are adjacent in memory, and the function is called for one offset after another, from the anchor outwards.
-    From one call to the next, shared keeps two incomplete lines. The first has the end of the row above, and the start
-    of the next row above completes it. The second has the start of the row below, and the end of the next row below
-    completes it. first and last are true for the first and the last of these calls.
+    From one call to the next, shared keeps two incomplete lines. The first line begins with the end of this call's row
+    above. In the next call, the start of the next row above completes the line. The second line ends with the start of
+    this call's row below. In the next call, the end of the next row below completes the line. first and last are true
+    for the first and the last of these calls.
     """
     cdef Py_ssize_t head = min(n, before_line(above, 4)), tail = (n - head) % 16, end = n - tail, c = head, m
     cdef const double* value = anchor.value
@@ -209,7 +212,8 @@ cdef inline bint round_16_bits(const OffsetRows* tile, const Output* output, con
                                Py_ssize_t n) noexcept nogil:
     """Round n columns to 16 bits, and write them to the table from column first on, or to the line buffers.
 
-    The values in tile were already rounded once, to floats. Return whether rounding them again may be wrong.
+    The values in tile were already rounded once, to floats. Return whether a bfloat16 may be wrong because its value
+    was rounded twice.
     """
     cdef bint doubtful = False
     cdef uint16_t* out
@@ -343,7 +347,7 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
                 # Prefetch for the sum that comes `distance` sums later. Each row is added to all batches before the
-                # next row.
+                # next row is added.
                 batch = (b + distance) % output.batches
                 ahead = (b + distance) // output.batches
                 if above >= 0:
@@ -363,12 +367,13 @@ cdef inline void write_blocks(const CLattice* lattice, const Anchor* anchor1, co
                               const TableWork* work) noexcept nogil:
     """Write the rows of one block, or of two blocks if both is true. Rows that are not in the table are left out.
 
-    row1 and row2 are the indices of the anchors' rows in the table. They may lie outside of the table.
+    row1 and row2 are the indices of the anchors' rows, counted from the first row of the table. An anchor's row may lie
+    before or behind the table.
     """
     cdef Py_ssize_t n = lattice.plan.width, half = <Py_ssize_t>1 << lattice.block_bits >> 1
     cdef Py_ssize_t nearest = half, farthest = 0, j_step = 1, j, k
     cdef bint any_row, direct = not output.stream and (output.type == FLOAT64 or output.type == FLOAT32)
-    # whether one loop can write all offsets of two whole blocks: past the cache, only rows of whole lines without gaps
+    # whether one loop can write two whole blocks; past the cache, only if rows are whole lines without gaps
     cdef bint runs = output.type == FLOAT32 and both and half <= row1 and row2 + half <= rows and (
         direct or output.row == 4 * n and output.row % LINE_BYTES == 0)
     cdef Offset by
@@ -486,8 +491,8 @@ cdef inline void rows_in_any_order(const CLattice* lattice, const int64_t* spans
         else:
             for b in range(output.batches):
                 for k in range(pass_rows):
-                    # Prefetch the row that is added `distance` rows later. All rows of a pass are added to a batch,
-                    # then to the next batch, and then come the rows of the next pass.
+                    # Prefetch the row that is added `distance` rows later. All rows of a pass are added to one batch
+                    # after another. Then come the rows of the next pass.
                     batch = b + (k + distance) // pass_rows
                     next_k = (k + distance) % pass_rows + batch // output.batches * pass_rows
                     high = work.rows + k * 2 * stride

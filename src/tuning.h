@@ -14,36 +14,38 @@ enum {
     /* The next four numbers are for sums (measured by python bench/targets.py --only add).
        PREFETCH_COLUMNS: number of columns between two prefetches.
        PREFETCH_DISTANCE: number of values, of x and the result together, between a prefetch and its use.
-       PREFETCH_BLOCK: maximum number of values in the rows around one anchor for which the rows around the next anchor
-       are prefetched meanwhile. If x is not the result, the maximum is a quarter of this number.
+       PREFETCH_BLOCK: while the rows around one anchor are added, the rows around the next anchor are prefetched if
+       they have at most this number of values. If the result is not written over x, the maximum is a quarter of it.
        ADDED: number of doubles to compute before they are added to each of several batches. */
     POSENC_PREFETCH_COLUMNS = 64,
     POSENC_PREFETCH_DISTANCE = 3072,
     POSENC_PREFETCH_BLOCK = 1 << 15,
     POSENC_ADDED = 1 << 14,
-    /* A rotation applies some rows of angles to all heads, then the next rows of angles. These rows have as many bytes
-       as the second-level cache divided by ANGLES_PART, but at least ANGLES_LEAST and at most ANGLES_MOST bytes. Fewer
-       rows would fit into the first-level cache, but each change to another head fetches memory slowly. The best sizes
-       were 64 KiB with a second-level cache of 512 KiB (Zen 3), and 256 KiB with a cache of 2 MiB (Sapphire Rapids):
-       python bench/targets.py --only rotary- */
+    /* A rotation applies some rows of angles to all heads, then the next rows to all heads. The rows that are applied
+       together have as many bytes as the second-level cache divided by ANGLES_PART, but at least ANGLES_LEAST and at
+       most ANGLES_MOST bytes. Fewer rows would fit into the first-level cache, but each change to another head fetches
+       memory slowly. The best sizes were 64 KiB with a second-level cache of 512 KiB (Zen 3), and 256 KiB with a cache
+       of 2 MiB (Sapphire Rapids). Measured by python bench/targets.py --only rotary- */
     POSENC_ANGLES_PART = 8,
     POSENC_ANGLES_LEAST = 1 << 14,
     POSENC_ANGLES_MOST = 1 << 18,
     /* Number of rows between the prefetch of a row and its rotation: PREFETCH_ROWS for float64 and float32, and
        PREFETCH_ROWS_16 for 16-bit types. `posenc_prefetch_from` decides whether rows are prefetched. A second-level
-       cache counts as large or middle from PREFETCH_LARGE or PREFETCH_MIDDLE bytes on. */
+       cache counts as large from PREFETCH_LARGE bytes on, and as middle from PREFETCH_MIDDLE bytes on. */
     POSENC_PREFETCH_ROWS = 4,
     POSENC_PREFETCH_ROWS_16 = 8,
     POSENC_PREFETCH_LARGE = 3 << 19,
     POSENC_PREFETCH_MIDDLE = 3 << 18,
-    /* Minimum number of 16-bit pieces that a loop merges at a time from the rows of two axes of a grid. A shorter row
-       is repeated until it has this length (measured by python bench/targets.py --only grid). */
+    /* In a grid, each row of one axis is merged (by bitwise OR) with all rows of another axis. Loops over short rows
+       would be slow. So copies of the first axis's row are joined until they have at least this number of 16-bit
+       pieces, or as many copies as there are adjacent rows (measured by python bench/targets.py --only grid). */
     POSENC_MERGED = 512,
     /* A result is written past the cache if it has at least a minimum number of bytes: the size of the last-level cache
        divided by PAST_PART, but at most PAST_BYTES.
-       python bench/crossover.py writes results and reads them once. Writing past the cache is at least as fast for
-       results of 16 MiB and more with a last-level cache of 32 MiB on Zen 3, of 11 MiB and more on Zen 5, and of 8 MiB
-       and more with a slow last-level cache of 260 MiB that many processors share (Sapphire Rapids). */
+       python bench/crossover.py writes results and reads them once. Writing past the cache is at least as fast as
+       writing through it for results of 16 MiB and more on Zen 3 (with a last-level cache of 32 MiB), of 11 MiB and
+       more on Zen 5, and of 8 MiB and more on Sapphire Rapids (with a slow last-level cache of 260 MiB that many
+       processors share). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
     /* minimum number of bytes of a row that is written past the cache; narrower rows would share too many cache
@@ -71,25 +73,27 @@ typedef struct {
     ptrdiff_t last_level; /* bytes of the last-level cache, 0 if unknown */
     int mapped;           /* the result's memory was written before */
     int one_by_one;       /* rows are computed one by one, not as rows of consecutive integers */
-    int sum, in_place;    /* sum: rows are added to x; in_place: x is the result */
+    int sum, in_place;    /* sum: rows are added to x; in_place: the sum is written over x */
     int wide;             /* the type is float64 */
     int at_once;          /* a sum of float32 with one batch, which adds rows as they are computed */
 } posenc_result;
 
-/* Return the number of bytes from which an array counts as too large for the last-level cache, of which other programs
-   need a part. last_level is the size of this cache, or 0 if it is unknown. */
+/* Return the number of bytes from which an array counts as too large for the last-level cache. The number is less than
+   last_level, the size of this cache, because other programs need a part of the cache. If last_level is 0 (unknown), no
+   array is too large. */
 static inline ptrdiff_t posenc_too_large(ptrdiff_t last_level)
 {
     ptrdiff_t part = last_level / POSENC_PAST_PART;
     return part <= 0 ? PTRDIFF_MAX : part < POSENC_PAST_BYTES ? part : POSENC_PAST_BYTES;
 }
 
-/* Return the least number of bytes of x for which a rotation prefetches rows of x, by the sizes of the caches:
-   a large second level (Sapphire Rapids, 2 MiB, with a slow last level): if x does not fit into the second level;
-   prefetching then saves a seventh of the time;
-   a middle one (Zen 5, 1 MiB): if x is too large for the last level; prefetching then saves a seventh, but would cost
-   8 % for a smaller x;
-   a small one (Zen 3, 512 KiB): never, because hardware prefetches all rows; prefetching would cost 4 to 15 %.
+/* Return the least number of bytes of x for which a rotation prefetches rows of x. It depends on the size of the
+   second-level cache.
+   Large (Sapphire Rapids, 2 MiB, with a slow last level): prefetch if x does not fit into the second level. This saves
+   a seventh of the time.
+   Middle (Zen 5, 1 MiB): prefetch if x is too large for the last level. This saves a seventh of the time. For a smaller
+   x, it would cost 8 %.
+   Small (Zen 3, 512 KiB): never prefetch, because the hardware prefetches all rows. It would cost 4 to 15 %.
    Measured by python bench/targets.py --only rotary- */
 static inline ptrdiff_t posenc_prefetch_from(ptrdiff_t second_level, ptrdiff_t last_level)
 {
@@ -110,9 +114,9 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    /* Rows that are computed one by one take longer to compute than to write (measured by python bench/crossover.py
-       --encode). Rows of float64 are an exception: they are always computed in a buffer, which can be written past the
-       cache without another copy. */
+    /* Rows that are computed one by one take longer to compute than to write, so writing past the cache would not save
+       time (measured by python bench/crossover.py --encode). Rows of float64 are an exception: they are always computed
+       in a buffer, which can be written past the cache without another copy. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */

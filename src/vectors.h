@@ -2,14 +2,14 @@
  *
  * A *step* is a call of a function posenc_step_.., and loads cosines and sines once for all of its rows. It loads all
  * values before it stores the first one. Heads are often whole pages apart, and a load at such a distance from a store
- * waits for the store. A step rotates as many pairs of each row as a register has numbers. It rotates twice as many for
+ * waits for the store. A step rotates as many pairs of each row as a vector has numbers. It rotates twice as many for
  * bfloat16 if the two values of a pair are half a row apart. The numbers are doubles for float64 and float32, and
  * floats for 16-bit types. Values are converted when they are loaded.
  *
  * The functions use intrinsics. In a loop over floats and doubles, compilers would choose vectors of floats, which have
  * twice as many numbers as vectors of doubles. Then the loop would split these vectors, and join them again.
  *
- * Only levels with AVX-512, or with AVX2 and F16C, have these functions. Other levels rotate row by row
+ * Only instruction-set levels with AVX-512, or with AVX2 and F16C, have these functions. Other levels rotate row by row
  * (_rotations.pyx).
  */
 #ifndef POSENC_VECTORS_H
@@ -85,10 +85,10 @@ enum { POSENC_DOUBLES = sizeof(posenc_pd) / sizeof(double), POSENC_FLOATS = size
 #define POSENC_LOAD_FLOAT16(x) POSENC_WIDE(cvtph_ps)(POSENC_LOAD_HALVES(x))
 #define POSENC_STORE_FLOAT16(out, v) POSENC_STORE_HALVES(out, POSENC_WIDE(cvtps_ph)(v, _MM_FROUND_TO_NEAREST_INT))
 
-/* Rotate pairs j, j + 1, .. of a row of n pairs, as many as a vector has numbers. angle has n cosines and n sines. For
-   step_half, the two values of a pair are n values apart, and for step_interleaved they are adjacent. step_interleaved
-   alternates the signs of the sines, so that it only adds products. The results have the same bits as the differences
-   and sums of step_half. */
+/* Rotate pairs j, j + 1, .. of each row of n pairs, as many as a vector has numbers. angle has n cosines and n sines.
+   For step_half, the two values of a pair are n values apart, and for step_interleaved they are adjacent.
+   step_interleaved alternates the signs of the sines, so that it only adds products. The results have the same bits as
+   the differences and sums of step_half. */
 #define POSENC_STEPS(type, value, number, p, P, LOAD, STORE)                                                                  \
     static POSENC_ALWAYS void posenc_step_half_##type(const value *const *x, value *const *out, const number *angle,          \
                                                       ptrdiff_t n, ptrdiff_t j, int rows)                                     \
@@ -153,7 +153,8 @@ static POSENC_ALWAYS posenc_ps posenc_sum(posenc_ps x, posenc_ps c, posenc_ps y,
     return POSENC_WIDE(add_ps)(POSENC_WIDE(mul_ps)(x, c), POSENC_WIDE(mul_ps)(y, s));
 }
 
-/* Return whether the first n values of each row are *usual*: of a size from 2^-63 to 2^65 (see half.h). n is even. */
+/* Return whether the first n values of each row are *usual*: their absolute values are at least 2^-63 and less than
+   2^65 (see half.h). n is even. */
 static POSENC_ALWAYS int posenc_usual_rows(const bfloat *const *x, ptrdiff_t n, int rows)
 {
     posenc_words bits = POSENC_WIDE(set1_epi32)(POSENC_USUAL), added = POSENC_WIDE(set1_epi32)((int)posenc_usual_bits(0));
@@ -182,8 +183,8 @@ static POSENC_ALWAYS void posenc_step_interleaved_bfloat16(const bfloat *const *
     }
 }
 
-/* Rotate 2 * POSENC_FLOATS pairs from pair j on. split is a row of angles in four parts: cosines of pairs 0, 2, 4, ..,
-   cosines of pairs 1, 3, 5, .., sines of pairs 0, 2, 4, .., and sines of pairs 1, 3, 5, .. */
+/* Rotate 2 * POSENC_FLOATS pairs of each row, from pair j on. split is a row of angles in four parts: cosines of pairs
+   0, 2, 4, .., cosines of pairs 1, 3, 5, .., sines of pairs 0, 2, 4, .., and sines of pairs 1, 3, 5, .. */
 static POSENC_ALWAYS void posenc_step_half_bfloat16(const bfloat *const *x, bfloat *const *out, const float *split,
                                                     ptrdiff_t n, ptrdiff_t j, int rows)
 {

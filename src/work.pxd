@@ -187,8 +187,8 @@ cdef inline Py_ssize_t lay_out_rotation(const CRotation* r, Py_ssize_t floats, R
     else:
         to.vectors = to.vectors and r.shape[1] * r.shape[2] > 1
     if r.type == BFLOAT16 and r.layout == HALF:
-        # Unless the condition below is true, `split_elsewhere` is as fast as vectors. It rotates single rows into other
-        # memory, and checks them for far values (half.h) at the same time.
+        # Unless the condition below is true, `split_elsewhere` is as fast as vectors. It rotates single rows of x into
+        # `out`, and checks them for far values (half.h) at the same time.
         to.vectors = to.vectors and r.pairs % (2 * floats) == 0 and (r.x == r.out or r.stream or to.rows_ahead)
     to.members = 1 if not to.vectors else 2 if to.heads_inside else TOGETHER
     to.row = reserve(base, &used, 2 * r.pairs)

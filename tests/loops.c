@@ -26,7 +26,7 @@ static double scratch[1 << 17], values[ROWS * WIDTH], rest[ROWS * WIDTH], positi
 static int32_t source[WIDTH], quadrature_source[WIDTH], cosine[WIDTH], sine[WIDTH], runs[2] = {0, WIDTH};
 static const posenc_plan plan = {2, WAVES, WIDTH, high, low, largest, source, amplitude, runs, 1, 0};
 
-/* the first 64 columns */
+/* a plan of the first 64 columns, whose float32 rows are whole cache lines */
 static int32_t runs_of_lines[2] = {0, 64};
 static const posenc_plan plan_of_lines = {2, WAVES, 64, high, low, largest, source, amplitude, runs_of_lines, 1, 0};
 
@@ -85,7 +85,7 @@ static void run(const char *name, const posenc_level *level)
             level->table(&lattice, -1, 900, ROWS, &output, scratch);
             say(name, "table", type, values, (size_t)(ROWS * WIDTH * sizes[type]));
         }
-        /* rows of whole cache lines have their own loop; they begin at the start of a line, or inside of one */
+        /* rows of whole cache lines have their own loop; test rows that begin at a line, or 16 bytes after its start */
         posenc_lattice lines = lattice;
         lines.plan = &plan_of_lines;
         for (int first = 0; first < 32 && type == POSENC_FLOAT32; first += 16) {
@@ -102,7 +102,7 @@ static void run(const char *name, const posenc_level *level)
             r.x = (const char *)values;
             r.out = (char *)rest;
             r.shape[0] = r.shape[1] = 1;
-            r.shape[2] = 2; /* the loop over several heads may load angles in another order than the loop over one */
+            r.shape[2] = 2; /* two heads: the loop over several heads may load angles in another order */
             r.shape[3] = TURNED / 2;
             for (int k = 0; k < 4; k++)
                 r.out_strides[k] = r.x_strides[k] = (k == 2 ? TURNED / 2 : 1) * WIDTH * sizes[type];

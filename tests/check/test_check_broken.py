@@ -75,7 +75,7 @@ def test_the_first_frequencies_of_a_longer_list():
     finding = the_finding({NAME: FREQUENCIES[:32]})
     assert finding.verdict == "unknown"
     assert "the config's rotary encodings have 64" in finding.says
-    # this name belongs to a vision encoder, so it may have another number of frequencies than the config's text model
+    # this is the name of a vision encoder, which may have another number of frequencies than the config's text model
     finding = the_finding({"visual.rotary_pos_emb.inv_freq": pf.Rotary(40).frequencies.astype(np.float32)})
     assert finding.verdict == "right"
 
@@ -114,7 +114,7 @@ def test_a_row_for_padding_before_rows_of_zeros_at_the_end(d, last):
     finding = the_finding({"encoder.pe": padded})
     assert finding.verdict == "unknown", finding
     assert "the last rows are padding" in finding.says
-    # row 1 may be zero as a padding row, but another row of zeros between other rows is wrong
+    # row 1 may be zero as a padding row, but row 40 must not: it lies between rows of positions
     padded[40] = 0
     is_wrong(the_finding({"encoder.pe": padded}), "values", f"{2 + last} rows of zeros: 1, 40, 130")
 

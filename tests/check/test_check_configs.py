@@ -225,7 +225,7 @@ def test_a_right_config_with_learned_positions(tmp_path, seed):
     report = pf.check(folder_of(tmp_path, LLAMA, **{"vision.pos_embed": learned}))
     assert [finding.verdict for finding in report.findings] == ["unknown", "right"]
     assert (report.ok, report.compared) == (True, 2)
-    # without positional tensors, the config still has its verdict
+    # without positional tensors, `check` still judges the config
     assert [finding.verdict for finding in pf.check({"w": learned}, config=LLAMA).findings] == ["right"]
 
 

@@ -219,7 +219,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
             torch.jit.save(torch.jit.trace(torch.nn.Identity(), torch.ones(2)), path)
     else:
         torch.save({"inv_freq": torch.ones(4), "more": Trap()}, path)
-    # check must not emit the warnings of torch either
+    # `check` must not emit warnings of torch
     with warnings.catch_warnings(action="error"):
         assert run("check", "model.pt") == 2
     error = capsys.readouterr().err

@@ -239,7 +239,7 @@ EXPECTED = {
 }
 
 
-# modules of a quick run, one of each kind
+# modules that a quick run tests; tests of the other modules are slow
 QUICK = ("adds", "adds, tokens first", "timestep", "tables", "rotates")
 every_module = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RIGHT]

@@ -364,7 +364,7 @@ def test_signal_during_imports(code, module, inside):
 def test_signal_while_reading(inside):
     process = command("encode", "-", "--d-model", "4", "-o", "o.npy", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    # this is more than the buffer of a pipe holds, so the process is reading when this write returns
+    # a pipe's buffer holds fewer bytes, so this write returns only after the process has begun to read
     process.stdin.write(b"1\n" * 500_000)
     process.stdin.flush()
     process.send_signal(signal.SIGTERM)

@@ -237,13 +237,13 @@ def test_infinite_cells_are_rows_of_nan():
 )
 def test_timestamps(text, utc, backend):
     unit = "ns" if len(utc.partition(".")[2]) > 6 else "us"
-    # at the first frequencies, a microsecond is several radians, so only exact times give the expected rows
+    # at the first two frequencies, a microsecond changes the angle by 7 radians or more, so times must be exact
     frequencies = np.array([3e9, 7e6, 1.0, 1e-7])
     np.save("f.npy", frequencies)
     options = ("--frequencies", "f.npy", "--dtype", "float64")
     expected = pf.sinusoidal(8, frequencies=frequencies).encode(np.array([utc], f"M8[{unit}]"), dtype=np.float64)
     np.testing.assert_array_equal(encoded(f"{text}\n", *options, d=8), expected)
-    # repeat in a longer file, after times in nanoseconds and dates
+    # encode the time again, in a file that has four rows before it: times in nanoseconds, and dates
     others = "2026-01-01T00:00:00.0000001+01:00\n2026-01-01\n" * 2
     np.testing.assert_array_equal(encoded(f"time\n{others}{text}\n", *options, d=8)[4:], expected)
 

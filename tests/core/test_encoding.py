@@ -537,8 +537,8 @@ def test_locate_with_noise(rng):
     positions = rng.uniform(0, 300, 20)
     noise = rng.normal(size=(20, 64)) * 0.1
     found, residual = encoding.locate(encoding.encode(positions, dtype=np.float64) + noise, low=0, high=300)
-    # Standard deviation of the best possible estimator (Cramér-Rao bound). The sum contains each frequency twice, as
-    # sine and as cosine. Errors may be six times as large.
+    # Standard deviation of the best possible estimator (Cramér-Rao bound). `frequencies` has each frequency twice, for
+    # the sine and for the cosine, so half of the sum counts each frequency once. Errors may be six times as large.
     deviation = 0.1 / np.sqrt((encoding.frequencies**2).sum() / 2)
     assert np.abs(found - positions).max() < 6 * deviation
     # the residual is at most the distance between the noisy row and the row of the original position

@@ -83,7 +83,7 @@ def test_sequence_of_width_512(length):
     table = pf.positional_encoding(length, 512, dtype=np.float64)
     np.testing.assert_allclose(table, reference.vaswani_loops(length, 512), rtol=0, atol=1e-13)
     assert table[0].tolist() == [0.0, 1.0] * 256
-    # each row has 256 pairs of sine and cosine, whose squares add up to 1
+    # each row has 256 pairs of sine and cosine, and the two squares of a pair add up to 1
     np.testing.assert_allclose((table**2).sum(axis=1), 256, rtol=1e-14)
 
 

@@ -57,7 +57,7 @@ def test_table_has_the_bits_of_one_call(chunks, dtype):
     ids=str,
 )
 def test_integers_are_exact(start, step, precision):
-    # float64 cannot represent these positions exactly
+    # float64 cannot represent many of these positions; the tables of long steps are short, to stay within 64 bits
     length = 15 if abs(step) > 10 else 300
     whole = LINE.table(length, start=start, step=step, precision=precision)
     rows = computed(pfd.table(LINE, length, start=start, step=step, precision=precision, chunks=7), whole)

@@ -196,7 +196,7 @@ def test_several_columns_groups_and_windows():
     groups = frame.group_by("k", maintain_order=True).agg(pl.col("x").posenc.encode(2))
     assert groups["x"].to_list() == [[rows[0], rows[2]], [rows[1]]]
     assert frame.select(pl.col("x").posenc.encode(2).over("k"))["x"].to_list() == rows
-    # a column of rows becomes columns
+    # each value of the rows becomes a column of its own
     wide = frame.select(pl.col("x").posenc.encode(2).arr.to_struct(fields=["sin0", "cos0"]).struct.unnest())
     assert wide.columns == ["sin0", "cos0"]
     assert wide.rows() == [tuple(row) for row in rows]

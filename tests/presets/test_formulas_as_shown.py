@@ -156,7 +156,7 @@ LETTERS = {
     "space2vec_theory": lambda a: {"n": [a["frequency_num"]]},
     "timm_fourier": lambda a: {"n": [a["num_bands"]]},
 }
-# presets without a formula, because frequencies come from a checkpoint or another preset, or periods are in words
+# presets without a formula: frequencies come from a checkpoint or another preset, or the page gives periods in words
 WITHOUT = {"fone", "galileo_months", "geo_prior", "graphcast", "lightglue", "ltx2_split", "mochi", "satclip_wrap"}
 # matches words in LaTeX, whose letters are not variables of the formula
 WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
@@ -211,7 +211,7 @@ def read(name, arguments):
         elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
             formulas.append(latex)
         elif not equals and last is not None:
-            # this is a value of the last name for another axis, or with an option
+            # a formula without = and without an index is a value of the last name for another axis, or with an option
             names[last].append(number(latex, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]

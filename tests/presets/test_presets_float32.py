@@ -22,7 +22,7 @@ HALF, BASE = 64, 10000.0
 DIFFERENT = {
     "exp_of_even": 2, "exp_of_index": 0, "exp_divided": 2, "power": 0, "power_negative": 3, "power_of_inverse": 2,
 }
-# keys: recorded tables. Values: how many of their 128 columns differ from our columns because of these frequencies.
+# keys: recorded tables. Values: how many of their 128 columns differ from our columns because their frequencies differ.
 MOVED = {
     "diffusers_timesteps shift=0": 4, "diffusers_timesteps shift=0.5": 2, "diffusers_timesteps shift=1": 0,
     "espnet_scaled": 2, "fairseq": 0, "musicgen": 0, "tatp22": 0, "transformer_xl": 0, "transformer_xl at 1000000": 0,
@@ -105,7 +105,7 @@ def test_tables_of_float32_sources(key, arrays):
     start = 1000000 if shift or key.endswith("1000000") else 4096
     got = encoding.table(8, start=start, precision="float32")
     off = np.abs(got - arrays[key]).max(axis=0)
-    # the limit allows half a unit in the last place for the rounding of each of the two tables
+    # the limit is about 2^-23, because the rounding of both tables may change values by a few units in the last place
     assert np.count_nonzero(off > 1.2e-7) == MOVED[key]
     exact = presets.get(name)(128, **more).table(8, start=start)
     assert np.abs(exact - arrays[key]).max() > 1e-4

@@ -295,7 +295,7 @@ def recipes(tmp_path_factory):
 
 
 SCALES = {"max_radius": 360.0, "min_radius": 0.01}
-# tolerance for angles in radians that are computed in float64
+# argument `angles` of `same`: with the bound ROUNDED, it allows for an error of 2^-52 per radian of float64 angles
 FINE = 360 / SCALES["min_radius"] * 2.0**-28
 
 

@@ -15,7 +15,8 @@ ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
 # In bfloat16, these are small values (products with a cosine may be subnormal in float32), large values (sums may exceed
-# the range of float32), 1 and 0. In float16, they are subnormal and normal numbers, and NaN.
+# the range of float32), values near the limits of both, 1 and 0. In float16, they are subnormal and normal numbers, NaN
+# and 0.
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 
 
@@ -152,9 +153,9 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
 
 @pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
-    # Engines rotate rows with large values by a separate method. The usual method would round one result in 40000
-    # wrongly. x has more rows than the kernel rotates in one pass. Its first axes are (batch, heads, tokens) or (batch,
-    # tokens, heads).
+    # Engines rotate rows of bfloat16 with large values by a separate method. The usual method would round one result in
+    # 40000 wrongly. x has more rows than the kernel rotates in one pass. Its first axes are (batch, heads, tokens) or
+    # (batch, tokens, heads).
     x = rng.normal(size=(4, 5, 300, head_dim)).astype(dtype)
     least, most = (0x7F00, 0x7F80) if dtype.name == "bfloat16" else (0x7800, 0x7C00)
     rows = rng.integers(300, size=200)
@@ -174,8 +175,8 @@ def test_large_rows_among_others(head_dim, dtype, rng):
 
 @pytest.mark.parametrize("n", [1, 33], ids=["alone", "behind-usual-pairs"])
 def test_largest_subnormals_near_ties(n):
-    # products of these values are subnormal in float32, so they lose bits. This changes a result only if the result
-    # lies within 2^-16 of a rounding midpoint.
+    # Products of these values with a cosine or sine are subnormal in float32, so they lose bits. This changes a result
+    # only if its distance from a rounding midpoint is at most 2^-16 units in the last place.
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
     for a in (0x007F, 0x0080, 0x0081):

@@ -286,7 +286,7 @@ def test_positions_of_pipelines(torch, embeddings):
     model = made.__new__(made)
     torch.nn.Module.__init__(model)
     found = model.patchify_and_embed([torch.zeros(4, 1, 2 * H, 2 * W)], [torch.zeros(TEXT, 8)], 2, 1)
-    # the model pads the coordinates of text more than its tokens; take the coordinates of the padded tokens
+    # the model pads the tokens of text, and pads their coordinates twice; take one coordinate for each padded token
     image, text = found[3][0], found[4][0][: len(found[1][0])]
     np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
 

@@ -278,7 +278,7 @@ def test_columns_without_a_zone():
     assert not np.array_equal(plain[0], berlin[0])
     for column in (pd.Series(times), pd.DatetimeIndex(times), pl.Series(times), pa.array(times), list(times)):
         same(calendar(column, CYCLES), plain)
-        # with the argument timezone, times without a zone are read as UTC, as everywhere in this package
+        # with the argument timezone, times without a zone are read as UTC
         same(calendar(column, CYCLES, timezone="Europe/Berlin"), berlin)
 
 

@@ -84,7 +84,7 @@ def test_other_rounding_modes_change_last_bits(mode):
         last = 2.0**-32 if got.dtype == np.float64 else 2 * np.finfo(got.dtype).eps
         error = np.abs(got.astype(np.float64) - expected.astype(np.float64)).max()
         assert error <= last * size, name
-    # later results in the default mode are unchanged: encodings must not keep cached rows of the other mode
+    # later results in the default mode are unchanged: encodings must not keep rows that were cached in another mode
     again = results()
     assert all(np.array_equal(again[name], nearest[name]) for name in nearest)
 
