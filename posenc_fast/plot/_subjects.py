@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 60
 # largest number of values that are computed for one picture
 _WORK = 1 << 25
-# largest number of tick labels of rows if the positions are given
+# largest number of tick labels of an axis of rows whose positions the user gave
 _LABELS = 8
 
 
