@@ -93,7 +93,7 @@ class BuildKernel(build_ext):
         """Return 64 or 32 if the target is x86-64 or 32-bit x86, else 0. Only x86-64 has levels above baseline."""
         target = self.plat_name.replace("-", "_")
         if target.endswith(("x86_64", "amd64")):
-            # a 32-bit Python on a 64-bit operating system may have the same plat_name
+            # a 32-bit Python on a 64-bit operating system may have the plat_name of a 64-bit Python
             return 64 if sys.maxsize > 2**32 else 32
         return 32 if target.endswith(("i386", "i486", "i586", "i686", "win32")) else 0
 
@@ -110,7 +110,7 @@ class BuildKernel(build_ext):
                 (f"PyInit_{name}", f"posenc_unused_init{name}_{level}"),
                 (f"__pyx_module_is_main_{name}", f"posenc_unused_main{name}_{level}"),
             ]
-            # functions that must be inlined are marked (POSENC_STEP); for others in .pxd files the compiler decides
+            # let the compiler decide which functions of .pxd files to inline, except those marked by POSENC_STEP
             names.append(("CYTHON_INLINE", "" if msvc else "__attribute__((__unused__))"))
             if name == "_rotations" and not msvc:
                 # without this flag, gcc 12 merges products and sums to FMA, in spite of -ffp-contract=off

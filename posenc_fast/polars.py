@@ -124,7 +124,7 @@ class ExprNamespace:
         def rows(column: Any) -> Array:
             return cycles.encode(column, result_type, name=_label(column))
 
-        # raise the error of an unknown zone now, not when the frame is computed
+        # raise the error for an unknown timezone now, not when the frame is computed
         rows(pl.Series([], dtype=pl.Datetime))
         return self._mapped(rows, len(cycles.columns), result_type)
 

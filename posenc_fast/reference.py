@@ -45,7 +45,7 @@ def exact_frequencies(d_model: int, base: float = 10000.0, freq_shift: float = 0
     """Return the frequency of each pair of columns: base ** (-i / (d_model / 2 - freq_shift))."""
     with localcontext(CONTEXT):
         denominator = Decimal(d_model) / 2 - Decimal(freq_shift)
-        # a single pair has frequency 1 for any exponent
+        # a single pair (i = 0) has frequency 1 for any other denominator, so return 1 for denominator 0 too
         if denominator == 0:
             return [Decimal(1)]
         return [Decimal(base) ** (-i / denominator) for i in range(-(-d_model // 2))]

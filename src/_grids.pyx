@@ -3,7 +3,7 @@
 
 Each column belongs to one axis. In the tables of other axes, all bits of the column are zero. So the row of a point is
 the bitwise OR of its axes' rows, which keeps negative zeros. Adjacent rows of any width are merged as one stretch of
-memory, in whole cache lines that may contain parts of two rows.
+memory, in whole cache lines that may contain parts of several rows.
 """
 
 from libc.stdint cimport uint16_t

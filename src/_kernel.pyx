@@ -100,7 +100,7 @@ cdef extern from *:
     void level_avx512 "posenc_level_avx512"(CLevel*) nogil
 
 cdef enum:
-    SMALL = 1 << 14  # minimum number of values for which the GIL is released; for fewer, this would not save time
+    SMALL = 1 << 14  # most calls with fewer values keep the GIL, because releasing it would not save time
     ON_STACK = 4096  # number of doubles of scratch on the stack; a larger scratch is allocated
     # Debug builds append FENCE bytes of value FENCE to the work space. A loop that writes too far changes these bytes.
     FENCE = 64

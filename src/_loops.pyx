@@ -3,8 +3,8 @@
 
 Design
 ------
-(a) A *wave* is a frequency, in turns per unit of position, stored as the sum of two doubles. A column of the output is
-    amplitude * (sine or cosine of a wave). Waves are evaluated once and shared by their columns.
+(a) A *wave* has a frequency for each axis, in turns per unit of position, stored as the sum of two doubles. A column of
+    the output is amplitude * (sine or cosine of a wave). Waves are evaluated once and shared by their columns.
 (b) Argument reduction: position * frequency is computed as a product and its exact error. Whole turns, then quarter
     turns are subtracted, which is exact. The rest is a sum of two doubles, of at most an eighth of a turn. No tables,
     no branches, no Payne-Hanek.
@@ -31,8 +31,8 @@ Design
 ``lattice.pxd`` (d), and ``tables.pxd`` tables by (d). Cython includes these files, so that all functions are static.
 Functions that return a ``step`` are always inlined. Pointers to const are inputs, all others outputs or work space.
 
-The loops check nothing: ``_kernel.pyx`` and the Python wrapper check all arguments. The loops must not use Python
-objects, because the init function that Cython writes for this file never runs.
+The loops check nothing: ``_kernel.pyx``, ``interface.pxd`` and the Python callers of the kernel check all arguments.
+The loops must not use Python objects, because the init function that Cython writes for this file never runs.
 """
 
 from entry cimport CLevel

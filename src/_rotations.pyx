@@ -61,8 +61,8 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     spacing is the distance from one pair to the next, 1 if the two values of a pair are half a row apart, 2 if they are
     adjacent. It is a constant wherever this function is inlined.
 
-    Products and sums have the type of the angles. Their error is 2^-52 (doubles) or 2^-23 (floats) of the pair's
-    length. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
+    Products and sums have the type of the angles. Their error is at most 2^-52 (doubles) or 2^-23 (floats) of the
+    pair's length. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
     """
     cdef Py_ssize_t j
     cdef double a, b
@@ -346,7 +346,8 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
 # ---- rows of several heads at once ----------------------------------------------------------------------------------
 
 # Rows of several members: count rows of each member, at equal distances. The rows of a member are the tokens of one
-# head, or if `heads_inside` is true, some heads of one token. Rows with the same index in their members share angles.
+# head, or if `RotationWork.heads_inside` is true, some heads of one token. Rows with the same index in their members
+# share angles.
 cdef struct Rows:
     const char* x[TOGETHER]
     char* out[TOGETHER]

@@ -40,7 +40,7 @@
 /* return type of Cython functions that are always inlined; Cython can write POSENC_ALWAYS only as part of this type */
 #define POSENC_STEP POSENC_ALWAYS void
 
-/* types of arguments that point to values to which no other argument of a function points */
+/* types of pointers, for arguments; no other argument of the function points to the same values */
 typedef double *POSENC_RESTRICT rdouble;
 typedef float *POSENC_RESTRICT rfloat;
 typedef uint16_t *POSENC_RESTRICT ruint16;

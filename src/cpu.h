@@ -37,7 +37,7 @@ static inline uint64_t posenc_xcr0(void)
    leaf 1, 7b is EBX of leaf 7, and ec is ECX of leaf 80000001. */
 #define POSENC_BIT(n) ((uint32_t)1 << (n))
 enum {
-    POSENC_XMM_YMM = 0x06, /* bits of XCR0: the operating system saves these registers when it switches threads */
+    POSENC_XMM_YMM = 0x06, /* bits of XCR0, set if the operating system saves these registers on thread switches */
     POSENC_ZMM = 0xe0
 };
 static const uint32_t posenc_v3_1c = /* SSE3, SSSE3, FMA, CMPXCHG16B, SSE4.1, SSE4.2, MOVBE, POPCNT, OSXSAVE, AVX, F16C */
@@ -53,7 +53,7 @@ static inline int posenc_cpu_level(void)
 {
     uint32_t leaf1[4], leaf7[4], extended[4];
     uint64_t saved;
-    /* the first number that leaves 0 and 80000000 return is the largest leaf that exists */
+    /* the first number of leaf 0 is the largest basic leaf, that of leaf 80000000 is the largest extended leaf */
     posenc_cpuid(0, 0, leaf1);
     posenc_cpuid(0x80000000u, 0, extended);
     if (leaf1[0] < 7 || extended[0] < 0x80000001u)

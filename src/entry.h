@@ -12,9 +12,9 @@
 enum { POSENC_FLOAT64, POSENC_FLOAT32, POSENC_FLOAT16, POSENC_BFLOAT16 };
 static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64 ? 8 : type == POSENC_FLOAT32 ? 4 : 2; }
 
-/* Waves and columns of an encoding. A wave has a frequency on each axis of the positions. If a phase is not a whole
-   number of quarter turns, there is one more axis, on which all positions are 1. The wave's frequency on this axis is
-   the phase minus the nearest quarter turn. A row of waves has the sine and the cosine of each wave. */
+/* Waves and columns of an encoding. A wave has a frequency on each axis of the positions. If some phase is not a whole
+   number of quarter turns, there is one more axis, on which all positions are 1. The frequency of a wave on this axis
+   is its phase minus the nearest quarter turn. A row of waves has the sine and the cosine of each wave. */
 typedef struct {
     ptrdiff_t axes, waves, width; /* width: number of columns */
     const double *high, *low;     /* (axes, waves): frequency high + low in turns per unit, or float32 radians */
@@ -33,7 +33,7 @@ typedef struct {
    directly. The arrays fine and coarse have rows of cosines, then rows of sines. For float64, the low parts of the
    cosines and the low parts of the sines follow. */
 typedef struct {
-    const posenc_plan *plan;      /* axes: position / 2^32 as an integer, the remainder, and 1 if there are phases */
+    const posenc_plan *plan;      /* axes: position / 2^32 rounded to an integer, the remainder, and 1 for phases */
     const int32_t *quadrature_source; /* source and amplitude of the columns' derivatives by the angle */
     const double *quadrature_amplitude;
     const double *fine;           /* (4 or 2, block/2 + 1, stride): at the offsets 0, 1, .. block/2 from an anchor */
@@ -54,7 +54,7 @@ typedef struct {
     int stream, prefetch;         /* stream: store past the cache; prefetch: fetch x and out ahead of their use */
 } posenc_output;
 
-/* what a rotation must know of the caches, in bytes */
+/* sizes in bytes that decide how a rotation uses the caches */
 typedef struct {
     ptrdiff_t second_level;       /* size of the second-level cache */
     ptrdiff_t prefetch_from;      /* least size of x for which rows of x are prefetched */

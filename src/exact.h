@@ -1,8 +1,8 @@
 /* Sums and products of doubles with their errors, and double-double arithmetic. A double-double number is the sum of a
  * pair (high, low).
  *
- * posenc_fast/_core/numbers/doubles.py contains the same functions. Bounds are for pairs with |low| <= u |high|, where
- * u is 2^-53. bench/steps.py measures the resulting errors of the loops.
+ * posenc_fast/_core/numbers/doubles.py and engine/python.py contain the same arithmetic in NumPy. Bounds are for pairs
+ * with |low| <= u |high|, where u is 2^-53. bench/steps.py measures the resulting errors of the loops.
  */
 #ifndef POSENC_EXACT_H
 #define POSENC_EXACT_H
@@ -68,7 +68,7 @@ static inline double posenc_product_error(double a, double b, double p)
 }
 
 /* The two small parts of the sum are added first, and rounded to odd: if the sum is inexact, its last bit is set (Boldo
-   and Melquiond 2008). The result equals that of an FMA instruction, but takes many times longer. */
+   and Melquiond 2008). The result equals that of an FMA instruction, but computing it takes many times longer. */
 static inline double posenc_fma(double a, double b, double c)
 {
     double p = a * b, t_low, v_low, lost;

@@ -6,10 +6,11 @@
 #include "exact.h"
 
 #if defined(_MSC_VER) && defined(__AVX2__) && !defined(__F16C__)
-#define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this */
+#define __F16C__ 1 /* /arch:AVX2 enables F16C without defining this macro */
 #endif
 
-/* bits of a float that posenc_odd returns; rounded to float16, the float becomes the float16 nearest to the double */
+/* bits of the float that posenc_odd returns for a double; rounding this float to float16 gives the same as rounding the
+   double to float16 */
 typedef uint32_t oddfloat;
 typedef const oddfloat *POSENC_RESTRICT croddfloat;
 typedef oddfloat *POSENC_RESTRICT roddfloat;
@@ -45,7 +46,8 @@ static inline uint16_t posenc_half_one(oddfloat u)
 }
 
 /* Return the value of a float16. Its exponent and fraction are shifted to their places in a float, whose fraction is 13
-   bits longer. Then 112 is added to the exponent, because a float's exponent is stored with a larger bias. */
+   bits longer. Then 112 is added to the exponent of a normal number, because a float's exponent is stored with a larger
+   bias. A subnormal float16 has no leading 1, so the leading 1 that the float has is subtracted (`tiny`). */
 static inline float posenc_half_value(uint16_t h)
 {
     uint32_t a = (uint32_t)(h & 0x7fffu) << 13; /* without the sign */
@@ -65,7 +67,7 @@ static inline widebfloat posenc_wide_bfloat(double x)
 {
     double large = 0x1.8p45 * posenc_double(posenc_bits(x) & ((uint64_t)0x7ff << 52));
     large = large > 0x1.8p-81 ? large : 0x1.8p-81; /* subnormals have the last place of the smallest normal number */
-    large = large < 0x1.8p245 ? large : 0x1.8p245; /* from this limit on, the float is infinite anyway */
+    large = large < 0x1.8p245 ? large : 0x1.8p245; /* from x = 2^200 on, the float is infinite anyway */
     large = (x + large) - large;
     /* set the sign bit of x again, because a result of zero may have lost it */
     return (widebfloat)posenc_bits32((float)posenc_double(posenc_bits(large) | (posenc_bits(x) & ((uint64_t)1 << 63))));
@@ -153,15 +155,16 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
 }
 
 /* A bfloat16 is *usual* if its absolute value is at least 2^-63 and less than 2^65: the two highest bits of its
-   exponent are 01 or 10. posenc_usual_bits gets two adjacent bfloat16. Its sum changes these two bits to 1x if a
-   bfloat16 is usual, and otherwise to 0x. So the result has both bits of POSENC_USUAL if both bfloat16 are usual. */
+   exponent are 01 or 10. posenc_usual_bits gets two adjacent bfloat16. Its sum changes these two bits to 10 or 11
+   if a bfloat16 is usual, and otherwise to 00 or 01. So the result has both bits of POSENC_USUAL if and only if both
+   bfloat16 are usual. */
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
-/* A bfloat16 is *far* if its product with a float32 cosine or sine may leave the range of float32. This is so if it is
-   subnormal, infinite or NaN, or its absolute value is 2^97 or more. Return whether any of n values is far. The first
-   loop is fast, and enough if all values are usual, and so not far. Otherwise the second loop checks the values.
-   Zeros are neither far nor usual. */
+/* A bfloat16 is *far* if it is subnormal, infinite or NaN, or its absolute value is 2^97 or more. In float32, products
+   of such values with cosines and sines may overflow, or lose bits below the smallest float32. Return whether any of n
+   values is far. The first loop is fast, and enough if all values are usual, and so not far. Otherwise the second loop
+   checks the values. Zeros are neither far nor usual. */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0, usual = 0xffff;

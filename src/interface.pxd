@@ -84,7 +84,7 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
     """Set `to` to the extent of an array of rows with up to three dimensions. Each row has `bytes` bytes.
 
     All lengths are at least 1. Strides of dimensions of length 1 are replaced by `bytes`, because they do not matter.
-    Return OK or an error. If `written` is true, it is an error if rows overlap.
+    Return OK or an error. If `written` is true, it is an error if rows may overlap.
     """
     cdef uintptr_t before = 0, behind = bytes, distance, span = bytes
     cdef uintptr_t[3] distances
@@ -122,7 +122,7 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
         return LENGTH
     to.low, to.high = to.start - before, to.start + behind
     if written:
-        # rows overlap unless each distance is at least the span of the dimensions with smaller distances
+        # rows are apart if each distance is at least the span of the dimensions with smaller distances
         for i in range(varying):
             if distances[i] < span:
                 return OVERLAP
@@ -497,7 +497,7 @@ cdef inline void fill_output(const CEncoding* e, Output* output, void* out, cons
 
 
 cdef inline int check_arguments(const void* value, int type, Py_ssize_t rows) noexcept nogil:
-    """Check the arguments of most functions: an encoding or a rotary, a type, and a number of rows. Return an error."""
+    """Check an encoding or a rotary, a type, and a number of rows. Return OK or an error."""
     if value == NULL:
         return NULL_POINTER
     if type < FLOAT64 or type > BFLOAT16:
@@ -642,7 +642,10 @@ cdef inline int angles_of(const CRotary* r, int64_t start, const int64_t* positi
 cdef inline int rotate_of(const CRotary* r, const void* angles, bint per_sequence, int type, const Py_ssize_t* shape,
                           const void* x, const Py_ssize_t* x_strides, void* out, const Py_ssize_t* out_strides,
                           void* scratch, size_t scratch_size) noexcept nogil:
-    """Check the arguments, and rotate x. If per_sequence is true, each sequence has its own angles. Return an error."""
+    """Check the arguments, and rotate x. If per_sequence is true, each sequence has its own angles.
+
+    Return OK or an error.
+    """
     cdef CRotation rotation
     cdef Extent[3] extents
     cdef Py_ssize_t bytes

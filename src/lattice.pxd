@@ -79,7 +79,7 @@ cdef inline void evaluate_anchor(const CLattice* lattice, double* memory, int64_
     memory gets four rows: value, quadrature, and the low parts of both.
     """
     cdef CRow two_rows[2]
-    cdef int shift = 32 - lattice.span_bits  # a multiple of 2**32 has 2**shift spans
+    cdef int shift = 32 - lattice.span_bits  # 2**32 integers are 2**shift spans
     # position / 2**32, rounded to the nearest integer: small positions of both signs then have a small remainder
     cdef int64_t multiple = (span + (<int64_t>1 << (shift - 1))) >> shift
     cdef double[3] position  # axes as in `Lattice`: `multiple`, the remainder, and 1 for phases

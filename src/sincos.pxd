@@ -17,8 +17,9 @@ from exact cimport (
 
 
 cdef inline step nearest_quarter(double turns, double* x, uint64_t* quadrant) noexcept nogil:
-    """Set x to turns minus the nearest quarter turn. The last two bits of quadrant are the number of this quarter turn.
+    """Set x to turns minus the nearest multiple of a quarter turn.
 
+    The last two bits of quadrant are the number of quarter turns in this multiple, modulo 4.
     |turns| is at most 2^49. The subtraction is exact, because the two numbers differ by at most an eighth of a turn.
     """
     cdef double q = turns + QUARTERS

@@ -4,11 +4,11 @@
 A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows at each offset from the
 anchors are written in one of these ways:
 
-- `write_run`: float32 through the cache, two whole blocks in one loop;
+- `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;
 - `write_streamed`: float32 past the cache, if the rows above and below begin at the same byte of a cache line;
-- `stream_run`: float32 past the cache, two whole blocks in one loop;
-- `write_buffered`: all other rows, a few cache lines at a time: 16-bit types, and other rows past the cache.
+- `stream_run`: float32 past the cache, all offsets of two whole blocks in one loop;
+- `write_buffered`: all other rows (16-bit types, and other rows past the cache), a few cache lines at a time.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uintptr_t

@@ -74,7 +74,7 @@ def similarity(
     middle, distance = real(position, "position"), real(step, "step", positive=True)
     rows_on_side = count_of(span, "span", 1)
     nth = every_nth(2 * rows_on_side, affordable(encoding.d_model, _POINTS, _LEAST_POINTS))
-    # count every n-th row from the middle, so that the row of the position itself is drawn
+    # draw every n-th row, counted from the middle, so that the row of the position itself is drawn
     drawn_on_side = rows_on_side // nth
     offsets = np.arange(-drawn_on_side, drawn_on_side + 1) * (nth * distance)
     dots = _likeness(encoding, middle + offsets, middle, f"position {middle:.15g}")
@@ -156,7 +156,7 @@ def decay(
         np.geomspace(1, farthest, affordable(encoding.d_model, _POINTS, _LEAST_POINTS)).round().astype(np.int64)
     )
     sinusoids = encoding._sinusoids
-    # add up the weights of columns with the same frequency, because all of them have the same cosine
+    # columns with the same frequency contribute the same cosine, so add up their weights
     index, frequency_of_column = np.unique(sinusoids.index[:, 0], return_inverse=True)
     weights = np.bincount(frequency_of_column, sinusoids.amplitudes**2)
     if not weights.sum() > 0:
@@ -233,7 +233,7 @@ def grid(
     axes = axes_of(ax)
     most = affordable(encoding.d_model, max(room(axes)) ** 2, _LEAST_POINTS)
     nth = [every_nth(count, min(side, math.isqrt(most))) for count, side in zip(size, room(axes), strict=True)]
-    # begin at place % n, so that the patch itself is drawn
+    # begin at place % n, so that the row and the column of the patch itself are drawn
     shown = [np.arange(place % n, count, n) for place, count, n in zip(centre, size, nth, strict=True)]
     points = distance * np.stack(np.meshgrid(*shown, indexing="ij"), axis=-1).reshape(-1, 2)
     dots = _likeness(encoding, points, [distance * place for place in centre], f"patch {tuple(centre)}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LONGEST = 60
 # largest number of values that are computed for one picture
 _WORK = 1 << 25
-# largest number of tick labels of rows if the positions are given
+# largest number of tick labels of an axis of rows whose positions the user gave
 _LABELS = 8
 
 
@@ -208,7 +208,7 @@ def text_of(positions: Any, converted: Converted, row: int) -> str:
     except (TypeError, ValueError):
         value = None
     if isinstance(value, (np.datetime64, np.timedelta64)) or converted.unit != 1:
-        # leave out seconds that are zero
+        # leave out seconds that are zero, or a fraction of a second that is zero
         return re.sub(r"(\d\d:\d\d):00(\.0+)?$|(?<=:\d\d)\.0+$", r"\1", str(value))
     numbers = [float(number) for number in np.atleast_1d(converted.rounded()[row])]
     texts = [f"{number:.15g}" for number in numbers]

@@ -117,7 +117,6 @@ def galileo(embed_dim: int) -> Encoding:
     positions="months from 0 to 11: `.table(12)`",
     differs="all columns have the same frequency",
     also="Presto get_month_encoding_table",
-    # by_width is False because all pairs are equal, so `identify` could not find the period of a rounded table
     by_width=False,
     example="pf.presets.galileo_months(4).encode(3) -> array([1., 1., 0., 0.], dtype=float32)",
 )

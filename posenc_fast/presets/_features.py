@@ -47,7 +47,7 @@ def nerf(
     if not log_sampling:
         bands = linear(n, 1.0, power(2.0, last))
     else:
-        # with integer exponents, the frequencies are exact powers of 2
+        # if all exponents i / per are integers, the frequencies are exact powers of 2
         bands = ascending(n, 2.0, per=(n - 1) / last) if n > 1 and last else geometric(n, base=1.0)
     return arranged([bands] * count_of(input_dims, "input_dims", 1), "fsa")
 

@@ -252,7 +252,7 @@ def _scalar(number: int) -> Array:
 
 def _kinds(ids: Array, family: Family) -> npt.NDArray[np.uint8]:
     """Return the kind of each token: TEXT, IMAGE, VIDEO or AUDIO."""
-    # True is IMAGE, False is TEXT
+    # as uint8, True is 1 (IMAGE) and False is 0 (TEXT)
     kinds: npt.NDArray[np.uint8] = (ids == family.image).view(np.uint8)
     if family.between is not None:
         begin, end = family.between
@@ -384,7 +384,7 @@ def _write_content(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids, 
         grids.fill(VIDEO, frames, start, family.following)
         block[:, ~is_audio] = frames
     block[:, is_audio] = np.arange(audio_tokens) + start
-    # as in the source, continue from the last token, whatever its kind
+    # as in the source, the next position follows that of the last token, whatever its kind
     return _position_after(block)
 
 

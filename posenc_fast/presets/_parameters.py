@@ -13,11 +13,11 @@ _COUNTS = "frequency_num m n_frequencies n_harmonic_functions num_bands num_freq
 # keys: names of parameters, separated by spaces. Values: type and meaning.
 _TEXTS = {
     _WIDTHS: "int: Number of columns.",
-    # these texts replace the text above
+    # for the names in the next two keys, these texts replace the text above
     "dim hidden_size": "int: Number of columns. For a Rotary: width of all heads together.",
     "embed_dim": "int: Number of columns (satmae_temporal: of each axis).",
     _BASES: "float: Base of the geometric frequencies; larger values give longer wavelengths.",
-    # these texts replace the text above
+    # for the names in the next two keys, these texts replace the text above
     "max_period": "float: Base of the geometric frequencies; larger values give longer wavelengths (pi0: longest wavelength).",
     "max_wavelength": "float: Base of the geometric frequencies (depthcharge: longest wavelength).",
     "max_timescale": "float: Base of the geometric frequencies. If the preset has min_timescale, the base is max_timescale / min_timescale.",

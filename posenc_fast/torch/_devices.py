@@ -84,7 +84,7 @@ def rotated(
 ) -> torch.Tensor:
     """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once at the end."""
     work = working_type(x)
-    # insert an axis of 1 for each other axis of x, such as the heads: (batch or 1, 1, length, pairs)
+    # insert an axis of length 1 for each other axis of x, such as the heads: (batch or 1, 1, length, pairs)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])
     cos, sin = (table.reshape(shape).movedim(-2, seq_axis).to(work) for table in (cos, sin))
     if transposed:

@@ -261,7 +261,7 @@ def grid(
     if not direct and (_is_followed(coordinates, out) or tensors.needs_operator(*coordinates.values())):
         for name, axis in coordinates.items():
             tensors.check_operand(axis, name)
-        # lines: one tensor of shape (n,) for each axis; promote all to one dtype
+        # lines: one tensor of shape (n,) for each axis; if their dtypes differ, convert all to float64
         lines = [torch.arange(axis, device="cpu") if isinstance(axis, int) else torch.as_tensor(axis) for axis in axes]
         if len({line.dtype for line in lines}) > 1:
             lines = [line.double() for line in lines]
@@ -616,7 +616,7 @@ def rotary_embedding(
     while cos.ndim > 2 and cos.shape[0] == 1:
         # one table for all sequences
         cos, sin = cos[0], sin[0]
-    # x has shape (.., length, heads, head_dim); cos must have (length, pairs), perhaps after the first axes of x
+    # x has shape (.., length, heads, head_dim); cos must have shape (length, pairs), or the first axes of x before it
     if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(

@@ -487,7 +487,7 @@ def _dispatched_rotate_by(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor,
 
 def _save_tables(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
     x, cos, sin, ctx.seq_axis, ctx.layout, ctx.transposed = inputs
-    # x may be large, so save it only for the gradients of the tables
+    # x may be large, so save it only if a table needs a gradient
     ctx.save_for_backward(x if any(ctx.needs_input_grad[1:3]) else None, cos, sin)
 
 
@@ -531,8 +531,8 @@ def _rotary_for_tables(head_dim: int, rotary_dim: int, layout: RotaryLayout) -> 
 
 
 # ---- few tokens -----------------------------------------------------------------------------------------------------
-# In text generation every layer of a model rotates one token. Converting tensors to arrays takes longer than this
-# rotation, so these functions pass addresses to the kernel. They return the same bits as `run_rotate` and
+# In text generation, each layer of a model rotates one token at a time. Converting tensors to arrays takes longer than
+# this rotation, so these functions pass addresses to the kernel. They return the same bits as `run_rotate` and
 # `run_rotate_by`.
 
 # keys: seq_axis, the axis of the tokens in (batch, heads, length, head_dim) or (batch, length, heads, head_dim).

@@ -28,7 +28,7 @@ def to_text(value: Encoding | Rotary) -> str:
 
 
 # this attribute has the effect of torch.compiler.assume_constant_result, without importing the compiler. The compiler
-# calls the function once for each value, and recompiles for another value.
+# calls the function once for each encoding, and recompiles for another encoding.
 to_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 

@@ -140,7 +140,7 @@ def _of_tensors(model: torch.nn.Module, configs: dict[str, Any], seen: set[str])
             tensors_of_config[name] = tensor
     for config, tensors_of_config in by_config.values():
         report = check_arrays(tensors_of_config, config=config)
-        # skip findings about the config itself, because the config class has filled in keys that its file may lack
+        # skip findings about the config itself, because its class has filled in keys that the config file may lack
         yield from (finding for finding in report.findings if finding.is_ != "config")
 
 
@@ -222,8 +222,8 @@ def _of_layers(
             finding = replace(finding, fault=cause.fault, says=f"{cause.name}: {cause.says}")
         table_findings.append(replace(finding, is_=COMPUTED))
     if cause is not None and all(finding.verdict == "right" for finding in table_findings):
-        # wrong buffers may not show in the tables, because the module computes frequencies in each call, or because the
-        # dtype of the tables hides the fault
+        # The tables are right in spite of wrong buffers. Either the module computes frequencies in each call, and does
+        # not use the buffers, or the dtype of the tables hides the fault. Find out which of the two is true.
         wrong = {finding.name for finding in buffer_findings if finding.verdict == "wrong"}
         wrong_buffers = [buffer for name, buffer in buffers if name in wrong]
         if not any(

@@ -94,7 +94,10 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
-    """Return (turns minus the nearest quarter turn, integer whose last two bits are the number of this quarter)."""
+    """Return (turns minus the nearest multiple of a quarter turn, integer with the quarter turns of this multiple).
+
+    The last two bits of the integer are the number of these quarter turns, modulo 4.
+    """
     q = turns + QUARTERS
     return turns - (q - QUARTERS), q.view(np.uint64)
 
