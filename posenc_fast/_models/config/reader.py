@@ -212,8 +212,8 @@ def _type_of_only_part(config: Config, where: str, model: str) -> str:
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
-            f"{where} has model_type {model!r}, but lacks {' or '.join(parts)}, the part that may have RoPE; add this "
-            "part to the config"
+            f"{where} has model_type {model!r}, but contains no {' or '.join(parts)}, which may have RoPE; add such "
+            "a part to the config"
         )
     if any(key in config for key in VISUAL):
         known = [name for name in table.types() if name.startswith(f"{model}_vision")]
@@ -259,8 +259,8 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         )
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling), for which posenc_fast knows no defaults of {model}; add "
-            "rope_parameters to the config, or pass the config object of transformers"
+            f"{where} lacks rope_parameters (or rope_scaling), and posenc_fast does not know the defaults of {model}; "
+            "add rope_parameters to the config, or pass the config object of transformers"
         )
     key = parameters_key(config)
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
@@ -368,8 +368,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     scaled_as = "yarn" if name == TELECHAT else name
     if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
         raise ValueError(
-            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or with rope_type "
-            "'ntk' if factor is missing; correct rope_type or remove factor, or remove alpha from the config"
+            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or with 'ntk' if "
+            f"factor is missing, not with {name!r}; correct rope_type, or remove alpha from the config"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
@@ -456,9 +456,7 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
         known = (
-            f"this rope_type has the parameters {', '.join(parameters)}"
-            if parameters
-            else "this rope_type has no parameters"
+            f"this rope_type reads only {', '.join(parameters)}" if parameters else "this rope_type has no parameters"
         )
         advice = f"did you mean {near[0]}?" if near else f"{known}. Remove {unknown[0]} from the config"
         raise ValueError(
@@ -563,7 +561,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     if sum(counts) != pairs and (keys or rule != "interleaved"):
         found = f"{where}={counts}" if keys else f"{where} is missing, and the default {counts} of {part.model}"
         raise ValueError(
-            f"{found} adds up to {sum(counts)}; give numbers of pairs that add up to {pairs}, the number of rotated pairs"
+            f"{found} adds up to {sum(counts)}; give numbers of pairs that add up to the {pairs} rotated pairs"
         )
     if sections.default is not None and len(counts) != len(sections.default):
         raise ValueError(f"{where}={counts} must have one number for each of the axes {sections.axes}")

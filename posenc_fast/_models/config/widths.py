@@ -224,7 +224,7 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor', and programs have different defaults for {model}; add "
+            f"{part.rope_where} lacks 'partial_rotary_factor', whose default in {model} is ambiguous; add "
             f"partial_rotary_factor to {part.rope_where}"
         )
 
@@ -291,8 +291,8 @@ def _base_of(part: Part) -> float:
         _check_null(part)
         if row.needs_parameters:
             raise Undecided(
-                f"{part.rope_where} lacks 'rope_theta', for which posenc_fast knows no default of {part.model} if a config "
-                f"has rotary parameters; add rope_theta to {part.rope_where}"
+                f"{part.rope_where} lacks 'rope_theta', and posenc_fast does not know the default of {part.model} for "
+                f"configs with rotary parameters; add rope_theta to {part.rope_where}"
             )
         if row.needs_base:
             raise Undecided(
