@@ -487,8 +487,8 @@ class _Angles:
             return _zeros(self.result(*primals))
         if self.rotary._settings.amplitudes_vary:
             raise ValueError(
-                "derivatives by positions are unsupported for rope_type='xpos', whose amplitudes depend on positions; "
-                "pass positions=jax.lax.stop_gradient(positions)"
+                "derivatives with respect to positions are unsupported for rope_type='xpos', whose amplitudes depend on "
+                "positions; pass positions=jax.lax.stop_gradient(positions)"
             )
         angles = self.rotary._angles_of("cos", "-sin" if self.inverse else "sin", inverse=self.inverse)
         return _Rows(angles, self.dtype, self.precision).tangent(primals, tangents)

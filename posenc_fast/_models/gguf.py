@@ -366,8 +366,8 @@ def _rotates(metadata: Metadata) -> bool:
         return (layer + 1) % (metadata.count("full_attention_interval") or 4) == 0
     if architecture == "llama4" and metadata.get("attention.sliding_window") == 0:
         raise ValueError(
-            f"{metadata.key('attention.sliding_window')}=0 leaves open which layers of {architecture!r} have RoPE; leave "
-            "the argument layer out"
+            f"{metadata.key('attention.sliding_window')}=0 leaves open which layers of {architecture!r} have RoPE; "
+            "leave the argument layer out"
         )
     return architecture not in _EVERY_FOURTH_WITHOUT or (layer + 1) % 4 != 0
 
@@ -471,7 +471,9 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
             )
         return None
     if mode in ("normal", "neox") and metadata.architecture not in _SECTIONED:
-        raise ValueError(f"{metadata.key(key)}={counts} is not read by llama.cpp for this architecture; remove the key")
+        raise ValueError(
+            f"{metadata.key(key)}={counts} is not read by llama.cpp for {metadata.architecture!r}; remove the key"
+        )
     numbers = [count_of(number, metadata.key(key), 0) for number in counts]
     while numbers and not numbers[-1]:
         numbers.pop()
@@ -496,8 +498,8 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
     if not is_scaled:
         if attention != 1:
             raise ValueError(
-                f"{metadata.key('rope.scaling.attn_factor')}={attention} is ambiguous for layers with a sliding "
-                "window; call Rotary(head_dim, base=.., layout=..)"
+                f"{metadata.key('rope.scaling.attn_factor')}={attention} leaves open whether layers with a "
+                "sliding window have this factor; call Rotary(head_dim, base=.., layout=..)"
             )
         return None
     divisors = metadata.tensor("rope_freqs.weight", pairs)
@@ -521,8 +523,8 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
             )
         if seq_len is None:
             raise ValueError(
-                f"{metadata.where} has different frequencies for sequences up to {length:g} tokens and for longer ones; "
-                f"give seq_len=, the length of your sequence (or {length:g} for all shorter sequences)"
+                f"{metadata.where} has different frequencies for sequences up to {length:g} tokens and for longer "
+                f"ones; give seq_len=, the length of your sequence (or {length:g} for all shorter sequences)"
             )
         seq_len = real(seq_len, "seq_len", positive=True)
         return _divided(short.tolist(), long.tolist(), length, attention) | {"seq_len": seq_len}

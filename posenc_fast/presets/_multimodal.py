@@ -342,8 +342,8 @@ def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: 
         text = end - begin - closing - opening
         if text < 0:
             raise ValueError(
-                f"tokens {begin} to {end - 1} must contain the begin and end tokens of the images, videos and audio next "
-                f"to them, {closing + opening} in total"
+                f"tokens {begin} to {end - 1} must contain the begin and end tokens of the images, videos and audio "
+                f"next to them, {closing + opening} in total"
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:

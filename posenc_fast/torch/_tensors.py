@@ -286,7 +286,7 @@ def refuse_gradients() -> NoReturn:
     """Raise the error for positions that require gradients or have tangents, whose derivatives would be lost."""
     raise ValueError(
         "positions requires gradients or has a forward-mode tangent, but only posenc_fast.torch.encode and grid "
-        "compute derivatives by positions; pass positions.detach()"
+        "compute derivatives with respect to positions; pass positions.detach()"
     )
 
 

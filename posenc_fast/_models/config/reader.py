@@ -405,8 +405,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
                 f"{part.rope_where}['rope_type']={name!r} has different frequencies for sequences up to {longest:g} "
-                f"tokens and for longer ones; give seq_len=, the length of your sequence (or {longest:g} for all shorter "
-                "sequences)",
+                f"tokens and for longer ones; give seq_len=, the length of your sequence (or {longest:g} for all "
+                "shorter sequences)",
                 [{"seq_len": longest}, {"seq_len": longest + 1}],
             )
         scaling["seq_len"] = seq_len
@@ -499,7 +499,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if one "
-            f"of mscale and mscale_all_dim is missing or 0. Set both to other numbers, or set attention_factor, in {where}"
+            "of mscale and mscale_all_dim is missing or 0. Set both to other numbers, or set attention_factor, in "
+            f"{where}"
         )
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):

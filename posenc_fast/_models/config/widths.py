@@ -126,8 +126,8 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
         whole = part.config.get("head_dim", "the default of the class" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
-                f"{part.rope_where}['rope_type']='proportional' applies to all of head_dim={whole!r}, but {part.model} "
-                f"rotates only {head} values of a head; correct head_dim or rope_type in the config"
+                f"{part.rope_where}['rope_type']='proportional' applies to whole heads (head_dim: {whole}), but "
+                f"{part.model} rotates only {head} values of a head; correct head_dim or rope_type in the config"
             )
         dim = head
     elif row.rotary_dim:
