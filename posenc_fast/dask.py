@@ -205,7 +205,8 @@ def encode(
         result_chunks = (*positions.chunks[: len(shape)], (d_model,))
     elif np.isnan(shape).any():
         raise ValueError(
-            f"chunks={chunks!r} cannot divide positions of shape {shape}; call positions.compute_chunk_sizes() first"
+            f"chunks={chunks!r} cannot divide positions of unknown shape {shape}; call "
+            "positions.compute_chunk_sizes() first"
         )
     else:
         result_chunks = _normalize(chunks, shape, d_model, result_type)

@@ -363,7 +363,7 @@ def _tokens(
     if not accepted or positions.shape != (*lead[:before], length, *coordinates):
         batched = (*(lead[:1] if partly else lead), length, *coordinates)
         raise ValueError(
-            f"positions has shape {positions.shape}, but must have {(length, *coordinates)}"
+            f"positions has shape {positions.shape}, which does not match x; pass shape {(length, *coordinates)}"
             f"{f' or {batched}' if lead else ''}"
         )
     if is_traced:
@@ -487,8 +487,8 @@ class _Angles:
             return _zeros(self.result(*primals))
         if self.rotary._settings.amplitudes_vary:
             raise ValueError(
-                "positions is not differentiable with rope_type='xpos', whose amplitudes depend on positions; "
-                "pass positions=jax.lax.stop_gradient(positions)"
+                "derivatives with respect to positions are unsupported for rope_type='xpos', whose amplitudes depend on "
+                "positions; pass positions=jax.lax.stop_gradient(positions)"
             )
         angles = self.rotary._angles_of("cos", "-sin" if self.inverse else "sin", inverse=self.inverse)
         return _Rows(angles, self.dtype, self.precision).tangent(primals, tangents)

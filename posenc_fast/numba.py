@@ -155,7 +155,7 @@ def address_of(value: Encoding | Rotary) -> int:
 
 def _dtype_code(array: Any) -> int:
     """Return POSENC_FAST_FLOAT64 or POSENC_FAST_FLOAT32, by the dtype of an array."""
-    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
+    raise NotImplementedError("posenc_fast.numba needs numba's compiler; unset the variable NUMBA_DISABLE_JIT")
 
 
 @overload(_dtype_code)
@@ -176,7 +176,7 @@ def _out_check(axes: int) -> Any:
     """Return a function that raises an error, at compilation, unless out is writable and has this number of axes."""
 
     def check(array: Any) -> Any:
-        raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
+        raise NotImplementedError("posenc_fast.numba needs numba's compiler; unset the variable NUMBA_DISABLE_JIT")
 
     @overload(check)
     def check_type(array: Any) -> Any:
@@ -185,7 +185,7 @@ def _out_check(axes: int) -> Any:
                 f"out must be an array of {axes} dimensions for this function of posenc_fast.numba, not of {array.ndim}"
             )
         if isinstance(array, types.Array) and not array.mutable:
-            raise errors.TypingError("out is a read-only array, to which posenc_fast.numba cannot write")
+            raise errors.TypingError("out is a read-only array; pass a writable array")
 
         def nothing(array: Any) -> Any:
             return None
@@ -201,7 +201,7 @@ _check_out2, _check_out3, _check_out4 = _out_check(2), _out_check(3), _out_check
 
 def _start_of(start: Any) -> int:
     """Return start as a signed 64-bit integer."""
-    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
+    raise NotImplementedError("posenc_fast.numba needs numba's compiler; unset the variable NUMBA_DISABLE_JIT")
 
 
 @overload(_start_of)
@@ -227,7 +227,7 @@ def _start_of_type(start: Any) -> Any:
 
 def _encode_any(encoding: Any, positions: Any, out: Any, scratch: Any) -> Any:
     """Write the rows of float64 or int64 positions to out, and return the error code."""
-    raise NotImplementedError("posenc_fast.numba needs compilation; unset NUMBA_DISABLE_JIT")
+    raise NotImplementedError("posenc_fast.numba needs numba's compiler; unset the variable NUMBA_DISABLE_JIT")
 
 
 @overload(_encode_any)
@@ -262,10 +262,12 @@ def _check(error_code: Any) -> None:
 @njit(nogil=True)
 def _check_rows(array: Any, width: Any) -> None:
     if array.shape[-1] != width:
-        raise ValueError("each row must have d_model values (for an Encoding) or head_dim values (for a Rotary)")
+        raise ValueError(
+            "each row of x and out must have d_model values (for an Encoding) or head_dim values (for a Rotary)"
+        )
     # strides are meaningless in empty arrays and in arrays of one column
     if array.size and array.shape[-1] > 1 and array.strides[-1] != array.itemsize:
-        raise ValueError("the values of each row must be contiguous in memory; pass a C-contiguous array")
+        raise ValueError("each row of x and out must be contiguous in memory; pass C-contiguous arrays")
 
 
 # ---- functions ------------------------------------------------------------------------------------------------------

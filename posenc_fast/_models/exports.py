@@ -23,7 +23,7 @@ _NO_ROTATION = 1e30
 
 def _layout_advice(layout: RotaryLayout, wanted: WeightLayout) -> str:
     """Return what to do so that a Rotary has the layout that a program computes."""
-    advice = f"give a Rotary with layout={wanted!r}"
+    advice = f"use a Rotary with layout={wanted!r}"
     if source_and_target(layout)[0] == wanted:
         return f"{advice}; with the same weights, the attention scores are the same"
     return f"permute the weights of queries and keys (permute_rotary), and {advice}"
@@ -145,7 +145,7 @@ def gguf_of(settings: Settings, frequencies: Floats, attention_factor: float, ar
         names = ", ".join(name for name, value in ARCHITECTURES.items() if value in ("contiguous", "interleaved"))
         raise ValueError(
             f"{architecture!r} has one position per token in llama.cpp, but this Rotary has several axes; give one of "
-            f"{names}"
+            f"the architectures {names}"
         )
     head, dim, pairs = settings.head_dim, settings.rotary_dim, settings.rotary_dim // 2
     rope: dict[str, Any] = {"dimension_count": dim, "freq_base": settings.base}
@@ -204,8 +204,9 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     """
     if (frequencies < 0).any():
         raise ValueError(
-            "a frequency is negative, which llama.cpp does not support; give a Rotary with the absolute values of the "
-            "frequencies, and for each negative one, swap the two rows of its pair in the weights of queries and of keys"
+            "a frequency is negative, which llama.cpp does not support; use a Rotary with the absolute values of the "
+            "frequencies, and for each negative frequency, swap the two rows of its pair in the weights of queries and "
+            "of keys"
         )
     is_zero = frequencies == 0
     with np.errstate(over="ignore", under="ignore"):
@@ -215,8 +216,8 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
         i = int(is_valid.argmin())
         raise ValueError(
             f"frequency {i}, {float(frequencies[i])!r}, cannot be stored in rope_freqs.weight, because the unscaled "
-            f"frequency {float(unscaled[i])!r}, divided by it, is not a positive float32 number; give a Rotary whose "
-            f"frequency {i} is 0, or closer to the unscaled one"
+            f"frequency {float(unscaled[i])!r}, divided by it, is not a positive float32 number; use a Rotary whose "
+            f"frequency {i} is 0, or closer to the unscaled frequency"
         )
     return divisors
 
@@ -233,6 +234,6 @@ def _sections(settings: Settings, architecture: str, mode: str | None) -> list[i
         if list(axes) == expected and len(counts) <= 4:
             return counts + [0] * (4 - len(counts))
     raise ValueError(
-        f"sections do not fit {architecture!r}, which needs {mode} sections of at most 4 axes; give a Rotary with such "
+        f"{architecture!r} needs {mode} sections of at most 4 axes, which this Rotary lacks; use a Rotary with such "
         "sections"
     )

@@ -290,7 +290,7 @@ def open_gguf(path: str) -> Any:
     if not os.path.exists(path):
         raise FileNotFoundError(2, "the file does not exist", path)
     if not os.path.isfile(path):
-        raise ValueError(f"{path} is not a regular file")
+        raise ValueError(f"{path} is not a regular file; give the path of a GGUF file")
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]  # gguf has no types
         """A reader that raises EOFError if the file ends too early. The package's reader returns too few values or none."""
@@ -349,7 +349,7 @@ def _rotates(metadata: Metadata) -> bool:
     """
     architecture, layer = metadata.architecture, metadata.layer
     if architecture == "baichuan" and metadata.count("block_count") == 40:
-        raise ValueError(f"{metadata.key('block_count')}=40 is Baichuan 13B, which has ALiBi instead of RoPE")
+        raise ValueError(f"{metadata.key('block_count')}=40 means Baichuan 13B, which has ALiBi instead of RoPE")
     if architecture in _SWITCHED and metadata.get("rope.scaling.finetuned") is False:
         if layer is None:
             raise ValueError(
@@ -366,7 +366,8 @@ def _rotates(metadata: Metadata) -> bool:
         return (layer + 1) % (metadata.count("full_attention_interval") or 4) == 0
     if architecture == "llama4" and metadata.get("attention.sliding_window") == 0:
         raise ValueError(
-            f"{metadata.key('attention.sliding_window')}=0 is ambiguous in llama.cpp; leave the argument layer out"
+            f"{metadata.key('attention.sliding_window')}=0 leaves open which layers of {architecture!r} have RoPE; "
+            "leave the argument layer out"
         )
     return architecture not in _EVERY_FOURTH_WITHOUT or (layer + 1) % 4 != 0
 
@@ -399,8 +400,8 @@ def _has_window(metadata: Metadata) -> bool | None:
         if not present and windows.base is None and (windows.scaled or _is_unscaled(metadata)):
             return None
         raise ValueError(
-            f"{metadata.key('attention.sliding_window')}={size!r} means that layers with and without a sliding window "
-            "have different encodings; give layer=, the index of a layer"
+            f"layers with a sliding window ({metadata.key('attention.sliding_window')}={size!r}) and the other layers "
+            "may have different encodings; give layer=, the index of a layer"
         )
     key = "attention.sliding_window_pattern"
     pattern = metadata.listed(key)
@@ -470,7 +471,9 @@ def _sections(metadata: Metadata, pairs: int) -> list[int] | None:
             )
         return None
     if mode in ("normal", "neox") and metadata.architecture not in _SECTIONED:
-        raise ValueError(f"{metadata.key(key)}={counts} is not read by llama.cpp for this architecture; remove the key")
+        raise ValueError(
+            f"{metadata.key(key)}={counts} is not read by llama.cpp for {metadata.architecture!r}; remove the key"
+        )
     numbers = [count_of(number, metadata.key(key), 0) for number in counts]
     while numbers and not numbers[-1]:
         numbers.pop()
@@ -495,8 +498,8 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
     if not is_scaled:
         if attention != 1:
             raise ValueError(
-                f"{metadata.key('rope.scaling.attn_factor')}={attention} is ambiguous for layers with a sliding "
-                "window; call Rotary(head_dim, base=.., layout=..)"
+                f"{metadata.key('rope.scaling.attn_factor')}={attention} leaves open whether layers with a "
+                "sliding window have this factor; call Rotary(head_dim, base=.., layout=..)"
             )
         return None
     divisors = metadata.tensor("rope_freqs.weight", pairs)
@@ -506,7 +509,8 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
         if short is None or long is None:
             missing, other = ("short", "long") if short is None else ("long", "short")
             raise ValueError(
-                f"{metadata.where} lacks rope_factors_{missing}.weight, which rope_factors_{other}.weight needs"
+                f"{metadata.where} has rope_factors_{other}.weight, but lacks rope_factors_{missing}.weight; add the "
+                "missing tensor"
             )
         if divisors is not None:
             raise ValueError(
@@ -519,8 +523,8 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
             )
         if seq_len is None:
             raise ValueError(
-                f"{metadata.where} has other frequencies for sequences longer than {length:g}; give seq_len=, the "
-                f"length of your sequence (or {length:g} for all shorter sequences)"
+                f"{metadata.where} has different frequencies for sequences up to {length:g} tokens and for longer "
+                f"ones; give seq_len=, the length of your sequence (or {length:g} for all shorter sequences)"
             )
         seq_len = real(seq_len, "seq_len", positive=True)
         return _divided(short.tolist(), long.tolist(), length, attention) | {"seq_len": seq_len}

@@ -181,7 +181,7 @@ def wavelengths(
     # columns of frequency 0 have no wavelength
     drawn = np.flatnonzero(rates[::nth] > 0) * nth
     if not len(drawn):
-        raise ValueError("encoding has no column with a wavelength: all frequencies are 0")
+        raise ValueError("encoding has no column with a wavelength, because all frequencies are 0")
     axes = axes_of(ax)
     curve(axes, drawn, 2 * np.pi / rates[drawn], name if label is None else label, title, dots=True, markersize=5)
     columns = len(rates)
@@ -239,12 +239,12 @@ def frequencies(
     new, old = np.abs(scaled.frequencies), np.abs(plain.frequencies)
     if new.ndim != 1 or new.shape != old.shape:
         raise ValueError(
-            f"rotary has frequencies of shape {new.shape} and original has {old.shape}, but both must have shape "
+            f"rotary has frequencies of shape {new.shape} and original of shape {old.shape}, but both must have shape "
             "(pairs,), with the same number of pairs"
         )
     pairs = np.flatnonzero((new > 0) & (old > 0))
     if not len(pairs):
-        raise ValueError("no pair can be drawn, because none has a frequency other than 0 in both rotary and original")
+        raise ValueError("no pair can be drawn, because in each pair the frequency of rotary or of original is 0")
     axes = axes_of(ax)
     curve(axes, pairs, old[pairs] / new[pairs], name if label is None else label, title, marker=".", markersize=4)
     axes.set_yscale("log", base=2)

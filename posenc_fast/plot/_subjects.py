@@ -169,7 +169,7 @@ class Rows:
             )
         invalid = self.converted.invalid_rows()
         if invalid is not None and invalid.all():
-            raise ValueError("positions has no finite number, because all positions are missing, NaN or infinite")
+            raise ValueError("positions has no finite number (all are missing, NaN or infinite); pass at least one")
         self.count = len(self.converted)
 
     def shown(self, most: int) -> ShownRows:

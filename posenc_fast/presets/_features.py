@@ -23,7 +23,7 @@ def _exponent(value: float, name: str) -> float:
     """Return a binary logarithm of a frequency. Raise an error unless it is between -1000 and 1000."""
     exponent = real(value, name)
     if abs(exponent) > 1000:
-        raise ValueError(f"{name}={value!r} must lie between -1000 and 1000, because it is a binary logarithm")
+        raise ValueError(f"{name}={value!r} must lie between -1000 and 1000, so that float64 contains 2 to this power")
     return exponent
 
 

@@ -342,8 +342,8 @@ def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: 
         text = end - begin - closing - opening
         if text < 0:
             raise ValueError(
-                f"tokens {begin} to {end - 1} are next to an image, video or audio, and must contain at least "
-                f"{closing + opening} begin and end tokens"
+                f"tokens {begin} to {end - 1} must contain the begin and end tokens of the images, videos and audio "
+                f"next to them, {closing + opening} in total"
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:
@@ -516,8 +516,8 @@ def _sizes(values: Any, name: str, frame_merge: int, merge: int) -> list[tuple[i
         if frames < frame_merge or rows < merge or columns < merge:
             least = [frame_merge, merge, merge]
             raise ValueError(
-                f"{name} has the grid {[frames, rows, columns]}, but the smallest grid is {least} (frames, rows, "
-                "columns)"
+                f"{name} has the grid {[frames, rows, columns]}, but the smallest grid of this model is {least} "
+                "(frames, rows, columns)"
             )
         sizes.append((frames // frame_merge, rows // merge, columns // merge))
     return sizes
@@ -564,8 +564,9 @@ def _times(family: Family, frames: int, seconds: float) -> Array:
 def _rate(family: Family) -> int:
     if family.rate is None:
         raise ValueError(
-            "model counts frames in seconds, but its model_type does not determine the rate. Pass the config of the "
-            "model, or {'model_type': .., 'tokens_per_second': ..} (position_id_per_seconds for an omni model)"
+            "model counts frames in seconds, but its model_type does not determine the number of positions per second. "
+            "Pass the config of the model, or {'model_type': .., 'tokens_per_second': ..} (position_id_per_seconds for "
+            "an omni model)"
         )
     return family.rate
 
@@ -581,8 +582,8 @@ def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]
     if value is None:
         if family.marked and videos:
             raise ValueError(
-                "video_grid_thw needs second_per_grid or fps, because positions of this model count seconds; pass one "
-                "of the two"
+                "video_grid_thw needs second_per_grid or fps, because this model computes positions from seconds; pass "
+                "one of the two"
             )
         return [1.0] * videos
     array = real_array(as_array(value, name), name)

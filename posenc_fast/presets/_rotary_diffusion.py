@@ -286,8 +286,8 @@ def ideogram4(head_dim: int = 256, *, theta: float = 5000000.0, mrope_section: S
     pairs = whole_pairs(head_dim, "head_dim") // 2
     if 3 * max(h, w) > pairs:
         raise ValueError(
-            f"mrope_section={tuple(counts)} must have at most {pairs // 3} pairs for each of h and w, because "
-            f"three axes alternate over the {pairs} pairs of head_dim={2 * pairs}"
+            f"mrope_section={tuple(counts)} must have at most {pairs // 3} pairs for each of h and w (the last two "
+            f"numbers), because three axes alternate over the {pairs} pairs of head_dim={2 * pairs}"
         )
     return with_theta(head_dim, theta, sections=in_turn([pairs - h - w, h, w], pairs))
 

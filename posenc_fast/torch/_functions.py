@@ -509,8 +509,8 @@ def apply_rotary_pos_emb(
     if cos.ndim not in (2, 3) or cos.shape != sin.shape or cos.shape[-1] % columns_per_pair or cos.shape[-1] == 0:
         columns, needed = ("pairs", "at least one pair") if tables == "pairs" else ("rotary_dim", "an even rotary_dim")
         raise ValueError(
-            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have (batch, length, {columns}) "
-            f"or (length, {columns}), with {needed}"
+            f"cos has shape {tuple(cos.shape)} and sin {tuple(sin.shape)}, but both must have shape (batch, length, "
+            f"{columns}) or (length, {columns}), with {needed}"
         )
     if not hasattr(unsqueeze_dim, "__index__"):
         raise TypeError(f"unsqueeze_dim must be an integer, not {unsqueeze_dim!r}")
@@ -529,8 +529,9 @@ def apply_rotary_pos_emb(
         tokens = (part.shape[0], part.shape[seq_axis])
         if rows != tokens[2 - len(rows) :] or 2 * pairs > part.shape[-1]:
             raise ValueError(
-                f"{name} has shape {tuple(part.shape)}, which cos and sin of shape {tuple(cos.shape)} do not match "
-                f"with unsqueeze_dim={unsqueeze_dim} and tables={tables!r}"
+                f"{name} has shape {tuple(part.shape)}, and cos and sin have shape {tuple(cos.shape)}; with "
+                f"unsqueeze_dim={unsqueeze_dim} and tables={tables!r}, batch and length must be equal, and the "
+                f"{2 * pairs} rotated values must fit into head_dim"
             )
     cos, sin = (operators.columns_of_pairs(part, tables, name) for name, part in (("cos", cos), ("sin", sin)))
     q, k = operators.run_rotate_by((q, k), cos, sin, seq_axis, layout)

@@ -285,8 +285,8 @@ def wants_gradients(tensor: torch.Tensor) -> bool:
 def refuse_gradients() -> NoReturn:
     """Raise the error for positions that require gradients or have tangents, whose derivatives would be lost."""
     raise ValueError(
-        "positions requires gradients or has a forward-mode tangent, but only posenc_fast.torch.encode and grid are "
-        "differentiable by positions; pass positions.detach()"
+        "positions requires gradients or has a forward-mode tangent, but only posenc_fast.torch.encode and grid "
+        "compute derivatives with respect to positions; pass positions.detach()"
     )
 
 

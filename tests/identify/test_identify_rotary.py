@@ -258,7 +258,7 @@ def test_text():
         ({"frequencies": [1.0], "sin": SIN}, ValueError, "sin needs cos"),
         ({"cos": COS, "sin": SIN, "turned": COS}, ValueError, "turned needs x"),
         ({"x": COS}, ValueError, "x needs turned"),
-        ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned has \(16, 4\)"),
+        ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned has shape \(16, 4\)"),
         ({"x": 1.0, "turned": 1.0}, ValueError, r"x has shape \(\)"),
         ({"x": COS, "turned": COS, "head_dim": 4}, ValueError, "head_dim=4 differs from the width of x"),
         ({"cos": COS}, ValueError, r"without sin, cos must be complex"),

@@ -228,7 +228,7 @@ photos(video_grid_thw=[[1, 2, 2]]) | video_grid_thw has more grids than there ar
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 6], [1, 2, 2]]) | image_grid_thw has more grids than there are images in tokens; both
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 8]]) | a run of 6 .* The next grid has 8 tokens, but only 6 tokens are left
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[1, 4, 6]) | image_grid_thw has shape \(3,\)
-mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has the grid \[1, 4, 1\], but the smallest grid is \[1, 2, 2\]
+mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1, 4, 1]]) | has the grid \[1, 4, 1\], but the smallest grid of this model is \[1, 2, 2\]
 mrope(PHOTO, "qwen2_vl", image_grid_thw=[[1.0, 4, 6]]) | image_grid_thw must contain integers, not float64
 mrope(PHOTO / 2, "qwen2_vl") | tokens must be token ids of dtype int32 or int64, not float64
 mrope(PHOTO[None, None], "qwen2_vl") | tokens has shape \(1, 1, 12\)
@@ -240,7 +240,7 @@ photos(start=3) | start=3 cannot be combined with model; leave out start
 photos(time_step=2.5) | time_step=2.5 cannot be combined with model; leave out time_step
 mrope([PHOTO]) | each part of tokens \(without model\) must be an integer
 mrope([3], image_grid_thw=[[1, 2, 2]]) | image_grid_thw needs model
-mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | model_type does not determine the rate. Pass the config
+mrope(CLIP, "qwen2_5_vl", video_grid_thw=[[3, 2, 2]]) | does not determine the number of positions per second. Pass the config
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=1, second_per_grid=1) | second_per_grid and fps=1 exclude each other
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], fps=0) | fps must be positive, not 0.0
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=-1) | second_per_grid must be 0 or larger, not -1.0
@@ -248,7 +248,7 @@ mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=[1, 2]) | shape \
 mrope(CLIP, TIMED, video_grid_thw=[[3, 2, 2]], second_per_grid=2e9) | the last of 3 frames at position .*, but positions must be below
 mrope([1, 2, *CLIP], "qwen2_5_omni", video_grid_thw=[[3, 2, 2]]) | video_grid_thw needs second_per_grid or fps, .* pass one
 mrope([IMAGE, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | Put the begin token before
-mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 are next to .* at least 2 begin and end tokens
+mrope([1, IMAGE, 2, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | tokens 2 to 2 must contain the begin and end tokens of .* 2 in total
 mrope([1, IMAGE, AUDIO, 1], "qwen2_5_omni", image_grid_thw=[[1, 2, 2]]) | an image directly next to audio
 """
 UNSUPPORTED = [f"mrope(PHOTO, {name!r}) | model '{name}' is unsupported: {reason}" for name, reason in REFUSED.items()]

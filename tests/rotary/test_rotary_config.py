@@ -476,7 +476,7 @@ REFUSED = {
     "two bases": ({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "rope_theta": 1e4, "attn_config": {"rope_theta": 5e5}}, ["attn_config", "500000.0", "10000.0"]),
     "proportional part": ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "compress_ratios": [0], "rope_parameters": {"main": {"rope_type": "proportional", "rope_theta": 1e4}, "compress": {}}}, ["proportional", "512", "64"]),
     "few sections": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": SECTIONS}, ["mrope_section", "32", "64 rotated pairs"]),
-    "interleaved or not": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": {"mrope_interleaved": True}}, ["mrope_interleaved", "True", "order of sections"]),
+    "interleaved or not": ({"model_type": "qwen2_vl_text", "head_dim": 128, "rope_scaling": {"mrope_interleaved": True}}, ["mrope_interleaved", "True", "assigns pairs to axes"]),
     "sections of text": ({**LLAMA, "rope_scaling": SECTIONS}, ["mrope_section", "default"]),
     "kinds of a model without": ({**LLAMA, "rope_parameters": {"full": {}, "sliding": {}}}, ["full", "sliding", "one kind"]),
     "one for all kinds": ({"model_type": "laguna", "rope_parameters": {"rope_theta": 1e4}, "layer_types": ["full_attention"]}, ["full_attention", "separate parameters"]),

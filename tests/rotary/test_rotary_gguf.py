@@ -247,7 +247,7 @@ REFUSED = {
     "scaling": (with_heads("llama", rope__scaling__type="dynamic"), {}, "'dynamic' must be one of"),
     "no length": (PHI3, {}, "give seq_len="),
     "no factors": (with_heads("phi3", rope__scaling__type="longrope"), {}, "needs the tensors rope_factors_short"),
-    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "lacks rope_factors_long.weight, which rope_factors_short.weight needs"),
+    "one list": ({k: v for k, v in PHI3.items() if "long.weight" not in k}, {"seq_len": 1}, "has rope_factors_short.weight, but lacks rope_factors_long.weight"),
     "a list of too few layers": (file_of("qwen2", embedding_length=256, attention__head_count=[2, 4]), {"layer": 2}, "must have one value per layer"),
     "factors of another width": (with_heads("llama", 64) | {"rope_freqs.weight": DIVISORS}, {}, "has 64 numbers, but must have one number for each of 32 pairs"),
     "three lists": (PHI3 | {"rope_freqs.weight": SHORT}, {"seq_len": 1}, "rope_freqs.weight and rope_factors_short.weight exclude each other"),

@@ -402,7 +402,7 @@ SIZED = {
     (lambda: pf.presets.gpt_neox(30), r"head_dim=30 has 7 values to rotate \(head_dim \* 0.25, rounded down\)"),
     (lambda: pf.presets.gpt_neox(4), "head_dim=4 has 1 values to rotate"),
     (lambda: pf.presets.ernie4_5_vl(mrope_section=(20, 24, 20)), "must begin with two equal numbers"),
-    (lambda: pf.presets.ideogram4(64), "at most 10 pairs for each of h and w, .* over the 32 pairs of head_dim=64"),
+    (lambda: pf.presets.ideogram4(64), "at most 10 pairs for each of h and w .* over the 32 pairs of head_dim=64"),
     (lambda: pf.presets.cosmos(6), "head_dim must be at least 12, not 6"),
     (lambda: pf.presets.cosmos(rope_scale=(2.0, 1.0)), r"rope_scale must be three numbers, .* not \(2.0, 1.0\)"),
     (lambda: pf.presets.ltx(6), "dim=6 must have at least two pairs for each of 3 axes; give at least 12"),

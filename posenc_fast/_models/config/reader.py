@@ -95,8 +95,8 @@ def encodings_of(config: Any) -> list[EncodingOfLayers]:
     while waiting:
         if len(waiting) + len(done) > MOST_KINDS:
             raise Undecided(
-                f"config has more than {MOST_KINDS} layers or lengths to read separately; posenc_fast reads at most "
-                f"{MOST_KINDS}. Call Rotary.from_config(config, layer=..) for one layer"
+                f"config has separate encodings for more than {MOST_KINDS} layers or lengths, but posenc_fast reads at "
+                f"most {MOST_KINDS} encodings; call Rotary.from_config(config, layer=..) for one layer"
             )
         options = waiting.pop(0)
         done.append(options)
@@ -212,8 +212,8 @@ def _type_of_only_part(config: Config, where: str, model: str) -> str:
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
-            f"{where} has model_type {model!r}, but no part that may have RoPE ({' or '.join(parts)}); add such a "
-            "part to the config"
+            f"{where} has model_type {model!r}, but contains no {' or '.join(parts)}, which may have RoPE; add such "
+            "a part to the config"
         )
     if any(key in config for key in VISUAL):
         known = [name for name in table.types() if name.startswith(f"{model}_vision")]
@@ -231,7 +231,7 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         raise Undecided(f"{named} is not expressible as a Rotary: {table.pairs('unreadable')[model]}")
     if model in table.names("without"):
         parts = [key for key, value in config.items() if str(key).endswith("_config") and isinstance(value, Mapping)]
-        advice = f"; if one of its parts ({', '.join(parts)}) has RoPE, pass this part instead" if parts else ""
+        advice = f"; if a part of the config ({', '.join(parts)}) has RoPE, pass this part instead" if parts else ""
         raise NoRotary(f"{named} has no rotary encoding{advice}")
     if model not in table.types() and layout is None:
         near = difflib.get_close_matches(model, table.types(), 1)
@@ -259,8 +259,8 @@ def _with_parameters(config: Config, where: str, model: str, layout: Any) -> Par
         )
     if row.needs_parameters and not (old or new):
         raise Undecided(
-            f"{where} lacks rope_parameters (or rope_scaling); posenc_fast does not guess the defaults of {model} in "
-            "this case. Add rope_parameters to the config, or pass the config object of transformers"
+            f"{where} lacks rope_parameters (or rope_scaling), and posenc_fast does not know the defaults of {model}; "
+            "add rope_parameters to the config, or pass the config object of transformers"
         )
     key = parameters_key(config)
     return Part(config, where, row, dict(old or new or {}), f"{where}[{key!r}]")
@@ -339,7 +339,8 @@ def _unscaled_if_listed(part: Part) -> Part:
         first_scaled = [i for i in indices if i in scaled][:1]
         first_unscaled = [i for i in indices if i not in scaled][:1]
         raise Several(
-            f"{part.key(key)}={layers!r} lists the layers that have the scaling; give layer=, the index of a layer",
+            f"{part.key(key)}={layers!r} lists the layers with scaled frequencies, so layers have different encodings; "
+            "give layer=, the index of a layer",
             [{"layer": i} for i in first_scaled + first_unscaled],
         )
     base_only = {key: value for key, value in part.rope.items() if key == "rope_theta"}
@@ -367,8 +368,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     scaled_as = "yarn" if name == TELECHAT else name
     if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
         raise ValueError(
-            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or 'ntk' without "
-            f"factor, not with {name!r}; correct rope_type, or remove alpha from the config"
+            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or with 'ntk' if "
+            f"factor is missing, not with {name!r}; correct rope_type, or remove alpha from the config"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
@@ -403,8 +404,9 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
-                f"{part.rope_where}['rope_type']={name!r} has other frequencies for sequences longer than {longest:g}; "
-                f"give seq_len=, the length of your sequence (or {longest:g} for all shorter sequences)",
+                f"{part.rope_where}['rope_type']={name!r} has different frequencies for sequences up to {longest:g} "
+                f"tokens and for longer ones; give seq_len=, the length of your sequence (or {longest:g} for all "
+                "shorter sequences)",
                 [{"seq_len": longest}, {"seq_len": longest + 1}],
             )
         scaling["seq_len"] = seq_len
@@ -426,7 +428,9 @@ def _rope_type(part: Part) -> str:
         )
     name = current[0] if current else "default"
     if name in table.pairs("no rotations"):
-        raise Undecided(f"{where}['rope_type']={name!r} is not a single Rotary: {table.pairs('no rotations')[name]}")
+        raise Undecided(
+            f"{where}['rope_type']={name!r} is not expressible as one Rotary: {table.pairs('no rotations')[name]}"
+        )
     if name not in _rope.SCALINGS and name != TELECHAT:
         raise ValueError(
             f"{where}['rope_type']={name!r} is unknown; give one of {', '.join(_rope.SCALINGS)}, {TELECHAT}"
@@ -452,11 +456,9 @@ def _check_keys(part: Part, name: str, parameters: dict[str, Any]) -> None:
     if unknown:
         near = difflib.get_close_matches(str(unknown[0]), parameters, 1)
         known = (
-            f"this rope_type has the parameters {', '.join(parameters)}"
-            if parameters
-            else "this rope_type has no parameters"
+            f"this rope_type reads only {', '.join(parameters)}" if parameters else "this rope_type has no parameters"
         )
-        advice = f"did you mean {near[0]}?" if near else f"{known}; remove {unknown[0]} from the config"
+        advice = f"did you mean {near[0]}?" if near else f"{known}. Remove {unknown[0]} from the config"
         raise ValueError(
             f"{part.rope_where}[{unknown[0]!r}]={rope[unknown[0]]!r} is not a parameter of rope_type {name!r}; {advice}"
         )
@@ -496,8 +498,9 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
     if bool(mscale) != bool(mscale_all_dim) and mscale != 1 and "attention_factor" not in scaling:
         key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(
-            f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if "
-            f"mscale or mscale_all_dim is missing or 0. Set both keys, or attention_factor, in {where}"
+            f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if one "
+            "of mscale and mscale_all_dim is missing or 0. Set both to other numbers, or set attention_factor, in "
+            f"{where}"
         )
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):
@@ -558,9 +561,11 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
     # they are truncated, or padded with axis 0.
     if sum(counts) != pairs and (keys or rule != "interleaved"):
         found = f"{where}={counts}" if keys else f"{where} is missing, and the default {counts} of {part.model}"
-        raise ValueError(f"{found} adds up to {sum(counts)}; give counts that add up to the {pairs} rotated pairs")
+        raise ValueError(
+            f"{found} adds up to {sum(counts)}; give numbers of pairs that add up to the {pairs} rotated pairs"
+        )
     if sections.default is not None and len(counts) != len(sections.default):
-        raise ValueError(f"{where}={counts} must have one count for each of {sections.axes}")
+        raise ValueError(f"{where}={counts} must have one number for each of the axes {sections.axes}")
     return COUNTED[rule](counts, pairs)
 
 
@@ -584,7 +589,7 @@ def _rule_of_counts(part: Part, rule: str, counts: Any, in_config: bool) -> str:
         return "interleaved" if interleaved else "contiguous"
     if interleaved is not None and interleaved != (rule == "interleaved"):
         raise ValueError(
-            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts the order of sections in "
-            f"{part.model}; remove mrope_interleaved from the config"
+            f"{part.rope_where}['mrope_interleaved']={interleaved!r} contradicts how {part.model} assigns pairs "
+            "to axes; remove mrope_interleaved from the config"
         )
     return rule

@@ -99,7 +99,7 @@ def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len
     at_rest = pairs - sum(counts)
     if at_rest < 0:
         raise ValueError(
-            f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs}; correct "
+            f"{part.where} has {sum(counts)} pairs to rotate, but its heads have only {pairs} pairs; correct "
             f"{' or '.join(keys)}"
         )
     schedules = [geometric(count, base=base) for count, base in zip(counts, bases, strict=True) if count]
@@ -179,7 +179,9 @@ def _chatglm(config: Config) -> dict[str, Any]:
 
 def _grok(config: Config) -> dict[str, Any]:
     if "rope_theta" in config and config["rope_theta"] is None:
-        raise ValueError("config['rope_theta']=None is not a base; give a number, or remove it for the default 10000")
+        raise ValueError(
+            "config['rope_theta']=None is not a base; give a number, or remove rope_theta for the default 10000"
+        )
     rope: dict[str, Any] = {"rope_theta": config.get("rope_theta", 10000.0)}
     if config.get("rope_rotate_half_dims"):
         rope["partial_rotary_factor"] = 0.5
@@ -262,7 +264,7 @@ def _listed(part: Part, key: str, index: int | None) -> bool:
     if index is None:
         return True
     if not is_list(values) or index >= len(values):
-        raise ValueError(f"{part.key(key)}={values!r} must have a number for layer={index}")
+        raise ValueError(f"{part.key(key)}={values!r} must be a list with a number for layer={index}")
     value = values[index]
     return real(int(value) if isinstance(value, bool) else value, f"{part.key(key)}[{index}]") != 0
 

@@ -126,8 +126,8 @@ def rotated_dim(part: Part, head: int, factor: float | None) -> int:
         whole = part.config.get("head_dim", "the default of the class" if part.group is not None else head)
         if whole != head and "qk_rope_head_dim" in row.width:
             raise ValueError(
-                f"{part.rope_where}['rope_type']='proportional' applies to all of head_dim={whole!r}, but {part.model} "
-                f"rotates only {head} values of a head; correct head_dim or rope_type in the config"
+                f"{part.rope_where}['rope_type']='proportional' applies to whole heads (head_dim: {whole}), but "
+                f"{part.model} rotates only {head} values of a head; correct head_dim or rope_type in the config"
             )
         dim = head
     elif row.rotary_dim:
@@ -183,7 +183,7 @@ def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
             return
         raise ValueError(
             f"{part.where} has partial_rotary_factor={factor} and qk_rope_head_dim={head}, which is already the "
-            "rotated part; remove partial_rotary_factor from the config"
+            "number of rotated values; remove partial_rotary_factor from the config"
         )
     raise ValueError(
         f"{part.where} has partial_rotary_factor={factor}, which {part.model} does not read; remove this key from the "
@@ -198,10 +198,10 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
         return
     head_dim = count_of(part.config.get("head_dim", default), part.key("head_dim"), 1)
     if head_dim > MOST_VALUES or int(min(head_dim * factor, MOST_VALUES)) != head:
-        origin = "" if "head_dim" in part.config else " (the default of its class)"
+        origin = "" if "head_dim" in part.config else " (the default of the class)"
         raise ValueError(
             f"{part.where} has head_dim={head_dim}{origin} and {part.row.width[0]}={head}; in {part.model}, head_dim "
-            f"times {factor:g} must equal {part.row.width[0]}. Correct one of the two keys"
+            f"times the rotated fraction ({factor:g}) must equal {part.row.width[0]}. Correct one of the two keys"
         )
 
 
@@ -224,8 +224,8 @@ def _check_default(part: Part, factor: float | None) -> None:
         )
     if factor is None and default != 1 and (row.needs_parameters or nested):
         raise Undecided(
-            f"{part.rope_where} lacks 'partial_rotary_factor'; posenc_fast does not guess the rotated fraction of "
-            f"{model} in this case. Add partial_rotary_factor to {part.rope_where}"
+            f"{part.rope_where} lacks 'partial_rotary_factor', whose default in {model} is ambiguous; add "
+            f"partial_rotary_factor to {part.rope_where}"
         )
 
 
@@ -249,7 +249,8 @@ def _partial_dim(part: Part, head: int, config_factor: float | None, row_factor:
         value = part.config.get(key, row.default_dim)
         if value is None and row.default_dim is not None:
             raise ValueError(
-                f"{part.key(key)}=None makes the tables of cosines and sines wider than the heads of {part.model}; set this key to a number"
+                f"{part.key(key)}=None makes the tables of cosines and sines wider than the heads of {part.model}; set "
+                "this key to a number"
             )
         count = dim if value is None else count_of(value, part.key(key), 2)
         if count != dim and (config_factor is not None or not row.reads_dim_keys):
@@ -290,13 +291,13 @@ def _base_of(part: Part) -> float:
         _check_null(part)
         if row.needs_parameters:
             raise Undecided(
-                f"{part.rope_where} has rotary parameters, but lacks 'rope_theta'; posenc_fast does not guess the base "
-                f"of {part.model} in this case. Add rope_theta to the config"
+                f"{part.rope_where} lacks 'rope_theta', and posenc_fast does not know the default of {part.model} for "
+                f"configs with rotary parameters; add rope_theta to {part.rope_where}"
             )
         if row.needs_base:
             raise Undecided(
-                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add it to "
-                "the config"
+                f"{part.where} lacks 'rope_theta', and programs have different defaults for {part.model}; add "
+                "rope_theta to the config"
             )
         return row.base if group is None else group.base
     if attn_base is not None and attn_base != value:

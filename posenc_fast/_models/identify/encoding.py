@@ -278,7 +278,8 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     blocks = [array[i : i + _ROWS] for i in range(0, max(len(array), 1), _ROWS)]
     if not all(np.isfinite(block.astype(np.float64)).all() for block in blocks):
         raise ValueError(
-            "table has values that are not finite; set the rows with these values to 0; rows of zeros are ignored"
+            "table has values that are not finite; set the rows with these values to 0, because rows of zeros are "
+            "ignored"
         )
     is_zero = np.concatenate([(block == 0).all(axis=1) for block in blocks])
     rows = np.flatnonzero(~is_zero[:_ROWS])

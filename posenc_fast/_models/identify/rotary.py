@@ -294,8 +294,8 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
     if before.shape != after.shape or before.ndim < 2 or not real or before.size == 0 or before.shape[-2] < 2:
         raise ValueError(
-            f"x has shape {before.shape} and turned has {after.shape}, but both must be real numbers of one shape "
-            "(.., tokens, head_dim), with at least two tokens"
+            f"x has shape {before.shape} and turned has shape {after.shape}, but both must be real and of one "
+            "shape (.., tokens, head_dim), with at least two tokens"
         )
     width, tokens = before.shape[-1], before.shape[-2]
     if head not in (None, width):
