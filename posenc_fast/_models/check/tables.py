@@ -119,7 +119,8 @@ def _may_be_sinusoidal(flat: Array) -> bool:
         if len(rows) < _LEAST_ROWS:
             continue
         middle, neighbours = rows[1:-1], rows[:-2] + rows[2:]
-        # measure the multiple of each column by least squares
+        # In a column with one sinusoid, the sum of the two neighbours of a row is a constant factor times the row. Find
+        # this factor by least squares.
         squares = (middle**2).sum(axis=0)
         factor = (middle * neighbours).sum(axis=0) / np.maximum(squares, 1e-300)
         residual = np.median(np.abs(neighbours - factor * middle), axis=0)
