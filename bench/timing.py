@@ -78,7 +78,7 @@ def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
     Like NumPy's arrays, it uses huge pages if the system offers them.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    # the mapping is private, because shared pages are never huge
+    # the mapping is private, because Linux by default does not make shared pages huge
     pages = mmap.mmap(
         -1, max(size, 1), **({"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if os.name == "posix" else {})
     )

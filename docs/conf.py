@@ -87,7 +87,7 @@ napoleon_use_param = False
 napoleon_use_rtype = False
 napoleon_use_admonition_for_examples = False
 
-# omit nodes of sphinx-design, napoleon and sphinx-gallery from the Markdown pages, because they have no Markdown form
+# do not warn about nodes of sphinx-design, napoleon and sphinx-gallery, which have no form in the Markdown pages
 llms_txt_suppress_unknown_node_warnings = ["PassthroughTextElement", "abbreviation", "caption", "imgsgnode"]
 
 sphinx_gallery_conf = {

@@ -21,7 +21,8 @@ FUNCTIONS = {
     "sqrt": r"\sqrt{{{}}}",
     "ceil": r"\lceil {} \rceil",
 }
-# keys: signs in facts. Values: Python operators with the right precedence. "@" stands for a product without a sign.
+# keys: signs in facts. Values: Python operators with the right precedence. `in_python` inserts "@" between two factors
+# that have no sign between them.
 SPELLINGS = {"^": "**", "=": "==", "..": "<<"}
 
 

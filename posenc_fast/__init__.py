@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ._models.identify.encoding import Identification, identify
     from ._models.identify.rotary import RotaryIdentification, identify_rotary
 
-# Pickles name these functions, and `_rotary_of`, as attributes of this module.
+# Pickles name these functions, and `_rotary_of`, as attributes of this module, so they must be available here.
 _PICKLED = (_encoding_of, _schedule_of)
 
 __all__ = [

@@ -20,8 +20,8 @@ plot.similarity(encoding, 500, ax=ax)
 plt.show()
 
 # %%
-# This picture shows the dot products near position 1000000000, without the division. The curve of posenc_fast has the
-# same shape as above. The usual program, with angles in float32, gives noise:
+# This picture shows the dot products near position 1000000000. They are not divided by the dot product of a row with
+# itself. The curve of posenc_fast has the same shape as above. The usual program, with angles in float32, gives noise:
 
 positions = np.float32(10**9 + np.arange(-100, 101))
 usual = np.concatenate(

@@ -19,7 +19,7 @@ plt.show()
 # %%
 # A token of an image or video has several positions, such as its row and its column. Each pair uses one of them. In
 # Flux, 8 pairs use the index of the image, 28 pairs use the row, and 28 pairs use the column. In this picture, the
-# three positions of each token are equal, so each block of pairs begins with its fastest pair.
+# three positions of each token are equal. Each of the three blocks of pairs begins with its fastest pair.
 
 _, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 plot.rotary("flux", 100, ax=ax)

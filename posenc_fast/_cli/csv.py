@@ -446,7 +446,7 @@ def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
 
 
 def _parse_integer(text: str) -> tuple[int, int]:
-    # int would raise an error for thousands of digits, so replace large numbers by 2^65, which is too large
+    # int would raise an error for thousands of digits, so replace numbers that are too large anyway by 2^65
     value = int(text) if abs(float(text)) < 2.0**65 else 2**65
     if -(2**63) <= value < 2**63:
         return INTEGER, value

@@ -123,7 +123,7 @@ class _Encoder:
         self.width = self.encoding.d_model if self.cycles is None else len(self.cycles.columns)
         self.dtype = float_type(arguments.dtype)
         self.precision, self.workers = arguments.precision, arguments.workers
-        # only --frequencies gives timestamps a unit: its numbers are then radians per second
+        # without --periods, only --frequencies gives timestamps a unit: its numbers are then radians per second
         self.accepts_times = hasattr(arguments, "frequencies")
 
     def check(self, positions: Any) -> None:

@@ -142,7 +142,7 @@ def _parquet(file: IO[bytes], table: _Table) -> Iterator[Write]:
         copied = [pa.array(column, text) if isinstance(column, tuple) else column for column in cells]
         writer.write_table(pa.table([*copied, *(column.copy() for column in block.T)], schema))
 
-    # use dictionaries only for copied columns, because encoded numbers are nearly all distinct
+    # use Parquet's dictionary encoding only for copied columns, because encoded numbers are nearly all distinct
     with pq.ParquetWriter(file, schema, use_dictionary=[name for name, _ in table.kept] or False) as writer:
         yield write
 

@@ -53,7 +53,7 @@ def _identify(arguments: argparse.Namespace) -> int:
             "and sin, or to x and turned"
         )
     try:
-        # NumPy warns when it converts some NaNs, which identify reports as an error
+        # NumPy warns when it converts some NaNs; the warning is not needed, because `identify` raises an error for NaN
         with np.errstate(invalid="ignore"):
             identification = identify(arrays["table"], start=start) if "table" in arrays else identify_rotary(**arrays)
     except (TypeError, ValueError) as error:

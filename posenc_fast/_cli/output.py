@@ -59,7 +59,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 if target.exists():
-                    # until `_link`, the file may have no name; then only its path in /proc refers to it
+                    # before `_link`, the file may have no name, and can be reached only by its path in /proc
                     shutil.copymode(target, part if part.exists() else _proc_path(file.fileno()))
                 # if the process is killed between `_link` and `os.replace`, a hidden file remains
                 _link(file, part)

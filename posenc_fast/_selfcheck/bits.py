@@ -145,7 +145,7 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# outputs of more bytes bypass the cache on every machine whose kernel can write past the cache
+# outputs of more bytes bypass the cache on each machine with a known cache size whose kernel can write past the cache
 _BYTES_PAST_CACHE = 1 << 24
 # positions with angles of all sizes, signed zeros, and invalid positions
 _POSITIONS = [
@@ -337,7 +337,7 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
     """Yield the frequencies, the other defining numbers, and some rows (Encoding) or rotated values (Rotary)."""
     yield value.frequencies
-    # 21600 and -43200 are multiples of a quarter of a day in seconds, where values are signed zeros
+    # 21600 and -43200 seconds are multiples of a quarter of a day, so columns with a period of a day have signed zeros
     positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])
     if value.ndim > 1:
         positions = positions[:, np.newaxis] + np.arange(value.ndim)

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-/* A new major version changes the struct. A new minor version adds functions at its end, so the struct is larger. */
+/* A new major version changes posenc_fast_api. A new minor version adds functions at the end of this struct. */
 #define POSENC_FAST_API_MAJOR 1
 #define POSENC_FAST_API_MINOR 0
 

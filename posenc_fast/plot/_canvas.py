@@ -102,7 +102,7 @@ def picture(
     # earlier curves in the same Axes may have set a logarithmic scale
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
-        # True if the centres of the cells are integers, so that the edges lie at k + 0.5 for integers k
+        # true if the first edge lies at k + 0.5 for an integer k, and a cell covers at least 1; then ticks are integers
         at_integers = (first + 0.5) % 1 == 0 and abs(last - first) >= count
         if at_integers and abs(last - first) == 1:
             axis.set_major_locator(FixedLocator([first + 0.5]))

@@ -24,7 +24,8 @@ from .sinusoids import Partners
 # grid that `locate` searches.
 _BLOCK_VALUES, _GRID_VALUES = 1 << 18, 1 << 36
 _STEPS_PER_WAVE = 8
-# A position counts as found if the squared distance between its encoding and the row is at most this number.
+# A position counts as found if its encoding is near the row: both are divided by the `_size` of the row, and their
+# squared distance is then at most this number.
 _NEAR = 1e-7
 # number of bytes that must be free before a matrix product; OpenBLAS allocates half of them as its buffer
 _WORK_SPACE = 1 << 26

@@ -167,7 +167,7 @@ def filled(
     invalid = [None if isinstance(axis, range) else axis.invalid_rows() for axis in (coordinates[a] for a in order)]
     points = None if mixed is None else _Points(coordinates)
     engine = encoding._plans.engine()
-    # 0: write through the cache, because columns that depend on several axes are written to the same memory afterwards
+    # 0: write through the cache, not past it, because `mixed` columns are written to the same memory afterwards
     stores = Target(result, warm=in_cache).stores() if mixed is None else 0
 
     def fill(rows: slice) -> None:

@@ -267,7 +267,8 @@ class Sinusoids:
             if lists[1 - odd]:
                 other = lists[1 - odd].pop(0)
                 partner[c], partner[other] = other, c
-                # The derivative of s sin is s cos, and the derivative of s cos is -s sin. The partner has its own sign.
+                # If s is the sign of a column, the derivative of s sin is s cos, and the derivative of s cos is -s sin.
+                # The partner has its own sign.
                 for column, is_cosine in ((c, odd), (other, 1 - odd)):
                     ahead[column] = signs[c] * signs[other] * (-1.0 if is_cosine else 1.0)
             else:

@@ -703,7 +703,7 @@ def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
     return (cls or Encoding)._of(Sinusoids(*state[:-1]), state[-1])
 
 
-# Pickles contain this name, not the module path, so that the file can move.
+# Pickles contain the name posenc_fast._encoding_of, not the path of this module, so that the file can move.
 encoding_of.__module__ = "posenc_fast"
 encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
 

@@ -44,7 +44,8 @@ def fma(a: Any, b: Any, c: Any) -> Floats:
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)
     v, v_low = two_sum(p, t)
-    # The rest is small + error. Where v + small lies in the middle between two doubles, error decides the rounding.
+    # The exact result is v + small + error. If v + small lies in the middle between two doubles, error decides the
+    # rounding.
     small, error = two_sum(t_low, v_low)
     bits = small.view(np.int64)
     toward_error = np.where((error > 0) == (small > 0), 1, -1)

@@ -45,7 +45,7 @@ def rounded(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
     NumPy would round to float32 first, and then to bfloat16.
     """
-    # values beyond the largest number become infinite, as in the engines
+    # values beyond the largest number of the dtype become infinite, as in the engines
     with np.errstate(over="ignore", under="ignore"):
         return values.astype(dtype) if dtype.name != "bfloat16" else round_once(BFLOAT16.kind, values).view(dtype)
 

@@ -303,7 +303,7 @@ class Periodic(Schedule):
         return f"periodic([{', '.join(map(repr, numbers))}])"
 
 
-# Pickles contain this name, not the module path, so that the file can move.
+# Pickles contain the name posenc_fast._schedule_of, not the path of this module, so that the file can move.
 schedule_of.__module__ = "posenc_fast"
 schedule_of.__qualname__ = schedule_of.__name__ = "_schedule_of"
 

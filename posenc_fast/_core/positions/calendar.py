@@ -386,7 +386,8 @@ def _changes_in_block(zone: datetime.tzinfo, block: int) -> tuple[list[int], lis
     """
 
     def offset_at(second: int) -> int:
-        # Python cannot compute offsets on the first and last day of its calendar, where no zone changes
+        # Python cannot compute offsets on the first and last day of its calendar. On these days, no zone changes its
+        # offset.
         second = max(_FIRST + _DAY, min(second, _BEYOND - 2 * _DAY))
         time = datetime.datetime(1970, 1, 1, tzinfo=zone) + datetime.timedelta(seconds=second)
         offset = zone.fromutc(time).utcoffset()

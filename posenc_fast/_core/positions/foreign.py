@@ -102,7 +102,7 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
     form = BFLOAT16 if rounded else format_of(float_type(dtype, name))
     assert form is not None
     if form is FLOAT32 and array.dtype.kind == "f" and array.size:
-        # programs without bfloat16 store such values as float32, whose lower 16 bits are then zero
+        # programs without bfloat16 store bfloat16 values as float32; the lower 16 bits are then zero
         bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
         form = form if (bits & np.uint32(0xFFFF)).any() else BFLOAT16
     return array, form

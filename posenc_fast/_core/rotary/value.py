@@ -774,7 +774,7 @@ def rotary_of(cls: type[Rotary] | None, head_dim: int, arguments: dict[str, Any]
     return (cls or Rotary)(head_dim, **arguments)
 
 
-# Pickles contain this name, not the module path, so that the file can move.
+# Pickles contain the name posenc_fast._rotary_of, not the path of this module, so that the file can move.
 rotary_of.__module__ = "posenc_fast"
 rotary_of.__qualname__ = rotary_of.__name__ = "_rotary_of"
 

@@ -285,7 +285,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
         raise ValueError(f"the header has the number {number}, which is not an integer from 0 to 2^64 - 1")
 
     def parse_integer(digits: str) -> int:
-        # Python refuses to convert more than 4300 digits, so look at their number first
+        # int raises an error for more than 4300 digits, so check the number of digits first
         if len(digits) > 20 or digits[0] == "-" or int(digits) > _MOST_NUMBER:
             refuse(digits)
         return int(digits)

@@ -18,12 +18,12 @@ from .report import Finding, Verdict, listed
 
 # keys of a config whose value is the number of positions, here also called the longest position
 LENGTHS = SPELLINGS["max_position_embeddings"]
-# names of tensors and of parts of a config that encode images, audio or other data instead of text
+# matches names of tensors, and of parts of a config, that belong to images, audio or other data instead of text
 _TOWERS = re.compile(
     r"(^|[._])(vis|vision|visual|image|img|pixel|patch|vit|clip|siglip|video|audio|speech|sound|codec|mel|whisper|vocoder"
     r"|token2wav|code2wav|talker|dit|thinker|tower|depth|detok|decoder_model|vae|connector|projector|qformer|resampler)"
 )
-# names of tensors and of parts of a config that encode text
+# matches names of tensors, and of parts of a config, that belong to text
 _TEXT = re.compile(r"(^|[._])(text|language|llm|lm)([._]|_model|$)|^model\.layers\.\d|^layers\.\d|^transformer\.h\.\d")
 # keys of the parts of a config that do not describe a model
 _NO_MODELS = ("quantization_config", "compression_config", "generation_config")

@@ -391,7 +391,7 @@ def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
     difference = np.nan_to_num(for_vectors - for_zeros)
     factor = 0.0
     if for_zeros.shape == tuple(x.shape):
-        # measure the multiple of x by least squares
+        # find by least squares which multiple of x the module adds
         values = numbers_in(vectors, "x").astype(np.float64)
         factor = float((difference * values).sum() / (values**2).sum())
         difference = difference - factor * values
@@ -427,7 +427,8 @@ def _judge_of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
     comparisons: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.clause(kind)) for kind in kinds]
     if wanted.expected is None:
-        # identify the result first, because a module with a buffer of frequencies may return rows
+        # First identify the result without the encoding of the buffers. Frequencies in a buffer are read as a Rotary,
+        # but the module may return rows.
         comparisons.insert(0, (None, ""))
     unknown = None
     for expected, clause in comparisons:

@@ -23,8 +23,8 @@ from .waves import Judgement, agrees, judge_waves
 
 # kind (`Finding.is_`) of findings for tables of cosines and sines
 _KIND = "rotary tables"
-# Frequencies are identified in samples of _SAMPLED_ROWS rows. Other bases and scalings are compared with the first
-# _SAMPLED_ROWS rows, and with as many rows spread over the table.
+# Frequencies are identified in samples of _SAMPLED_ROWS rows. Bases and scalings that the config does not contain are
+# compared with the first _SAMPLED_ROWS rows, and with as many rows spread over the table.
 _SAMPLED_ROWS = 256
 
 

@@ -21,7 +21,7 @@ from .report import TABLE, Finding, listed, unknown_tensor
 from .values import HALVES, array_of, narrowest, widened
 from .waves import Waves, judge_waves, radians_at_end
 
-# If `identify` finds no encoding of the whole table, it is called for _PARTS parts, each of _PART_ROWS rows.
+# If `identify` finds no known encoding of the whole table, it is called for up to _PARTS parts of _PART_ROWS rows.
 _PART_ROWS, _PARTS = 64, 4
 # A table has at least _LEAST_ROWS rows and _LEAST_COLUMNS columns.
 _LEAST_ROWS, _LEAST_COLUMNS = 8, 4
@@ -119,7 +119,7 @@ def _may_be_sinusoidal(flat: Array) -> bool:
         if len(rows) < _LEAST_ROWS:
             continue
         middle, neighbours = rows[1:-1], rows[:-2] + rows[2:]
-        # measure the multiple of each column by least squares
+        # find the fixed multiple of each column by least squares
         squares = (middle**2).sum(axis=0)
         factor = (middle * neighbours).sum(axis=0) / np.maximum(squares, 1e-300)
         residual = np.median(np.abs(neighbours - factor * middle), axis=0)

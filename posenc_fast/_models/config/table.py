@@ -34,7 +34,7 @@ class LayerGroup(NamedTuple):
     unscaled_base: bool = False
     # entries of layer_types that mean this group, besides its name
     layer_types: tuple[str, ...] = ()
-    # name of a function in rules.HEADS that computes the width of these heads
+    # name of a function in rules.HEADS that computes the head width of this group
     head: str = ""
 
 

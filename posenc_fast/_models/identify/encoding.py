@@ -53,7 +53,7 @@ LEAST_ROWS = 8
 _ROWS, _SAMPLE = 1024, 32
 # first positions to try with presets
 _STARTS = (0, 1, 2)
-# names of the parameters of presets that are bases
+# names of the parameters with which presets accept the base
 _BASE_NAMES = ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "temperature",
                "theta")  # fmt: skip
 
@@ -239,7 +239,8 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
             fits += [fit for fit in (_fit(checked, candidate) for candidate in candidates) if fit.misfit <= 1]
     for _, group in itertools.groupby(sorted(fits, key=_Fit.rarity), key=_Fit.rarity):
         equally_rare = list(group)
-        # accept a slightly larger error for more common parameters, because sources have errors of their own
+        # The misfits also contain rounding errors of the source, so candidates with similar misfits are equally likely.
+        # The candidates with common parameters come first.
         accepted = 2 * min(fit.misfit for fit in equally_rare) + 0.1
         for fit in equally_rare:
             if fit.misfit <= accepted:
