@@ -41,7 +41,7 @@ __all__ = [
     example="pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape -> (24, 40)",
 )
 def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Qwen2-VL's vision tower, and of the towers of other models that the notes name."""
+    """Rotary embedding of Qwen2-VL's vision tower, and of several other vision towers."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return with_spectra(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
 

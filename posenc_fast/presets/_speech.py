@@ -84,7 +84,7 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = 
     source="NVIDIA/NeMo: asr/modules/transformer/transformer_modules.py, FixedPositionalEncoding",
     frequency="10000^(-2i/d)",
     layout="alternating sines and cosines",
-    positions="0, 1, .., or values that the caller passes",
+    positions="0, 1, .., or other indices: `.encode(indices)`",
     differs="all columns are divided by sqrt(d)",
     example="pf.presets.nemo_fixed(4).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
