@@ -272,9 +272,9 @@ def page() -> str:
     for name, models in table.families().items():
         lines += card(name, models)
     lines.append(
-        "## Composite models\n\nA composite config has several parts. Each entry names the part that `from_config` reads. If an entry names several parts, "
-        'pass one of them, as in `from_config(config["decoder"])`. The default model type applies if the composite config is passed, '
-        "and the part has no `model_type`.\n"
+        "## Composite models\n\nA composite config has several parts. Each entry names the part that `from_config` reads."
+        ' If an entry names several parts, pass one of them, as in `from_config(config["decoder"])`. The default model'
+        " type applies if the composite config is passed, and the part has no `model_type`.\n"
     )
     composites: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():

@@ -196,7 +196,8 @@ def satclip_wrap() -> Encoding:
 
 @preset(
     source="gengchenmai/space2vec: SpatialRelationEncoder.py, TheoryGridCellSpatialRelationEncoder",
-    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, n = frequency_num, along unit vectors at 0, 120 and 240 degrees",
+    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, n = frequency_num, along unit vectors at 0, 120"
+    " and 240 degrees",
     layout="for each frequency: sine and cosine along each of the three vectors",
     positions="(x, y): `.encode(xy)`; the source computes in float64",
     odd="6 columns for each frequency",

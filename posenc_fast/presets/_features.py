@@ -119,8 +119,8 @@ def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_
     source="NVlabs/tiny-cuda-nn: include/tiny-cuda-nn/encodings/frequency.h, FrequencyEncoding",
     frequency="pi * 2^i",
     layout="for each axis: alternating sines and cosines",
-    positions="coordinates; to pad its output, the source appends k columns of ones: `np.pad(encoding.encode(x), ((0, 0),"
-    " (0, k)), constant_values=1)`",
+    positions="coordinates; to pad its output, the source appends k columns of ones: `np.pad(encoding.encode(x), ((0,"
+    " 0), (0, k)), constant_values=1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by pi",
     axes="input_dims",

@@ -38,8 +38,9 @@ YX, XY = (0, 1), (1, 0)
     odd="ValueError unless 4 divides the width",
     differs="the columns of x come first, although the rows of the table are sorted by y first; the source"
     " computes in float64",
-    also="DiT; ViT-MAE, AIMv2 and Granite Docling of Hugging Face; MoCo v3 and OmDet-Turbo, with cells in column-major order; MONAI build_sincos_position_embedding in"
-    " 2-D; Scale-MAE, with positions multiplied by the resolution of the image",
+    also="DiT; ViT-MAE, AIMv2 and Granite Docling of Hugging Face; MoCo v3 and OmDet-Turbo, with cells in column-major"
+    " order; MONAI build_sincos_position_embedding in 2-D; Scale-MAE, with positions multiplied by the resolution of"
+    " the image",
     axes="2",
     example="pf.presets.mae(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )

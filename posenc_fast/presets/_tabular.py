@@ -90,9 +90,9 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
-    frequency="one turn per period; periods are the products of a number of period_base_list and a power of ten; powers "
-    "are 1, the first frac_digit_len powers below 1 and the first int_digit_len above 1; periods of ten times the "
-    "largest power or more are left out",
+    frequency="one turn per period; periods are the products of a number of period_base_list and a power of ten; powers"
+    " are 1, the first frac_digit_len powers below 1 and the first int_digit_len above 1; periods of ten times the"
+    " largest power or more are left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
     odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",
