@@ -74,7 +74,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     "patches do not rotate",
     odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values; positions are relative to the sides of the image",
-    also="Sapiens 2, EoMT",
+    also="Sapiens 2, EoMT with DINOv3",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
 )
