@@ -27,10 +27,11 @@ HEAD = """\
 # Presets
 
 SEARCH
-Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns the `Encoding` or
-`Rotary` used by that project. `posenc-fast presets` searches the presets [in a shell](howto-shell.md).
-[`identify`](port.md) finds the presets that match a table. The page has COUNT presets. BESIDE more entries [at the
-end](#not-available-as-presets) describe encodings that are not presets. The presets are in these families:
+Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns an `Encoding` or a
+`Rotary` that computes the encoding of this model or library. `posenc-fast presets` searches the presets
+[in a shell](howto-shell.md). [`identify`](port.md) finds the presets that match a table. The page has COUNT presets.
+BESIDE more entries [at the end](#not-available-as-presets) describe what presets cannot express. The presets are in
+these families:
 
 CONTENTS
 
@@ -40,13 +41,13 @@ Each entry has some of these facts:
 
 - *columns*: order of the columns.
 - *positions*: positions to pass, and what an `Encoding` cannot express, such as additional columns and rows of zeros.
-  `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`.
-- *widths*: which numbers of columns are valid, and what the preset does with other numbers, such as odd ones. "Crop"
-  means that columns beyond the width are left out. For a `Rotary`, which widths of a head, or of all heads together,
-  are valid.
+  `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`. `positions.grid` and
+  other functions of `positions` are in `posenc_fast.presets.positions`.
+- *widths*: the number of columns, or which numbers are valid, and what the preset does with odd numbers. "Crop" means
+  that columns beyond the width are left out. For a `Rotary`, which widths of a head, or of all heads together, are
+  valid.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses.
-  The axes t, h and w are time, row and column. The functions of `posenc_fast.presets.positions` compute these
-  positions.
+  The axes t, h and w are time, row and column.
 - *axes of a position*: number of coordinates of a position.
 - *also*: other programs with the same encoding, except for the differences that the entry names.
 
@@ -72,23 +73,24 @@ distances.
 
 ### Convolutions
 
-wav2vec 2.0, HuBERT and data2vec compute positions with a learned convolution.
+wav2vec 2.0, HuBERT and data2vec compute their position embedding with a learned convolution.
 
 ### Tables of rotary encodings
 
-The presets `flaxformer_rotary` and `speechbrain_rotary` return the sines of a rotary encoding as an `Encoding`. With
-`functions=("cos", "cos")`, they return the cosines.
+No preset returns the cosines and the sines of a rotary encoding in one `Encoding`. The presets `flaxformer_rotary`
+and `speechbrain_rotary` return the sines. With `functions=("cos", "cos")`, they return the cosines. The method
+`Rotary.tables` returns both.
 
 ### Pairs with two angles
 
 In V-JEPA 2, ERNIE-Image and the HunyuanVL of transformers, the two values of a pair have different angles. This is not
-a rotation. Allegro and the vision tower of Gemma 4 rotate each part of a head separately. Apply a `Rotary` to each
-part.
+a rotation. Allegro and the vision tower of Gemma 4 divide each head into one part for each axis, and rotate the parts
+separately. Apply a `Rotary` to each part.
 
 ### Products and sums
 
-[Fourier features](howto-features.md) has programs for the encoders of Sphere2Vec, and for the columns of mip-NeRF and
-BARF. [RoPE models](rotary-models.md) has a program for FoPE.
+[Fourier features](howto-features.md) has programs for the products of Sphere2Vec, and for the factors of the columns
+in mip-NeRF and BARF. [RoPE models](rotary-models.md) has a program for the sums of FoPE.
 
 ### Other functions
 
@@ -135,7 +137,7 @@ or `posenc-fast identify FILE`. For a RoPE model with a config.json, use [`Rotar
 MODELS = {
     "annotated_transformer": "Attention Is All You Need",
     "deepseek_v3": "DeepSeek-R1",
-    "diffusers_timesteps": "SDXL, SD 1.5, SD 3 and all of diffusers",
+    "diffusers_timesteps": "SDXL, SD 1.5, SD 3 and most models of diffusers",
     "flux": "FLUX.1",
     "flux2": "FLUX.2",
     "flux_timesteps": "FLUX.1",

@@ -20,9 +20,9 @@ HEAD = """\
 SEARCH
 Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts a
 config.json, a part of it, or a config object of transformers. If the config is incomplete, the error names the missing
-key. The list has FAMILIES entries for the TYPES model types that have RoPE. OTHERS more entries are for composite
-models, for models that `from_config` cannot read, and for model types without RoPE. The tests compare the entries with
-the classes of transformers 5.24, except for models whose code is elsewhere.
+key. The list has FAMILIES entries for the TYPES model types with RoPE that `from_config` reads. OTHERS more entries are for
+composite models, for models that `from_config` cannot read, and for model types without RoPE. The tests compare the
+entries with the classes of transformers 5.24, except for models whose code is elsewhere.
 [Port a checkpoint](port.md#read-other-formats) describes params.json, GGUF, and the configs of torchtune and litgpt.
 The blocks of this page build on each other.
 
@@ -49,8 +49,9 @@ Rotary(256)
 Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
 ```
 
-- From a composite config (`text_config`, `vision_config`, ..), `from_config` reads the text part. Pass another part
-  separately, as in `from_config(config["vision_config"])`. The part must contain its `model_type`.
+- A composite config has parts, such as `text_config` and `vision_config`. `from_config` reads the part that
+  [Composite models](#composite-models) lists, usually the text part. Pass another part separately, as in
+  `from_config(config["vision_config"])`. A separate part must contain its `model_type`.
 - If the layers of a model differ, choose one with `layer=` or `layer_type=`. The result is None for a layer without
   RoPE.
 - Use `layout=` if the weights have another layout than in transformers, as in the original files of Llama and Mistral.
@@ -68,7 +69,8 @@ The entries use these terms:
 - `interleaved`: the two values are neighbours.
 - `interleaved_to_half`: the two values are neighbours before the rotation, and rotary_dim/2 apart after it.
 - rotated width, base: `from_config` reads the first of the listed keys that the config has. Numbers in parentheses are
-  defaults, such as "128: qwen3" for the model type `qwen3`. A default width takes precedence over a quotient of keys.
+  defaults, such as "128: qwen3" for the model type `qwen3`. A number without names is the default of the other model
+  types. A default width takes precedence over a quotient of keys.
 - If only a part of a head rotates, it is the first part, unless the entry names another part.
 - axes: the coordinates of a position, and the axis that each pair uses.
 """
@@ -82,8 +84,9 @@ frequencies or rotated vectors. For other models, such as diffusion models, sear
 SCALINGS = """
 ## Other scalings
 
-`from_config` also reads the scalings telechat3-yarn, yarn_log and theta_scale (Grok), ntk with alpha (HunYuan) and
-proportional (p-RoPE). It also reads the order of axes of openPangu, and XDRoPE:
+Besides linear, dynamic, yarn, longrope and llama3, `from_config` reads the scalings telechat3-yarn, yarn_log and
+theta_scale of Grok, ntk with alpha of HunYuan, and proportional (p-RoPE). It also reads the order of axes of openPangu,
+and XDRoPE:
 
 ```python
 scaling = {"type": "xdrope", "alpha": 1000.0, "xdrope_section": [16, 16, 16, 16]}
@@ -95,8 +98,8 @@ print(rotary)
 Rotary(128, scaling={'rope_type': 'ntk', 'alpha': 1000.0}, sections=(16, 16, 16, 16))
 ```
 
-Pass learned frequencies as an array. For Resonance RoPE and HoPE, change the frequencies of RoPE, and pass the result.
-Resonance RoPE rounds wavelengths to integers. In HoPE, the slowest pairs do not rotate:
+Pass learned frequencies as the argument `frequencies` of `Rotary`. For Resonance RoPE and HoPE, change the frequencies
+of RoPE, and pass the result. Resonance RoPE rounds wavelengths to integers. In HoPE, the slowest pairs do not rotate:
 
 ```python
 plain = pf.Rotary(128)
@@ -112,7 +115,7 @@ print((hope.frequencies == 0).sum(), "of 64 pairs do not rotate")
 ```
 
 FoPE uses weighted sums of the cosines and of the sines of several frequencies. The weights are learned for each head.
-The result is not a rotation, but `apply_tables` can apply its tables to the pairs:
+The result is not a rotation, but `apply_tables` can apply the sums to the pairs:
 
 ```python
 heads, length, pairs = 8, 100, 64
@@ -141,7 +144,8 @@ ORDERS = {
     "axial_alternating": "pairs alternate between column and row",
     "axial_rows_alternating": "pairs alternate between row and column",
     "alternating": "pairs alternate between row and column",
-    "axial_three": "each axis uses a third of the pairs, one after the other",
+    "axial_three": "each axis uses a third of the pairs, rounded down, one axis after the other; the remaining pairs do"
+    " not rotate",
     "contiguous": "the axes use COUNTS successive pairs by default",
     "interleaved": "pairs alternate between the axes, which have COUNTS pairs by default",
     "ernie": "pairs first alternate between row and column, and then use t; the default sections are COUNTS",
@@ -268,7 +272,9 @@ def page() -> str:
     for name, models in table.families().items():
         lines += card(name, models)
     lines.append(
-        "## Composite models\n\nA composite config has several parts. Each entry names the part that `from_config` reads, or the parts to choose from.\n"
+        "## Composite models\n\nA composite config has several parts. Each entry names the part that `from_config` reads."
+        ' If an entry names several parts, pass one of them, as in `from_config(config["decoder"])`. The default model'
+        " type applies if the composite config is passed, and the part has no `model_type`.\n"
     )
     composites: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for model, parts in table.parts().items():

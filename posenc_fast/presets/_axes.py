@@ -65,11 +65,11 @@ def simple_vit_3d(dim: int, *, temperature: float = 10000.0, frequencies: Precis
 
 @preset(
     source="tatp22/multidim-positional-encoding: positional_encodings/torch_encodings.py, PositionalEncoding1D to 3D",
-    frequency="10000^(-2i/c), c = 2 ceil(channels / (2 ndim)) for each axis",
+    frequency="10000^(-2i/n), n = 2 ceil(channels / (2 ndim)) for each axis",
     layout="for each axis: alternating sines and cosines",
     positions="0, 1, .. on each axis",
-    odd="crop the encoding whose width is the next larger multiple of 2 * ndim, if 2 * ndim does not divide the width;"
-    " ValueError if no column is left for the last axis",
+    odd="crop if 2 * ndim does not divide the width: the preset computes the next larger multiple of 2 * ndim, and"
+    " leaves out the last columns; ValueError if no column is left for the last axis",
     differs="the columns are divided among the axes; if 2 * ndim does not divide the width, the frequencies are those"
     " of the next larger multiple of 2 * ndim",
     also="the class Summer of the same package, which adds the encoding to its input",

@@ -195,7 +195,8 @@ def satclip_wrap() -> Encoding:
 
 @preset(
     source="gengchenmai/space2vec: SpatialRelationEncoder.py, TheoryGridCellSpatialRelationEncoder",
-    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, along unit vectors at 0, 120 and 240 degrees",
+    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, n = frequency_num, along unit vectors at 0, 120"
+    " and 240 degrees",
     layout="for each frequency: sine and cosine along each of the three vectors",
     positions="(x, y): `.encode(xy)`; the source computes in float64",
     odd="6 columns for each frequency",
@@ -214,7 +215,7 @@ def space2vec_theory(frequency_num: int = 16, *, max_radius: float = 10000.0, mi
 
 @preset(
     source="gengchenmai/space2vec: SpatialRelationEncoder.py, GridCellSpatialRelationEncoder",
-    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius",
+    frequency="(max_radius / min_radius)^(-i / (n - 1)) / min_radius, n = frequency_num",
     layout="alternating sines and cosines of x, then of y",
     positions="(x, y): `.encode(xy)`; the source computes in float64",
     odd="4 columns for each frequency",

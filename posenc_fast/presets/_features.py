@@ -55,7 +55,7 @@ def nerf(
 @preset(
     source="google/mipnerf: internal/mip.py, pos_enc",
     frequency="2^k, k = min_deg .. max_deg - 1",
-    layout="sines of all axes for each frequency, then the cosines in the same order",
+    layout="sines of the first frequency on all axes, then of the next; then the cosines in the same order",
     positions="coordinates; the source puts the coordinates before the columns: `np.concatenate([x,"
     " encoding.encode(x)], -1)`; for integrated_pos_enc: `.encode(x, variance=cov)`, where cov contains variances or"
     " covariance matrices",
@@ -73,7 +73,7 @@ def mip_nerf(min_deg: int = 0, max_deg: int = 16, *, input_dims: int = 3) -> Enc
 
 @preset(
     source="facebookresearch/pytorch3d: renderer/implicit/harmonic_embedding.py, HarmonicEmbedding",
-    frequency="omega_0 * 2^i; omega_0 * linspace(1, 2^(n - 1), n) with logspace=False",
+    frequency="omega_0 * 2^i; omega_0 * linspace(1, 2^(n - 1), n), n = n_harmonic_functions, with logspace=False",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="coordinates; with append_input, the source puts the coordinates after the columns:"
     " `np.concatenate([encoding.encode(x), x], -1)`; with diag_cov: `.encode(x, variance=diag_cov)`",
@@ -119,8 +119,8 @@ def nerfstudio(in_dim: int, num_frequencies: int, min_freq_exp: float, max_freq_
     source="NVlabs/tiny-cuda-nn: include/tiny-cuda-nn/encodings/frequency.h, FrequencyEncoding",
     frequency="pi * 2^i",
     layout="for each axis: alternating sines and cosines",
-    positions="coordinates; the source pads its width with k columns of ones: `np.pad(encoding.encode(x), ((0, 0), (0,"
-    " k)), constant_values=1)`",
+    positions="coordinates; to pad its output, the source appends k columns of ones: `np.pad(encoding.encode(x), ((0,"
+    " 0), (0, k)), constant_values=1)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by pi",
     axes="input_dims",

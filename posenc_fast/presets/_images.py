@@ -1,4 +1,4 @@
-"""Presets of images: positions are (y, x)."""
+"""Presets of images: positions of images are (y, x)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ YX, XY = (0, 1), (1, 0)
     odd="ValueError unless 4 divides the width",
     differs="the columns of x come first, although the rows of the table are sorted by y first; the source"
     " computes in float64",
-    also="DiT; ViT-MAE, AIMv2 and Granite Docling of Hugging Face, which swap the two halves of the columns of"
-    " `praxis_2d`; MoCo v3 and OmDet-Turbo, with cells in column-major order; MONAI build_sincos_position_embedding in"
-    " 2-D; Scale-MAE, with positions multiplied by the resolution of the image",
+    also="DiT; ViT-MAE, AIMv2 and Granite Docling of Hugging Face; MoCo v3 and OmDet-Turbo, with cells in column-major"
+    " order; MONAI build_sincos_position_embedding in 2-D; Scale-MAE, with positions multiplied by the resolution of"
+    " the image",
     axes="2",
     example="pf.presets.mae(4).encode([0, 1]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
@@ -56,7 +56,7 @@ def mae(embed_dim: int) -> Encoding:
     layout="sines of x, cosines of x, sines of y, cosines of y",
     positions="(y, x): row and column of a grid cell; the source puts zero rows for extra tokens before the table",
     odd="ValueError unless 4 divides the width",
-    differs="like `mae`, but positions are scaled to a grid with sides of base_size",
+    differs="like `mae`, but positions are multiplied by base_size / (s * interpolation_scale)",
     axes="2",
     example="pf.presets.diffusers_2d(8, 32).encode([0, 2]) == pf.presets.mae(8).encode([0, 1])"
     " -> array([ True,  True,  True,  True,  True,  True,  True,  True])",
@@ -78,12 +78,12 @@ def diffusers_2d(
     source="google/praxis: layers/embedding_softmax.py, PositionalEmbedding2D",
     frequency="temperature^(-4i/d)",
     layout="sines of y, cosines of y, sines of x, cosines of x",
-    positions="(y, x) relative to the centre: y from -(height // 2), x from -(width // 2); the table"
-    " has zero rows for class tokens",
+    positions="(y, x) relative to the centre: y from -(height // 2), x from -(width // 2); the"
+    " source's table also has zero rows for class tokens",
     odd="ValueError unless 4 divides the width",
     differs="the columns of y come first",
     also="Hugging Face build_2d_sinusoidal_position_embedding (cells are counted from 0), in RT-DETR, D-FINE and"
-    " DEIMv2; for models that swap the two halves of its columns, use `mae`",
+    " DEIMv2; if a model of Hugging Face puts the columns of x first, use `mae`",
     axes="2",
     example="pf.presets.praxis_2d(4).encode([1, 0]).round(2) -> array([0.84, 0.54, 0.  , 1.  ], dtype=float32)",
 )
@@ -141,7 +141,7 @@ def timm(
 
 @preset(
     source="huggingface/pytorch-image-models: timm/layers/pos_embed_sincos.py, build_fourier_pos_embed",
-    frequency="pi * (max_res/2)^(i / (n - 1)); pi * linspace(1, max_res/2, n) with linear_bands=True;"
+    frequency="pi * (max_res/2)^(i / (n - 1)), n = num_bands; pi * linspace(1, max_res/2, n) with linear_bands=True;"
     " temperature^(-i/n) with in_pixels=False",
     layout="sines of all frequencies of y, then of x; then the cosines in the same order",
     positions="(y, x) from -1 to 1; with in_pixels=False, row and column of a grid cell; with include_grid, the"

@@ -154,7 +154,7 @@ def transformer_xl(demb: int, *, base: float = 10000.0, frequencies: Precision =
     frequency="10000^(-2i/d)",
     layout="sines, then cosines",
     positions="0, 1, ..; beyond its maximum length, the source repeats the last position",
-    differs="sines come first",
+    differs="sines come first; with scale_down_positions, all columns are divided by sqrt(d)",
     example="pf.presets.sockeye(4, scale_down_positions=True).encode(0) -> array([0. , 0. , 0.5, 0.5], dtype=float32)",
 )
 def sockeye(depth: int, *, scale_down_positions: bool = False) -> Encoding:
@@ -212,7 +212,7 @@ def x_transformers(
     source="ml-explore/mlx: python/mlx/nn/layers/positional_encoding.py, SinusoidalPositionalEncoding",
     frequency="max_freq * (max_freq / min_freq)^(-i / (d/2 - 1)), times 2 pi with full_turns",
     layout="sines, then cosines; with cos_first, cosines come first",
-    positions="values that the caller passes: `.encode(x)`",
+    positions="any numbers: `.encode(x)`",
     differs="the last exponent is exactly -1; sines come first; all columns are multiplied by sqrt(2/d), or by scale",
     example="pf.presets.mlx(8).encode(0) -> array([0. , 0. , 0. , 0. , 0.5, 0.5, 0.5, 0.5], dtype=float32)",
 )

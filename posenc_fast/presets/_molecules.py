@@ -31,8 +31,8 @@ __all__ = [
     source="twitter-research/tgn: model/time_encoding.py, TimeEncode",
     frequency="10^(-9i / (d - 1))",
     layout="only cosines",
-    positions="time differences: `.encode(t)`; trained weights and biases: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
-    odd="allowed are all widths, because the columns do not form pairs",
+    positions="time differences: `.encode(t)`; after training: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
+    odd="any number of columns, because columns do not form pairs",
     differs="only cosines; the last frequency is exactly 10^-9",
     also="TGAT TimeEncode (weights basis_freq and phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
@@ -48,7 +48,7 @@ def tgn(dimension: int) -> Encoding:
     frequency="d^(-i sqrt(d) / (2 (d - 1)))",
     layout="only cosines",
     positions="time differences: `.encode(t)`",
-    odd="allowed are all widths, because the columns do not form pairs",
+    odd="any number of columns, because columns do not form pairs",
     differs="only cosines; the base is the number of columns",
     example="pf.presets.graphmixer(4).frequencies.round(4) -> array([1.    , 0.63  , 0.3969, 0.25  ])",
 )
@@ -62,7 +62,7 @@ def graphmixer(out_channels: int) -> Encoding:
     source="pyg-team/pytorch_geometric: torch_geometric/nn/encoding.py, PositionalEncoding",
     frequency="base_freq^(i / (d/2 - 1)) / granularity",
     layout="sines, then cosines",
-    positions="values that the caller passes: `.encode(x)`",
+    positions="any numbers: `.encode(x)`",
     differs="the last exponent is exactly 1; sines come first; positions are divided by granularity",
     example="pf.presets.pyg(4, granularity=0.5).frequencies -> array([2.e+00, 2.e-04, 2.e+00, 2.e-04])",
 )
@@ -96,7 +96,7 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
     layout="only cosines, each with its own phase",
     positions="logarithms of noise levels in units of 16 angstrom: `.encode(np.log(sigma / 16))`",
     odd="1 column for each weight",
-    differs="frequencies and phases are random numbers from the source or a checkpoint; the source draws them by"
+    differs="frequencies and phases are random numbers from the source or a checkpoint; the source draws them with"
     " jax.random from PRNGKey(42) with jax_threefry_partitionable=False",
     also="Boltz FourierEmbedding (weights proj.weight[:, 0] and proj.bias), whose input is np.log(sigma / 16) / 4",
     example="pf.presets.alphafold3([2.0], [0.0]).encode(1.0) -> array([-1.], dtype=float32)",
@@ -193,8 +193,8 @@ def depthcharge(d_model: int, *, min_wavelength: float = 0.001, max_wavelength: 
     source="google-deepmind/deepmind-research: enformer/attention_module.py, positional_features_cosine",
     frequency="2 pi / (1.25 * 2^i)",
     layout="only cosines",
-    positions="distances from -n to n: `.encode(positions)`",
-    odd="allowed are all widths, because the columns do not form pairs",
+    positions="signed distances: `.encode(distances)`",
+    odd="any number of columns, because columns do not form pairs",
     differs="only cosines; the base is 2",
     example="pf.presets.enformer_cosine(3).wavelengths -> array([1.25, 2.5 , 5.  ])",
 )

@@ -86,8 +86,8 @@ def tancik(weights: npt.ArrayLike) -> Encoding:
     source="facebookresearch/segment-anything: modeling/prompt_encoder.py, PositionEmbeddingRandom",
     frequency="2 pi gaussian_matrix[:, i]",
     layout="sines, then cosines",
-    positions="(x, y) in [0, 1], scaled to [-1, 1]: `.encode(2 * xy - 1)`; for a grid cell, pass its centre, x ="
-    " (column + 0.5) / width",
+    positions="(x, y) in [0, 1], scaled to [-1, 1]: `.encode(2 * xy - 1)`; for a grid cell, pass its centre:"
+    " ((column + 0.5) / width, (row + 0.5) / height)",
     odd="2 columns for each column of gaussian_matrix",
     differs="frequencies are random vectors from a checkpoint",
     axes="any number",

@@ -107,8 +107,8 @@ def krea2(axes_dim: Sequence[int] = (32, 48, 48), *, theta: float = 1000.0) -> R
     source="huggingface/diffusers: models/transformers/transformer_z_image.py, RopeEmbedder",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for frame, row and column",
-    positions="(1 + length of the padded text, row, column) for the image, then (1 + index, 0, 0) for text, both padded:"
-    " `positions.z_image(rows, columns, text)`",
+    positions="(1 + length of the padded text, row, column) for the image, then (1 + index, 0, 0) for text, both padded"
+    " to multiples of 32 tokens: `positions.z_image(rows, columns, text)`",
     odd="ValueError unless axes_dim has one even number, at least 2, for each axis",
     axes="3",
     also="Bria Fibo 2",
@@ -136,7 +136,7 @@ def lumina2(axes_dim: Sequence[int] = (32, 32, 32), *, theta: float = 10000.0) -
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_hidream_image.py, HiDreamImageEmbedND; "
-    "axes_dim of the checkpoint's config.json",
+    "default of axes_dim from the checkpoint's config.json",
     frequency="theta^(-2i/D) for each axis, where D is the axes_dim of the axis; the source computes in float64",
     pairs="adjacent values; consecutive blocks of pairs for the image's index, row and column",
     positions="(0, row, column) for the image, (0, 0, 0) for text: `positions.flux(rows, columns, text)`",
@@ -493,7 +493,7 @@ def minimax_h3(
 
 @rotary_preset(
     source="huggingface/diffusers: pipelines/stable_audio/pipeline_stable_audio.py, get_1d_rotary_pos_embed",
-    frequency="theta^(-2i/D), D = head_dim / 2",
+    frequency="theta^(-2i/D), D = head_dim / 2 rounded down",
     pairs="values D/2 apart, among the first D values of a head",
     positions="the token's index from 0; global tokens before the audio are counted too",
     odd="ValueError unless head_dim / 2, rounded down, is even and at least 2",

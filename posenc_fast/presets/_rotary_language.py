@@ -88,7 +88,7 @@ def llama4(head_dim: int = 128, *, theta: float = 500000.0, frequencies: Precisi
 
 @rotary_preset(
     source="huggingface/transformers: models/gpt_neox/modeling_gpt_neox.py, GPTNeoXRotaryEmbedding",
-    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
+    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
     pairs="values D/2 apart, among the first D values of a head",
     odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",
@@ -115,7 +115,7 @@ def gptj(head_dim: int = 256, *, rotary_dim: int = 64) -> Rotary:
 
 @rotary_preset(
     source="huggingface/transformers: models/phi/modeling_phi.py, PhiRotaryEmbedding",
-    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
+    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
     pairs="values D/2 apart, among the first D values of a head",
     odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",
@@ -141,7 +141,7 @@ def roformer(head_dim: int = 64) -> Rotary:
 
 @rotary_preset(
     source="huggingface/transformers: models/glm4/modeling_glm4.py, Glm4RotaryEmbedding",
-    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim",
+    frequency="theta^(-2i/D), D = partial_rotary_factor * head_dim rounded down",
     pairs="adjacent values, among the first D values of a head",
     odd="ValueError unless partial_rotary_factor * head_dim, rounded down, is even and at least 2",
     differs="only a part of each head rotates",
@@ -193,8 +193,9 @@ def nanochat(head_dim: int = 128, *, theta: float = 10000.0) -> Rotary:
 
 @rotary_preset(
     source="huggingface/transformers: models/deepseek_v2/modeling_deepseek_v2.py, DeepseekV2RotaryEmbedding; "
-    "parameters of the checkpoint's config.json",
-    frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
+    "defaults from the checkpoint's config.json",
+    frequency="10000^(-2i/head_dim), divided by factor for slow pairs, by less for medium pairs (YaRN, original length"
+    " 4096)",
     pairs="adjacent values, among the last qk_rope_head_dim values of a query, and in the part of the key that all"
     " heads share",
     differs="slow frequencies are divided by factor; the source also multiplies attention scores by (0.1 * mscale *"
@@ -209,8 +210,9 @@ def deepseek_v2(head_dim: int = 64, *, factor: float = 40.0, mscale: float = 0.7
 
 @rotary_preset(
     source="huggingface/transformers: models/deepseek_v3/modeling_deepseek_v3.py, "
-    "apply_rotary_pos_emb_interleave; parameters of the checkpoint's config.json",
-    frequency="10000^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 4096)",
+    "apply_rotary_pos_emb_interleave; defaults from the checkpoint's config.json",
+    frequency="10000^(-2i/head_dim), divided by factor for slow pairs, by less for medium pairs (YaRN, original length"
+    " 4096)",
     pairs="adjacent values before the rotation, head_dim/2 apart after it; among the last qk_rope_head_dim values of a"
     " query, and in the part of the key that all heads share",
     differs="slow frequencies are divided by factor; the rotated values are in another order; the source also"
@@ -226,8 +228,9 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
 
 @rotary_preset(
     source="huggingface/transformers: models/deepseek_v4/modeling_deepseek_v4.py, DeepseekV4RotaryEmbedding; "
-    "parameters of the checkpoint's config.json",
-    frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 65536)",
+    "defaults from the checkpoint's config.json",
+    frequency="theta^(-2i/head_dim), divided by factor for slow pairs, by less for medium pairs (YaRN, original length"
+    " 65536)",
     pairs="adjacent values, in the last eighth of a head: apply the Rotary to `x[..., -64:]`; the output of attention"
     " is rotated back",
     positions="the token's index from 0; a compressed key has the position of its window",
@@ -249,7 +252,8 @@ def deepseek_v4(head_dim: int = 64, *, theta: float = 160000.0, factor: float = 
 
 @rotary_preset(
     source="huggingface/transformers: models/gpt_oss/modeling_gpt_oss.py, GptOssRotaryEmbedding",
-    frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN without rounding, original length 4096)",
+    frequency="theta^(-2i/head_dim), divided by factor for slow pairs, by less for medium pairs (YaRN without rounding,"
+    " original length 4096)",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; slow frequencies are divided by factor, and cosines and sines are"
     " multiplied by 0.1 * ln(factor) + 1",
@@ -266,7 +270,8 @@ def gpt_oss(head_dim: int = 64, *, theta: float = 150000.0, factor: float = 32.0
 
 @rotary_preset(
     source="huggingface/transformers: models/ministral3/modeling_ministral3.py, Ministral3RotaryEmbedding",
-    frequency="theta^(-2i/head_dim), divided by factor for slow pairs (YaRN, original length 16384)",
+    frequency="theta^(-2i/head_dim), divided by factor for slow pairs, by less for medium pairs (YaRN, original length"
+    " 16384)",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; slow frequencies are divided by factor; the source also multiplies"
     " queries by 1 + 0.1 * ln(1 + position // 16384)",
@@ -286,7 +291,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
 
 @rotary_preset(
     source="huggingface/transformers: models/hunyuan_v1_dense/modeling_hunyuan_v1_dense.py, "
-    "HunYuanDenseV1RotaryEmbedding; alpha of the checkpoint's config.json",
+    "HunYuanDenseV1RotaryEmbedding; default of alpha from the checkpoint's config.json",
     frequency="(theta * alpha^(D/(D-2)))^(-2i/D), D = head_dim",
     pairs="values half a head apart",
     differs="pairs are not adjacent values; the base is multiplied by a power of alpha",
@@ -362,7 +367,7 @@ def mimo_v2_flash(head_dim: int = 192, *, layer_type: LayerType = "full_attentio
 
 @rotary_preset(
     source="huggingface/transformers: models/minimax_m2/modeling_minimax_m2.py, MiniMaxM2RotaryEmbedding; "
-    "rotary_dim of the checkpoint's config.json",
+    "default of rotary_dim from the checkpoint's config.json",
     frequency="theta^(-2i/rotary_dim)",
     pairs="values rotary_dim/2 apart, among the first rotary_dim values of a head",
     odd="ValueError if rotary_dim is odd, or above head_dim",
@@ -375,9 +380,9 @@ def minimax_m2(head_dim: int = 128, *, rotary_dim: int = 64, theta: float = 5000
 
 
 @rotary_preset(
-    source="huggingface/transformers: models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRotaryEmbedding; theta "
-    "of the checkpoint's config.json",
-    frequency="theta^(-2i/D), D = head_dim / 4",
+    source="huggingface/transformers: models/qwen3_next/modeling_qwen3_next.py, Qwen3NextRotaryEmbedding; "
+    "default of theta from the checkpoint's config.json",
+    frequency="theta^(-2i/D), D = head_dim / 4 rounded down",
     pairs="values D/2 apart, among the first D values of a head",
     odd="ValueError unless head_dim / 4, rounded down, is even and at least 2",
     differs="pairs are not adjacent values; only a part of each head rotates",

@@ -84,7 +84,7 @@ def qwen2_vl(head_dim: int = 128, *, theta: float = 1000000.0, mrope_section: Se
 
 @rotary_preset(
     source="huggingface/transformers: models/qwen3_vl/modeling_qwen3_vl.py, Qwen3VLTextRotaryEmbedding, "
-    "apply_interleaved_mrope; theta of the checkpoint's config.json",
+    "apply_interleaved_mrope; default of theta from the checkpoint's config.json",
     frequency="theta^(-2i/head_dim)",
     pairs="values half a head apart; pairs alternate between t, h and w; when h and w have all their pairs, the rest"
     " use t",
@@ -100,9 +100,9 @@ def qwen3_vl(head_dim: int = 128, *, theta: float = 5000000.0, mrope_section: Se
 
 
 @rotary_preset(
-    source="huggingface/transformers: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5TextRotaryEmbedding; theta of "
-    "the checkpoint's config.json",
-    frequency="theta^(-2i/D), D = head_dim / 4",
+    source="huggingface/transformers: models/qwen3_5/modeling_qwen3_5.py, Qwen3_5TextRotaryEmbedding; "
+    "default of theta from the checkpoint's config.json",
+    frequency="theta^(-2i/D), D = head_dim / 4 rounded down",
     pairs="values D/2 apart, among the first D values of a head; pairs alternate between t, h and w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",
     odd="ValueError unless head_dim / 4, rounded down, is twice the sum of mrope_section",
@@ -117,7 +117,7 @@ def qwen3_5(head_dim: int = 256, *, theta: float = 10000000.0, mrope_section: Se
 
 @rotary_preset(
     source="huggingface/transformers: models/glm4v/modeling_glm4v.py, Glm4vTextRotaryEmbedding",
-    frequency="theta^(-2i/D), D = head_dim / 2",
+    frequency="theta^(-2i/D), D = head_dim / 2 rounded down",
     pairs="adjacent values, among the first D values of a head; by default, the first 8 pairs use t, the next 12 use"
     " h, the last 12 use w",
     positions="(t, h, w): `positions.mrope([text, (frames, rows, columns), text])`",

@@ -41,7 +41,7 @@ __all__ = [
     example="pf.presets.qwen2_vl_vision().tables(pf.presets.positions.qwen2_vl_vision(4, 6))[0].shape -> (24, 40)",
 )
 def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: Precision = "exact") -> Rotary:
-    """Rotary embedding of Qwen2-VL's vision tower, and of the towers of other models that the notes name."""
+    """Rotary embedding of Qwen2-VL's vision tower, and of several other vision towers."""
     d = whole_pairs(head_dim, "head_dim", 2)
     return with_spectra(d, per_axis_spectra([d // 2] * 2, theta, frequencies))
 
@@ -74,7 +74,7 @@ def pixtral(head_dim: int = 64, *, theta: float = 10000.0, layout: RotaryLayout 
     "patches do not rotate",
     odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values; positions are relative to the sides of the image",
-    also="Sapiens 2, EoMT",
+    also="Sapiens 2, EoMT with DINOv3",
     axes="2",
     example="pf.presets.dinov3().tables(pf.presets.positions.dinov3(2, 3))[0].shape -> (6, 32)",
 )

@@ -84,7 +84,7 @@ def espnet_scaled(d_model: int, *, alpha: float = 1.0, frequencies: Precision = 
     source="NVIDIA/NeMo: asr/modules/transformer/transformer_modules.py, FixedPositionalEncoding",
     frequency="10000^(-2i/d)",
     layout="alternating sines and cosines",
-    positions="0, 1, .., or values that the caller passes",
+    positions="0, 1, .., or other indices: `.encode(indices)`",
     differs="all columns are divided by sqrt(d)",
     example="pf.presets.nemo_fixed(4).encode(0) -> array([0. , 0.5, 0. , 0.5], dtype=float32)",
 )
@@ -134,7 +134,7 @@ def hyena(emb_dim: int, seq_len: int) -> Encoding:
 @preset(
     source="speechbrain/speechbrain: nnet/attention.py, PrecomputedRoPESinusoids",
     frequency="10000^(-2i/d)",
-    layout="for each frequency: the negative sine, then the sine, for the sine table of RoPE",
+    layout="for each frequency: the negative sine, then the sine (the sine table of RoPE)",
     differs="both columns of a pair contain the sine; functions=('cos', 'cos') returns the table of cosines",
     example="pf.presets.speechbrain_rotary(2).encode(1).round(2) -> array([-0.84,  0.84], dtype=float32)",
 )

@@ -90,8 +90,9 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
-    frequency="one turn per period; periods are the numbers of period_base_list times powers of ten: 1, frac_digit_len "
-    "powers below 1 and int_digit_len powers above 1; periods from the next power of ten on are left out",
+    frequency="one turn per period; periods are the products of a number of period_base_list and a power of ten; powers"
+    " are 1, the first frac_digit_len powers below 1 and the first int_digit_len above 1; periods of ten times the"
+    " largest power or more are left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
     odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",
@@ -127,7 +128,7 @@ def fone(
     positions="dates (datetime64), or seconds since 1970: `.encode(dates)`",
     odd="2 * series_order columns",
     differs="frequencies are integer multiples of one frequency, whose period is in days",
-    also="NeuralProphet; statsmodels Fourier (positions times 86400)",
+    also="NeuralProphet; statsmodels Fourier (multiply its positions by 86400)",
     example="pf.presets.prophet(7, 1).encode(7 * 86400 // 4) -> array([1., 0.], dtype=float32)",
 )
 def prophet(period: float, series_order: int) -> Encoding:

@@ -200,7 +200,8 @@ def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precisi
     source="lmnt-com/diffwave: src/diffwave/model.py, DiffusionEmbedding",
     frequency="10^(4i/63), i = 0 .. 63",
     layout="64 sines, then 64 cosines",
-    positions="0, 1, .. steps - 1; for fractions, the source interpolates between rows of its table",
+    positions="diffusion steps from 0: `.encode(steps)`; for fractions, the source interpolates between rows of its"
+    " table",
     odd="always 128 columns",
     differs="frequencies ascend, from 1 to 10000; sines come first",
     example="pf.presets.diffwave().frequencies[[0, 63]].round(6) -> array([1.e+00, 1.e+04])",
