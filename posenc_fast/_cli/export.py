@@ -139,7 +139,8 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, "the file or folder does not exist", path)
     if file is None:
-        raise ValueError(f"{path} has no config.json and no params.json; pass the path of a config")
+        folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+        raise ValueError(f"the folder {folder} has no config.json and no params.json; pass the path of a config")
     with named(str(file)):
         return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
 

@@ -576,7 +576,7 @@ REFUSED = {
     "no kv_channels": ({"model_type": "jetmoe", **SIZES}, ["kv_channels", "jetmoe"]),
     "two kinds": (GEMMA3, ["sliding_attention, full_attention; give layer_type=, one of"]),
     "no such kind": (GEMMA3, ["layer_type='global' is not a layer type of config; give one of sliding_attention, full_attention"], {"layer_type": "global"}),
-    "kinds without parameters": ({**GEMMA3, "rope_scaling": None, "rope_parameters": {"sliding_attention": None, "full_attention": None}}, ["rope_parameters", "for any of the layers (sliding_attention, full_attention)"]),
+    "kinds without parameters": ({**GEMMA3, "rope_scaling": None, "rope_parameters": {"sliding_attention": None, "full_attention": None}}, ["rope_parameters", "for any of the layer types (sliding_attention, full_attention)"]),
     "no such layer": (GEMMA3, ["layer=26 is too large", "26 layers"], {"layer": 26}),
     "a layer and a kind": (GEMMA3, ["exclude each other"], {"layer": 1, **FULL}),
     "a base for each layer": (GRANITE, ["layer_rope_theta", "give layer="]),

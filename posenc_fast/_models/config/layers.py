@@ -96,7 +96,9 @@ def _only_group(part: Part, nested: list[str]) -> str:
     labels = (nested if types is None else list(dict.fromkeys(map(part.label, types)))) or groups
     used = [label for label in labels if label in (*groups, *nested) and not part.is_null(label)]
     if not used:
-        raise Undecided(f"{part.rope_where} has no parameters for any of the layers ({', '.join(map(str, labels))})")
+        raise Undecided(
+            f"{part.rope_where} has no parameters for any of the layer types ({', '.join(map(str, labels))})"
+        )
     if len(used) > 1:
         raise Several(
             f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
