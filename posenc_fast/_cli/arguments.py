@@ -186,8 +186,8 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=absent,
         metavar="SHIFT",
-        help="number subtracted from half the number of columns, in the denominator of the exponent: 0 in the paper, 1 "
-        "in Whisper (default: 0)",
+        help="SHIFT in the frequencies FIRST * BASE ** (-i / (D/2 - SHIFT)) of D columns: 0 in the paper, 1 in Whisper "
+        "(default: 0)",
     )
     add("--first", type=float, default=absent, help="frequency of the first pair (default: 1)")
     add(
@@ -305,7 +305,9 @@ def _value_of_preset(
         key for key, parameter in parameters.items() if parameter.default is parameter.empty and key not in settings
     ]
     if missing:
-        to_add = metavar if facts.by_width else " ".join(f"--set {key}=VALUE" for key in missing)
+        to_add = (
+            f"{metavar}, the number of columns" if facts.by_width else " ".join(f"--set {key}=VALUE" for key in missing)
+        )
         raise ValueError(f"the preset {name!r} needs {', '.join(missing)}; add {to_add}")
     value = build(**settings)
     width = value.head_dim if facts.rotary else value.d_model

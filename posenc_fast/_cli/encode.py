@@ -96,7 +96,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--periods",
         metavar="CYCLES",
-        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model and --preset",
+        help="cycles to encode: day, week, month, quarter, year, or lengths such as 12h, separated by commas; replaces "
+        "--d-model and --preset",
     )
     parser.add_argument(
         "--timezone", metavar="ZONE", help="time zone of day, week, .. year in --periods, such as Europe/Berlin"

@@ -175,7 +175,9 @@ def _plot(arguments: argparse.Namespace) -> None:
             figure.savefig(file, format=suffix, dpi=arguments.dpi)
         except MemoryError:
             width, height = figure.get_size_inches() * arguments.dpi
-            raise MemoryError(f"--dpi {arguments.dpi:g} makes a picture of {width:.0f} x {height:.0f} pixels") from None
+            raise MemoryError(
+                f"reduce --dpi {arguments.dpi:g}, which makes a picture of {width:.0f} x {height:.0f} pixels"
+            ) from None
         report_written(arguments.output, file, kind)
 
 

@@ -483,7 +483,7 @@ REFUSED = {
     "beside kinds": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {}, "truncate": False}}, ["truncate", "False", "next to"]),
     "truncate in kinds": (
         {"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_parameters": {"full_attention": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}},
-        ["truncate", "False", "always truncates"],
+        ["truncate", "False", "always uses truncate=True"],
     ),
     "scaling of what is not scaled": ({"model_type": "recurrent_gemma_of_old", "head_dim": 8}, ["recurrent_gemma_of_old"]),
     "axial text": ({**LLAMA, "rope_parameters": {"rope_type": "axial"}}, ["axial", "llama"]),
@@ -556,7 +556,7 @@ REFUSED = {
     "no part in the parameters": ({"model_type": "moonshine_streaming", "head_dim": 40, "rope_parameters": {"rope_theta": 1e4}}, ["partial_rotary_factor", "moonshine_streaming"]),
     "type beside a default": ({**GEMMA3, "layer_types": ["full_attention"], "rope_scaling": {"type": "linear", "factor": 8.0}}, ["'type'", "'linear'", "rope_type"]),
     "flat and new": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"rope_type": "linear", "factor": 8.0}}, ["rope_parameters", "each of", "rope_scaling"]),
-    "flat and truncate": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}, ["truncate", "False", "always truncates"]),
+    "flat and truncate": ({"model_type": "olmo3", "head_dim": 8, "layer_types": ["full_attention"], "rope_scaling": {"rope_type": "yarn", "factor": 2.0, "truncate": False}}, ["truncate", "False", "always uses truncate=True"]),
     "kinds that are not there": ({"model_type": "gemma3_text", "layer_types": ["full_attention"], "rope_parameters": {"global": {"rope_theta": 1e4}}}, ["'global'", "sliding_attention"]),
     "a base of other layers": ({"model_type": "dots3_note_text", "qk_rope_head_dim": 64, "layer_types": ["sliding_attention"], "rope_scaling": {"rope_type": "linear", "factor": 2.0}}, ["rope_theta", "sliding_attention"]),
     "two lists of bases": ({"model_type": "step3p5", "layer_types": ["full_attention"], "rope_theta": [1e4], "rope_parameters": {"full_attention": {"rope_theta": 5e4}, "sliding_attention": {}}}, ["rope_theta", "[10000.0]", "remove rope_theta from"]),
