@@ -361,8 +361,8 @@ def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int)
         rows = rows_in(array, n, "x") if rows_axis != 2 else None
         if rows is None:
             raise Unusable(
-                f"the call returned {shape_of(result)} for x of shape {tuple(x.shape)}, instead of this shape or one row "
-                "for each token"
+                f"the call returned {shape_of(result)} for x of shape {tuple(x.shape)}, instead of this shape or one "
+                "row for each token"
             )
         return rows
     if array.ndim == 2:
@@ -478,7 +478,8 @@ def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, error
             continue
         if not usable:
             errors.append(
-                f"{words}: the call returned {shape_of(value)} instead of one row, or cosines and sines, for each position"
+                f"{words}: the call returned {shape_of(value)} instead of one row, or cosines and sines, for each "
+                "position"
             )
             continue
         judge = partial(finding_of, function, name, longest=wanted.longest, call=call, words=words)
