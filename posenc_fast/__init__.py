@@ -153,7 +153,7 @@ if not TYPE_CHECKING:
             except ImportError as error:
                 # hasattr and help expect an AttributeError; `from posenc_fast import ..` still raises the ImportError
                 raise AttributeError(
-                    f"module {__name__!r} cannot import its attribute {name!r}: {error}", name=name
+                    f"module {__name__!r} cannot import its submodule {name!r}: {error}", name=name
                 ) from error
         other = _OTHERS.get(name.lower())
         hint = f"; did you mean {other}?" if other else meant(name, (*__all__, *SUBMODULES))

@@ -140,18 +140,18 @@ def number(text: str) -> int | float:
 
 def add_computation(parser: argparse.ArgumentParser) -> None:
     """Add the options --dtype, --precision and --workers."""
-    parser.add_argument("--dtype", choices=TYPES, default="float32", help="type of the values (default: float32)")
+    parser.add_argument("--dtype", choices=TYPES, default="float32", help="dtype of the encoding (default: float32)")
     parser.add_argument(
         "--precision",
         choices=PRECISIONS,
         default="exact",
-        help="exact: each value is the exact value, rounded once. float32: angles are computed in float32, with larger "
-        "errors (default: exact)",
+        help="exact: round the exact result once. float32: compute angles in float32, with larger errors (default: "
+        "exact)",
     )
     parser.add_argument(
         "--workers",
         type=int,
-        help="maximum number of threads; -1 is the number of CPUs, -2 is one less, .. (default: 1)",
+        help="maximum number of threads; -1 means all CPUs, -2 all but one, .. (default: 1)",
     )
 
 
@@ -159,7 +159,7 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--progress",
         action=argparse.BooleanOptionalAction,
-        help="show a progress bar if tqdm is installed (default: on a terminal)",
+        help="show a progress bar if tqdm is installed (default: only on a terminal)",
     )
 
 
@@ -168,15 +168,15 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--preset",
         metavar="NAME",
-        help="name of a preset (see posenc-fast presets); excludes the options from --base to --scale",
+        help="name of a preset (see posenc-fast presets); excludes the options below, from --base to --scale",
     )
     group.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="set an argument of the preset; may be repeated. VALUE is a number, a word, a comma-separated "
-        "list of them, or a .npy file",
+        help="set an argument of the preset; may be repeated. VALUE is a number, a word such as true, several of "
+        "these separated by commas, or the path of a .npy file",
     )
     add = group.add_argument
     absent: Any = argparse.SUPPRESS
@@ -186,15 +186,16 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=absent,
         metavar="SHIFT",
-        help="number subtracted from half the number of columns, in the denominator of the exponent: 0 in the paper, 1 "
-        "in Whisper (default: 0)",
+        help="SHIFT in the frequencies FIRST * BASE ** (-i / (D/2 - SHIFT)) of D columns: 0 in the paper, 1 in Whisper "
+        "(default: 0)",
     )
     add("--first", type=float, default=absent, help="frequency of the first pair (default: 1)")
     add(
         "--frequencies",
         default=absent,
         metavar="FILE.npy",
-        help="array of frequencies; replaces --base, --freq-shift and --first",
+        help="array with one frequency per pair, in radians per unit of position; excludes --base, --freq-shift and "
+        "--first",
     )
     add("--layout", choices=LAYOUTS, default=absent, help="order of the columns (default: interleaved)")
     add(
@@ -211,8 +212,8 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         "--odd",
         choices=ODD,
         default=absent,
-        help="for an odd width. crop: the last frequency has no column of the second function. zero: the last column "
-        "is 0. error: raise an error (default: crop)",
+        help="for an odd number of columns. crop: leave out the second function of the last frequency. zero: set the "
+        "last column to 0. error: raise an error (default: crop)",
     )
     add("--scale", type=float, default=absent, help="factor that multiplies all columns (default: 1)")
 
@@ -304,7 +305,9 @@ def _value_of_preset(
         key for key, parameter in parameters.items() if parameter.default is parameter.empty and key not in settings
     ]
     if missing:
-        to_add = metavar if facts.by_width else " ".join(f"--set {key}=VALUE" for key in missing)
+        to_add = (
+            f"{metavar}, the number of columns" if facts.by_width else " ".join(f"--set {key}=VALUE" for key in missing)
+        )
         raise ValueError(f"the preset {name!r} needs {', '.join(missing)}; add {to_add}")
     value = build(**settings)
     width = value.head_dim if facts.rotary else value.d_model

@@ -38,7 +38,9 @@ def add(commands: Any) -> None:
     parser = add_command(commands, _check, "check", "check the position encoding of a model", ABOUT, HELP)
     parser.add_argument("paths", nargs="+", metavar="PATH", help="folder or file of a model")
     parser.add_argument(
-        "--config", metavar="FILE", help="config.json or params.json (default: the one in the folder of PATH)"
+        "--config",
+        metavar="FILE",
+        help="config.json or params.json (default: the one in the folder PATH, or next to the file PATH)",
     )
     parser.add_argument(
         "--json",

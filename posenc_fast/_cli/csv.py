@@ -275,7 +275,7 @@ class _Column:
             yield np.concatenate(records), list(zip(*kept_rows, strict=True))
         if not self.count and self.guessed_title is not None:
             raise ValueError(
-                f"{self.name} has a single line with {self.guessed_title!r}, which is neither a number nor an ISO "
+                f"{self.name} has only one line, with {self.guessed_title!r}, which is neither a number nor an ISO "
                 "date; if this is the name of a column, pass it with --column"
             )
 
@@ -439,9 +439,9 @@ def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
     if value is None:
         return _parse_date(text, read_date)
     if "_" in text:
-        raise ValueError(f"{text[:80]!r} is not a number")
+        raise ValueError(f"{text[:80]!r} is not a number; remove the underscores")
     if math.isinf(value) and not _INFINITY.fullmatch(text):
-        raise ValueError(f"{text[:80]} is too large for float64")
+        raise ValueError(f"{text[:80]} is outside the range of float64")
     return REAL, value
 
 
@@ -452,7 +452,7 @@ def _parse_integer(text: str) -> tuple[int, int]:
         return INTEGER, value
     if 0 <= value < 2**64:
         return UNSIGNED, value
-    raise ValueError(f"{text[:80]} is outside of int64 and uint64; write {text[:80]}.0 if a float64 is meant")
+    raise ValueError(f"{text[:80]} fits neither int64 nor uint64; append .0 to round it to float64")
 
 
 def _parse_date(text: str, read_date: _DateReader) -> tuple[int, int]:
@@ -473,8 +473,8 @@ def _parse_date(text: str, read_date: _DateReader) -> tuple[int, int]:
     # NumPy reads -2^63 as NaT, so this number is excluded
     if not -(2**63) < nanoseconds < 2**63:
         raise ValueError(
-            f"{text[:80]!r} has nanoseconds, which are supported only in the years 1678 to 2261; give at most 6 decimal "
-            "places of a second"
+            f"{text[:80]!r} has nanoseconds, which are supported only from September 1677 to April 2262; give at most "
+            "6 decimal places of a second"
         )
     return NANOSECONDS, nanoseconds
 
@@ -506,7 +506,10 @@ def _either_microseconds(text: str) -> int:
     """Return the microseconds since 1970 of an ISO date or time in UTC. Raise an error if its UTC offset is not 0."""
     time = _isoformat(text)
     if time.utcoffset():
-        raise _AmbiguousClock(f"{text[:80]!r} has a UTC offset; pass --timezone, the time zone of the calendar cycles")
+        raise _AmbiguousClock(
+            f"{text[:80]!r} has a UTC offset, but --periods has both calendar cycles, which need local time, and "
+            "lengths, which need UTC; pass --timezone, the time zone of the calendar cycles"
+        )
     return microseconds(time)
 
 

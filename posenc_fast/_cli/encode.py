@@ -78,24 +78,26 @@ def add(commands: Any) -> None:
         "input",
         metavar="INPUT",
         nargs="?",
-        help=".npy, .parquet or CSV file (.gz too), or - for CSV on standard input (default, unless it is a terminal)",
+        help=".npy, .parquet or CSV file (also .csv.gz), or - for CSV on standard input (default, unless standard "
+        "input is a terminal)",
     )
     parser.add_argument(
         "--d-model",
         type=int,
         metavar="D",
-        help="number of columns; not with --periods, or a preset with a fixed number",
+        help="number of columns; leave it out with --periods, or with a preset that has a fixed number of columns",
     )
     parser.add_argument(
         "--column",
         type=str.strip,
         metavar="NAME_OR_NUMBER",
-        help="name or number (from 0) of the column with positions",
+        help="name or number (from 0) of the column with positions (default: the only column)",
     )
     parser.add_argument(
         "--periods",
         metavar="CYCLES",
-        help="day, week, month, quarter, year or lengths such as 12h, separated by commas; replaces --d-model and --preset",
+        help="cycles to encode: day, week, month, quarter, year, or lengths such as 12h, separated by commas; replaces "
+        "--d-model and --preset",
     )
     parser.add_argument(
         "--timezone", metavar="ZONE", help="time zone of day, week, .. year in --periods, such as Europe/Berlin"
@@ -106,7 +108,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="copy all columns of INPUT before the encoded columns (only to CSV or Parquet)",
+        help="copy all columns of INPUT before the encoded columns (only if OUT is CSV or Parquet)",
     )
     add_output(parser)
     add_computation(parser)
@@ -136,7 +138,8 @@ class _Encoder:
             self.cycles.check_lengths(letter, "positions")
         elif letter == "M" and not self.accepts_times:
             raise ValueError(
-                "positions are timestamps; pass --periods, such as --periods day,24h, without --d-model and --preset"
+                "positions are timestamps; pass --periods, such as --periods day,week, without --d-model and --preset, "
+                "or pass --frequencies, in radians per second"
             )
 
     def rows(self, positions: Any, out: Array | None = None) -> Array:

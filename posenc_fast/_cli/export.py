@@ -59,11 +59,11 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="config, folder or .gguf file")
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--onnx", type=int, metavar="LENGTH", help="cos_cache and sin_cache of LENGTH positions")
+    target.add_argument("--onnx", type=int, metavar="LENGTH", help="write cos_cache and sin_cache of LENGTH positions")
     target.add_argument(
-        "--gguf", metavar="ARCHITECTURE", help="metadata of a GGUF file for ARCHITECTURE, such as llama"
+        "--gguf", metavar="ARCHITECTURE", help="write metadata of a GGUF file for ARCHITECTURE, such as llama"
     )
-    target.add_argument("--config", action="store_true", help="head_dim and rope_parameters of a config.json")
+    target.add_argument("--config", action="store_true", help="write head_dim and rope_parameters of a config.json")
     parser.add_argument(
         "-o",
         "--output",
@@ -139,7 +139,8 @@ def _rotary_of(arguments: argparse.Namespace) -> Rotary | None:
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, "the file or folder does not exist", path)
     if file is None:
-        raise ValueError(f"{path} has no config.json and no params.json; pass the path of a config")
+        folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
+        raise ValueError(f"the folder {folder} has no config.json and no params.json; pass the path of a config")
     with named(str(file)):
         return Rotary.from_config(file, layer=layer, layout=arguments.layout, seq_len=seq_len)
 

@@ -185,8 +185,8 @@ def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool
             raise ValueError(f"{path} must end with {_suffixes()}, or --format must name its format")
     if path == STANDARD and arguments.format != "csv" and is_terminal(sys.stdout):
         raise ValueError(
-            "standard output is a terminal; write to a file with -o, send the output to a program, or leave --format "
-            "out"
+            f"standard output is a terminal, which cannot show {arguments.format}; write to a file with -o, send the "
+            "output to a program, or leave --format out"
         )
     if keep and arguments.format not in _WITH_NAMES:
         raise ValueError(

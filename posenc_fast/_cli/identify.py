@@ -49,8 +49,8 @@ def _identify(arguments: argparse.Namespace) -> int:
     arrays = _read_arrays(path, arguments.key)
     if "table" not in arrays and start is not None:
         raise ValueError(
-            "--start is for a table with one row per position; leave --start out, or add an array named positions to cos "
-            "and sin, or to x and turned"
+            "--start is for a table with one row per position; leave --start out. For cos and sin, or x and turned, "
+            "add an array named positions to the file"
         )
     try:
         # NumPy warns when it converts some NaNs; the warning is not needed, because `identify` raises an error for NaN

@@ -63,7 +63,8 @@ def add(commands: Any) -> None:
         type=int,
         metavar="D_MODEL",
         nargs="?",
-        help=f"number of columns (default: {_DEFAULT_WIDTH}); not with --periods, or a preset with a fixed number",
+        help=f"number of columns (default: {_DEFAULT_WIDTH}); leave it out with --periods, or with a preset that has a "
+        "fixed number of columns",
     )
     parser.add_argument(
         "-o",
@@ -150,7 +151,7 @@ def _plot(arguments: argparse.Namespace) -> None:
     settings = {name: getattr(arguments, name) for name in _OPTIONS if getattr(arguments, name) is not None}
     for name, setting in settings.items():
         if name not in parameters:
-            raise ValueError(f"{kind} takes no --{name} (see posenc-fast plot --help)")
+            raise ValueError(f"KIND {kind} takes no --{name} (see posenc-fast plot --help)")
         if name in _POSITION_OPTIONS:
             _check_positions(name, setting if name == "positions" else [setting])
     if "d_model" in parameters:
@@ -174,7 +175,9 @@ def _plot(arguments: argparse.Namespace) -> None:
             figure.savefig(file, format=suffix, dpi=arguments.dpi)
         except MemoryError:
             width, height = figure.get_size_inches() * arguments.dpi
-            raise MemoryError(f"--dpi {arguments.dpi:g} makes a picture of {width:.0f} x {height:.0f} pixels") from None
+            raise MemoryError(
+                f"reduce --dpi {arguments.dpi:g}, which makes a picture of {width:.0f} x {height:.0f} pixels"
+            ) from None
         report_written(arguments.output, file, kind)
 
 

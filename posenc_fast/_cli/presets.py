@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
         "--search",
         nargs="+",
         metavar="WORD",
-        help="list presets whose name, family or facts mention all words",
+        help="list the presets whose names or descriptions mention all words",
     )
 
 

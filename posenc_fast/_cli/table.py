@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
         type=int,
         nargs="?",
         metavar="D_MODEL",
-        help="number of columns (default: the fixed number of the preset)",
+        help="number of columns; may be left out with a preset that has a fixed number of columns",
     )
     add_output(parser)
     parser.add_argument("--start", type=number, default=0, help="first position (default: 0)")

@@ -470,8 +470,8 @@ class RandomPositions(Adds):
         (PositionalRaises, "RuntimeError: not"),
         (PositionalEncoder, "has weights"),
         (RandomPositions, ""),
-        (NotFinite, "no value of the rows is finite"),
-        (AnyShape, "the shape of the rows depends on the values of x"),
+        (NotFinite, "no value of the result is finite"),
+        (AnyShape, "the shape of the result depends on the values of x"),
         # rows that begin at position 1 may be intended
         (functools.partial(Adds, first=1), "pass expected"),
     ],

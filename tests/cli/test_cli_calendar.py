@@ -86,7 +86,7 @@ def test_two_clocks_are_not_guessed(capsys):
     arguments = ["encode", "p.csv", "--column", "time", "--periods", "day,12h", "-o", "o.npy"]
     assert run(*arguments) == 2
     error = capsys.readouterr().err
-    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has a UTC offset; pass --timezone" in error
+    assert "p.csv, line 2: '2026-03-29T02:17:59.999999+02:00' has a UTC offset, but --periods has both" in error
     assert os.listdir() == ["p.csv"]
     assert run(*arguments, "--timezone", "Europe/Berlin") == 0
     same("o.npy", expected_beside(TIMES, "Europe/Berlin"))
@@ -132,7 +132,7 @@ def test_only_missing_cells():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--d-model 64", "positions are timestamps; pass --periods, such as --periods day,24h, without --d-model"),
+        ("--d-model 64", "positions are timestamps; pass --periods, such as --periods day,week, without --d-model"),
         ("--d-model 64 --base 500 --first 2", "pass --periods"),
         ("--preset diffusers_timesteps --d-model 8", "pass --periods"),
         ("--periods 24", "periods has 24 without a unit, but positions has timestamps; .*'day', .*'24h'"),

@@ -716,6 +716,6 @@ def test_full_disk(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", full)
     assert main(["plot", "heatmap", "8", "--dpi", "9000", "-o", str(tmp_path / "a.png")]) == 2
-    words = "out of memory: --dpi 9000 makes a picture of 63000 x 37800 pixels for d_model=8"
+    words = "out of memory: reduce --dpi 9000, which makes a picture of 63000 x 37800 pixels for d_model=8"
     assert capsys.readouterr().err == f"posenc-fast: error: {words}\n"
     assert not list(tmp_path.iterdir())

@@ -94,7 +94,7 @@ def test_error_without_an_optional_package(name):
                 print(error)
     """)
     attribute, *imports = run.stdout.splitlines()
-    assert attribute == f"module 'posenc_fast' cannot import its attribute {name!r}: {imports[0]}", run.stderr
+    assert attribute == f"module 'posenc_fast' cannot import its submodule {name!r}: {imports[0]}", run.stderr
     assert len(imports) == 2
     for each in imports:
         assert re.fullmatch(rf"posenc_fast\.{name} needs .*; run pip install .*", each)

@@ -117,14 +117,14 @@ def locate(plans: Plans, encoded: Any, low: Any, high: Any) -> tuple[Floats, Flo
         raise ValueError(f"encoded has shape {rows.shape}, but must have shape (..., {plans.width})")
     frequencies = np.abs(sinusoids.radians()[sinusoids.index[:, 0]][sinusoids.amplitudes != 0])
     if not frequencies.any():
-        raise ValueError("locate needs a column whose frequency and amplitude are not zero")
+        raise ValueError("locate needs a column whose frequency and amplitude are not zero, but this encoding has none")
     longest, shortest = (2 * np.pi / f(frequencies[frequencies > 0]) for f in (np.min, np.max))
     begin = float(number(low, "low")) if low is not None else -longest / 2
     end = float(number(high, "high")) if high is not None else longest / 2
     if begin > end:
         raise ValueError(
-            f"low={begin} is above high={end}; pass low and high with low at most high (default: half the longest "
-            "wavelength on either side of 0)"
+            f"low={begin} is above high={end}; pass a low that is at most high (defaults: minus and plus half the "
+            f"longest wavelength, {longest / 2})"
         )
     steps = (end - begin) / shortest * _STEPS_PER_WAVE
     count = int(min(steps, _GRID_VALUES)) + 2

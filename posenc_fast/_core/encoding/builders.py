@@ -48,7 +48,7 @@ _FEATURE_DEFAULTS = {"functions": ("sin", "cos"), "layout": "concatenated", "sca
 
 def _functions(functions: Any) -> tuple[Function, ...]:
     if isinstance(functions, str) or not isinstance(functions, Sequence) or not functions:
-        raise TypeError(f"functions must be a sequence of names such as ('sin', 'cos'), not {functions!r}")
+        raise TypeError(f"functions must be a sequence of at least one name, such as ('sin', 'cos'), not {functions!r}")
     return tuple(one_of(f, "each name in functions", FUNCTIONS) for f in functions)
 
 
@@ -240,7 +240,9 @@ def sinusoidal(
     one_of(odd, "odd", ODD)
     names = _functions(functions)
     if len(names) != 2:
-        raise ValueError(f"functions must be two names, not {functions!r}; fourier_features accepts any number")
+        raise ValueError(
+            f"functions must be two names, not {functions!r}; fourier_features accepts any number of names"
+        )
     factor = real(scale, "scale")
     settings = (real(base, "base", positive=True), real(freq_shift, "freq_shift"), real(first, "first"))
     if d % 2 and odd == "error":
@@ -436,7 +438,7 @@ def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] |
     ):
         raise ValueError(
             f"axes={axes!r} must have one item for each of the {len(parts)} encodings. An item is the axis of the "
-            "encoding, or a sequence with each of its axes"
+            "encoding, or a sequence of its axes if the encoding has several"
         )
     count = max(a for part_axes in axes_of_parts for a in part_axes) + 1
     missing = set(range(count)).difference(*axes_of_parts)

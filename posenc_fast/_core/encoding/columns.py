@@ -88,8 +88,9 @@ def reorder_columns(
     d = array.shape[axis_number]
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
         raise ValueError(
-            f"array has {d} columns along axis {axis}. An odd number leaves one more column for the first function, "
-            f"but {source!r} and {target!r} begin with different functions. If the last column is zero, pass odd='zero'"
+            f"array has {d} columns along axis {axis}. With an odd number, the first function has one column more than "
+            f"the second, but {source!r} and {target!r} begin with different functions. If the last column is zero, "
+            "pass odd='zero'"
         )
     paired = d if odd == "crop" else d // 2 * 2
     source_index = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}

@@ -138,7 +138,10 @@ def _exactly(period: Any) -> Fraction:
     if isinstance(period, np.ndarray) and period.ndim == 0:
         period = period[()]
     if isinstance(period, np.timedelta64) and (np.datetime_data(period.dtype)[0] not in SECONDS or np.isnat(period)):
-        raise ValueError(f"periods has {period!r}, but a timedelta must have a fixed length, in weeks or smaller units")
+        raise ValueError(
+            f"periods has {period!r}, but a timedelta must not be NaT, and must be in weeks or smaller units, which "
+            "have a fixed length"
+        )
     if isinstance(period, (datetime.timedelta, np.timedelta64)):
         time = time_of(period, "periods")
         assert time is not None

@@ -72,8 +72,8 @@ class Sinusoids:
         largest = float(np.abs(amplitudes).max())
         if largest > MOST_AMPLITUDE:
             raise ValueError(
-                f"amplitudes must have magnitudes of at most {MOST_AMPLITUDE:.3g}, not {largest!r}; choose other amplitudes, or another scale "
-                "or attention_factor"
+                f"amplitudes must have magnitudes of at most {MOST_AMPLITUDE:.3g}, not {largest!r}; choose smaller "
+                "amplitudes, or a smaller scale or attention_factor"
             )
         # merge equal schedules, so that equal frequencies share their waves
         distinct = tuple(dict.fromkeys(schedules))

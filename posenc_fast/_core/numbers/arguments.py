@@ -183,7 +183,7 @@ def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fra
     if isinstance(first, int) and isinstance(exact_step, int):
         raise ValueError(  # noqa: TRY004
             f"{arguments} would lead from position {shown(first)} to {shown(last)}, outside the range of int64 and "
-            "uint64; pass start as a float, which is rounded to float64"
+            "uint64; pass float(start), which rounds start to float64"
         )
     return Fraction(first), Fraction(exact_step)
 

@@ -84,7 +84,7 @@ def number(value: Any, name: str) -> Fraction:
     if converted.shape != ():
         raise TypeError(f"{name} must be one number or time, not {value!r}")
     if converted.invalid_rows() is not None:
-        raise ValueError(f"{name} must be a finite number, not {value!r}")
+        raise ValueError(f"{name} must be a finite number or a time, not {value!r}")
     return converted.exactly(0)[0]
 
 

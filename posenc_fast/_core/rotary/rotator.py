@@ -338,8 +338,8 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, or this shape after the "
-                    f"first axes of x (without seq_axis). x has shape {x.shape}. cos and sin must have the same shape"
+                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, optionally after the "
+                    f"first axes of x other than seq_axis. x has shape {x.shape}. cos and sin must have the same shape"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # the table needs a copy, because writing to `out` would overwrite table rows that are still needed

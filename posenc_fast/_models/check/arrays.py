@@ -312,7 +312,7 @@ def _entries(text: bytes, size: int) -> dict[str, dict[str, Any]]:
         if begin != previous_end:
             raise ValueError(
                 f"{name!r} begins at byte {begin}, but must begin at byte {previous_end}, because tensors must follow "
-                "each other without gaps and overlaps"
+                "each other without gaps or overlaps"
             )
         previous_end = end
     if previous_end != size:

@@ -247,7 +247,10 @@ class _Function:
         if getattr(value, "shape", None) == (self.expected_width, count):
             reason = f"the rows and columns of shape {tuple(value.shape)} are exchanged"
             self.shape_finding = Finding(self.name, COMPUTED_ROWS, "wrong", "shape", reason)
-        raise Unusable(f"the call returned {shape_of(value)} for {count} positions")
+        raise Unusable(
+            f"the call returned {shape_of(value)} for {count} positions, instead of "
+            f"{'cosines and sines' if self.rotary else 'one row'} for each position"
+        )
 
     def at(self, positions: Floats) -> _Results:
         """Return the results of the function at positions (n, axes)."""
@@ -644,7 +647,9 @@ def _rotation_call(function: Any, arrange: Any, convert: Any, batched: bool) -> 
         result = call_quietly(function, convert(vectors), convert(integers[np.newaxis] if batched else integers))
         rotated = numbers_in(result, "x")
         if rotated.shape != vectors.shape:
-            raise Unusable(f"the call returned {shape_of(result)} for x of shape {vectors.shape}")
+            raise Unusable(
+                f"the call returned {shape_of(result)} for x of shape {vectors.shape}; the shapes must be equal"
+            )
         return rotated.reshape(x.shape)
 
     return run

@@ -150,7 +150,7 @@ def _indexed(index: Path) -> dict[str, str]:
         raise ValueError(f"{index} has no weight_map that maps names of tensors to names of files")
     for name in sorted(set(weight_map.values())):
         if name != os.path.basename(name) or name in ("", ".", "..") or "\\" in name or "\0" in name:
-            raise ValueError(f"{index} names the file {name!r}, which is not in the same folder")
+            raise ValueError(f"{index} names the file {name!r}, which must be in the folder of the index")
         if not name.lower().endswith((*_ARRAYS, *PICKLES)):
             raise ValueError(
                 f"{index} names the file {name!r}, which must end with one of {', '.join((*_ARRAYS, *PICKLES))}"

@@ -153,7 +153,9 @@ def _copied(module: Any) -> Any:
         for _, tensor in _own_tensors(one):
             size += tensor.numel() * tensor.element_size()
             if size > _MOST_BYTES:
-                raise Unusable(f"the module has tensors of more than {_MOST_BYTES} bytes, too many to copy it")
+                raise Unusable(
+                    f"the tensors of the module have more than {_MOST_BYTES} bytes in total, too many to copy"
+                )
             clone = tensor.detach().clone()
             is_parameter = isinstance(tensor, torch.nn.Parameter)
             memo[id(tensor)] = torch.nn.Parameter(clone, requires_grad=False) if is_parameter else clone
@@ -352,11 +354,16 @@ def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int)
         raise Unusable(f"the call returned {shape_of(result)} instead of one tensor")
     array = numbers_in(result, "x")
     if array.dtype.kind == "c" or array.ndim < 2:
-        raise Unusable(f"the call returned {shape_of(result)} instead of real rows")
+        raise Unusable(
+            f"the call returned {shape_of(result)} instead of an array of real numbers with at least two axes"
+        )
     if array.shape != tuple(x.shape):
         rows = rows_in(array, n, "x") if rows_axis != 2 else None
         if rows is None:
-            raise Unusable(f"the call returned {shape_of(result)} for x of shape {tuple(x.shape)}")
+            raise Unusable(
+                f"the call returned {shape_of(result)} for x of shape {tuple(x.shape)}, instead of this shape or one "
+                "row for each token"
+            )
         return rows
     if array.ndim == 2:
         return array
@@ -385,9 +392,9 @@ def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
     for_vectors = numbers_in(_first_of_tuple(runner(vectors), x), "x").astype(np.float64)
     for_zeros = numbers_in(result, "x").astype(np.float64)
     if for_vectors.shape != for_zeros.shape:
-        raise Unusable("the shape of the rows depends on the values of x")
+        raise Unusable("the shape of the result depends on the values of x")
     if not np.isfinite(for_zeros).any():
-        raise Unusable("no value of the rows is finite")
+        raise Unusable("no value of the result is finite")
     difference = np.nan_to_num(for_vectors - for_zeros)
     factor = 0.0
     if for_zeros.shape == tuple(x.shape):
@@ -396,7 +403,7 @@ def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
         factor = float((difference * values).sum() / (values**2).sum())
         difference = difference - factor * values
     if np.abs(difference).max() > 0.02 * max(1.0, abs(factor)):
-        raise Unusable("the rows depend on x")
+        raise Unusable("the result is not a multiple of x plus rows that are independent of x")
 
 
 def _with_batch_clause(runner: _Runner, rows: Any, width: int, finding: Finding) -> Finding:
@@ -471,7 +478,10 @@ def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, error
             errors.append(f"{words}: {error}")
             continue
         if not usable:
-            errors.append(f"{words}: the call returned {shape_of(value)}")
+            errors.append(
+                f"{words}: the call returned {shape_of(value)} instead of one row, or cosines and sines, for each "
+                "position"
+            )
             continue
         judge = partial(finding_of, function, name, longest=wanted.longest, call=call, words=words)
         finding = _judge_in_any_layout(wanted, judge)
@@ -545,13 +555,17 @@ def _rotations(
             result = result[0]
         rotated = numbers_in(result, "x")
         if rotated.shape != vectors.shape:
-            raise Unusable(f"the call returned {shape_of(rotated)} for x of shape {vectors.shape}")
+            raise Unusable(
+                f"the call returned {shape_of(rotated)} for x of shape {vectors.shape}; the shapes must be equal"
+            )
         return rotated.reshape(x.shape)
 
     def with_counted_positions(x: Floats, positions: Floats) -> Array:
         indices = positions[:, 0].astype(np.intp)
         if (positions[:, 0] != indices).any() or indices.max() >= _MOST_TOKENS:
-            raise Unusable(f"the module counts positions from 0, and the check tries at most {_MOST_TOKENS} tokens")
+            raise Unusable(
+                f"the module counts positions from 0, so the check tries only integers from 0 to {_MOST_TOKENS - 1}"
+            )
         tokens = np.ones((int(indices.max()) + 1, x.shape[1]))
         tokens[indices] = x
         result: Array = rotate(tokens)[indices]

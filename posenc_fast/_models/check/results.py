@@ -140,7 +140,8 @@ def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | R
                 return encoding
     raise ValueError(
         f"{name} has width {width}, but the preset {expected!r} has no encoding of this width if its other arguments "
-        f"are the defaults; pass an Encoding or a Rotary as expected, such as posenc_fast.presets.{expected}(..)"
+        f"are the defaults; pass an Encoding or a Rotary in the argument expected, such as "
+        f"posenc_fast.presets.{expected}(..)"
     )
 
 

@@ -96,7 +96,9 @@ def _only_group(part: Part, nested: list[str]) -> str:
     labels = (nested if types is None else list(dict.fromkeys(map(part.label, types)))) or groups
     used = [label for label in labels if label in (*groups, *nested) and not part.is_null(label)]
     if not used:
-        raise Undecided(f"{part.rope_where} has no parameters for any of the layers ({', '.join(map(str, labels))})")
+        raise Undecided(
+            f"{part.rope_where} has no parameters for any of the layer types ({', '.join(map(str, labels))})"
+        )
     if len(used) > 1:
         raise Several(
             f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
@@ -130,9 +132,9 @@ def _with_parameters_of_group(part: Part, group: LayerGroup, label: str, nested:
             )
         if parameters.get("truncate") is False:
             raise ValueError(
-                f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always truncates if a "
-                "kind of layers has its own parameters. Remove truncate from the config, or call Rotary(head_dim, "
-                "scaling=..)"
+                f"{part.rope_where}[{label!r}]['truncate']=False has no effect: transformers always uses truncate=True "
+                "if a kind of layers has its own parameters. Remove truncate from the config, or call Rotary(head_dim, "
+                "scaling=..) to compute with truncate=False"
             )
         _check_lists(part, nested)
         return part._replace(rope=parameters, rope_where=f"{part.rope_where}[{label!r}]")
@@ -164,8 +166,8 @@ def _check_shared(part: Part) -> None:
         )
     if rope.get("truncate") is False:
         raise ValueError(
-            f"{where}['truncate']=False is ignored in {part.model}: transformers always truncates. Remove truncate "
-            "from the config, or call Rotary(head_dim, scaling=..)"
+            f"{where}['truncate']=False has no effect: transformers always uses truncate=True for {part.model}. Remove "
+            "truncate from the config, or call Rotary(head_dim, scaling=..) to compute with truncate=False"
         )
     if part.row.preset:
         _check_type_key(part, rope, where)

@@ -136,8 +136,8 @@ def arguments_of(values: Config, name: str, layer: Any, layer_type: Any, layout:
     for key, value in values.items():
         if value is not None and key not in _READ[name] and _WORDS & set(str(key).lower().split("_")):
             raise ValueError(
-                f"{config.key(key)}={value!r} is unknown; remove {key} if the model does not use it, or call "
-                "Rotary(head_dim, base=.., scaling=..)"
+                f"{config.key(key)}={value!r} is an unknown setting; remove {key} if the model does not use it, or "
+                "call Rotary(head_dim, base=.., scaling=..)"
             )
     depth_key = next((key for key in ("n_layers", "num_layers", "n_layer") if config.has(key)), None)
     if depth_key is not None and config.layer is not None and config.layer >= config.count(depth_key):
@@ -261,8 +261,8 @@ def _torchtune(config: _Config) -> dict[str, Any]:
     if missing:
         more = ", scaling=.." if family in _TORCHTUNE_SCALED else ""
         raise Undecided(
-            f"{config.key('_component_')}={name!r} sets {', '.join(missing)} only in the code of torchtune; add the "
-            f"missing keys, or call Rotary(head_dim, base=.., layout={layout!r}{more})"
+            f"{config.where} lacks {', '.join(missing)}, which torchtune sets in the code of {name!r}; add the missing "
+            f"keys, or call Rotary(head_dim, base=.., layout={layout!r}{more})"
         )
     scaling = config.scaling(config.number("scale_factor"), 1.0, 4.0, 8192) if family in _TORCHTUNE_SCALED else None
     head = config.head("embed_dim", "num_heads", "head_dim")
