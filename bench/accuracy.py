@@ -66,7 +66,7 @@ def libraries(rng, samples):
     """Return a result for each library: its name, its arithmetic, and its largest error at each of STARTS."""
     drawn = {name: start + rng.integers(0, start // 1000 + samples, samples) for name, start in STARTS.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}
-    programs = [("posenc_fast", "any type, any position", pf.sinusoidal(WIDTH).encode, 2**63)]
+    programs = [("posenc_fast", "exact values, rounded once to float32", pf.sinusoidal(WIDTH).encode, 2**63)]
     programs += [
         (peer.library, peer.arithmetic, peer.rows(WIDTH), peer.largest) for peer in peers.installed() if peer.library
     ]
