@@ -48,8 +48,8 @@ def reorder_columns(
     axis : int
         Axis of the columns (default: -1, the last).
     odd : {"crop", "zero"}
-        Meaning of the last column of an odd width. "crop": the first function has one more column (default). "zero":
-        the last column belongs to no pair, and stays last.
+        Meaning of the last column of an odd width. "crop" (default): there is one more sine than cosines if sines come
+        first, and one more cosine otherwise. "zero": the last column belongs to no pair, and stays last.
 
     Returns
     -------
@@ -88,9 +88,8 @@ def reorder_columns(
     d = array.shape[axis_number]
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
         raise ValueError(
-            f"array has {d} columns along axis {axis}. With an odd number, the first function has one column more than "
-            f"the second, but {source!r} and {target!r} begin with different functions. If the last column is zero, "
-            "pass odd='zero'"
+            f"array has {d} columns along axis {axis}: {source!r} and {target!r} have different numbers of sines and "
+            "cosines in an odd number of columns. If the last column is zero, pass odd='zero'"
         )
     paired = d if odd == "crop" else d // 2 * 2
     source_index = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}
