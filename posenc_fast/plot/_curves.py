@@ -148,7 +148,7 @@ def wavelengths(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`. A second call with the same Axes adds a row of dots.
+        As in `heatmap`. A second call with the same Axes adds another series of dots.
     label : str, optional
         Name of the dots in the legend (default: the name of the encoding).
 
@@ -220,7 +220,7 @@ def frequencies(
     Raises
     ------
     TypeError, ValueError
-        As in `heatmap`, and if ``original`` is missing and the frequencies have no base.
+        As in `heatmap`, and if ``original`` is missing and ``rotary`` has no base.
 
     Notes
     -----
@@ -303,12 +303,12 @@ def errors(
     Raises
     ------
     TypeError, ValueError
-        As in `heatmap`, and if the rows have a wrong shape, or no finite value.
+        As in `heatmap`, and if the rows have a wrong shape, or each of them has a NaN or an infinity.
 
     Notes
     -----
-    The exact values are computed in float64, and have errors of up to 1e-15 themselves. So errors below 1e-15 in the
-    picture mean nothing. A position with an error of zero has no dot on the logarithmic scale.
+    The exact values are approximated in float64, with errors of up to 1e-15. So errors below 1e-15 in the picture mean
+    nothing. A position with an error of zero has no dot on the logarithmic scale.
 
     Examples
     --------
