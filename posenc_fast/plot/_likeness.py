@@ -186,7 +186,10 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of one image patch with all patches, divided by the dot product of this patch with itself.
+    """Draw the similarity of one image patch to all patches.
+
+    The similarity is the dot product of the encodings of two patches, divided by the dot product of the encoding of the
+    one patch with itself.
 
     Parameters
     ----------

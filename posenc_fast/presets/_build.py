@@ -166,7 +166,7 @@ def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: f
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
-    """Return an Encoding with exactly d columns. Cut off further columns, or append columns of zeros."""
+    """Return an Encoding with exactly d columns. Cut off columns from d on, or append columns of zeros."""
     columns = encoding.d_model
     return encoding if columns == d else _taken(encoding, [c if c < columns else -1 for c in range(d)])
 

@@ -1,7 +1,7 @@
 """Compute the positions of tokens for rotary presets, and the positions of dates in calendar cycles (`calendar`).
 
-The notes of a preset name the function that computes its positions. Most results have one row for each token and one
-column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
+If one of these functions computes the positions of a preset, the notes of the preset name it. Most results have one row
+for each token and one column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
 
 Examples
 --------
