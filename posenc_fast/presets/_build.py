@@ -110,7 +110,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> float:
 
 
 def _is_float32(frequencies: Any) -> bool:
-    """Return whether ``frequencies``, an argument of presets, is "float32". Raise an error if it is not "exact" either."""
+    """Return whether the argument ``frequencies`` of a preset is "float32". Raise an error if it is no `Precision`."""
     return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
