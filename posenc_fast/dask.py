@@ -140,13 +140,13 @@ def encode(
         As in `Encoding.encode`.
     chunks : int, str or tuple, optional
         Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks of rows
-        that have the size of Dask's setting ``array.chunk-size``. By default, Dask positions keep their chunks, and
+        of at most the size of Dask's setting ``array.chunk-size``. By default, Dask positions keep their chunks, and
         NumPy positions are divided as by "auto". A chunk of n positions becomes a chunk of n rows.
 
     Returns
     -------
     dask.array.Array of shape (..., d_model)
-        Lazy rows. Each chunk has all columns. Partitions of a Series become chunks of unknown size.
+        Lazy rows. Each chunk has all columns. Partitions of a Series or Index become chunks of unknown size.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Encodings in jax: functions that work under ``jit`` and ``vmap``, and have derivatives of any order.
 
-A result that depends only on static arguments is computed during tracing. Static arguments are, for example, a length,
-a number as start, or positions in a NumPy array. Arrays of jax are sent to the host when the compiled program runs, by
-`jax.pure_callback`. The results have the same bits as those of the methods of Encoding and Rotary.
-Needs jax: ``pip install jax``.
+All arguments that are not arrays of jax are static, such as a length, a number as start, or positions in a NumPy array.
+A result that depends only on static arguments is computed during tracing. Arrays that jax traces are sent to the host
+when the compiled program runs, by `jax.pure_callback`. The results have the same bits as those of the methods of
+Encoding and Rotary. Needs jax: ``pip install jax``.
 
 Examples
 --------
@@ -235,8 +235,8 @@ def rotate(
 
     Notes
     -----
-    The gradient is rotated by the opposite angles, with jax operations and with cosines and sines that are rounded
-    once.
+    The gradient of x is the gradient of the result, rotated by the opposite angles. This rotation consists of jax
+    operations. Derivatives by positions are unsupported for xPos.
 
     Examples
     --------
@@ -372,7 +372,7 @@ def _tokens(
 
 
 def _static(positions: Any, axes: int) -> Array:
-    """Return static positions as an array of numbers or times. Masked and missing positions become NaN."""
+    """Return static positions as an array of numbers or times. Masked and missing positions become NaN or NaT."""
     if not is_masked_array(positions):
         array = as_array(positions, "positions")
         if array.dtype.kind in "iufMm":
@@ -403,7 +403,10 @@ class _Rows:
         return jax.ShapeDtypeStruct((*shape, self.encoding.d_model), self.dtype)
 
     def tangent(self, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-        """Return the tangent of the result: the derivative (also an encoding) times the tangent of the positions."""
+        """Return the tangent of the result.
+
+        It is the sum over all axes: the derivative by an axis (also an encoding) times the tangent of its coordinates.
+        """
         (positions,), (direction,) = primals, tangents
         if _is_zero(direction):
             return _zeros(self.result(positions))
@@ -446,7 +449,7 @@ class _Table:
 
 @dataclasses.dataclass(frozen=True)
 class _Angles:
-    """Call that computes rows for the positions of tokens: the cosines of a Rotary or its inverse, then the sines."""
+    """Call that computes a row for each token: the cosines of a Rotary (or of its inverse), then the sines."""
 
     rotary: Rotary
     inverse: bool
@@ -597,7 +600,7 @@ def _split_batch(shape: tuple[int, ...], ndim: int) -> tuple[tuple[int, ...], tu
 def _from_starts(
     call: _Sum | _Rotation, x: Array, starts: Array, batch: tuple[int, ...], shape: tuple[int, ...]
 ) -> Array:
-    """Return the result for x of shape (*batch, *shape), with a start for each element of the batch."""
+    """Return the result for x of shape (*batch, *shape), with one start, or one for each element of the batch."""
     if starts.size == 1:
         return call.compute(x, start=int(starts.reshape(())))
     batch = np.broadcast_shapes(batch, starts.shape)
@@ -616,7 +619,7 @@ def _at_positions(
     batch: tuple[int, ...],
     shape: tuple[int, ...],
 ) -> Array:
-    """Return the result for x of shape (*batch, *shape), with positions that may have other batch axes."""
+    """Return the result for x of shape (*batch, *shape), with positions that may have other batch axes than x."""
     batch_of_positions, tokens = _split_batch(positions.shape, call.tokens.ndim)
     # tokens is (length,) or (length, axes), possibly after some axes of x
     shared = len(tokens) == (2 if axes > 1 else 1)

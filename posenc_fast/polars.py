@@ -91,9 +91,9 @@ class ExprNamespace:
             cycles, as in `posenc_fast.periodic`: "12h", 43200 and ``datetime.timedelta(hours=12)`` are half a day.
             For columns of numbers, give lengths, not names.
         timezone : str, optional
-            Key of the zone database, such as "Europe/Berlin", whose wall clock defines days, weeks, months, quarters
-            and years. Default: the zone of the column; times without a zone are read as local times. Lengths are
-            counted in UTC.
+            Key of the zone database, such as "Europe/Berlin". Its wall clock defines days, weeks, months, quarters and
+            years, and times without a zone are read as UTC. Default: the zone of the column. Times without a zone are
+            then read as local times. Lengths are always counted in UTC.
         layout : {"interleaved", "concatenated"}
             Sine and cosine of one cycle side by side (default), or all sines before all cosines.
         dtype : dtype, optional
@@ -164,8 +164,9 @@ class ExprNamespace:
 
         Notes
         -----
-        Integers are exact over int64 and uint64; 128-bit integers must fit in 64 bits. Timestamps count seconds since
-        1970, and durations count seconds, both exact in their own unit. Timestamps with a zone are converted to UTC.
+        Integers of up to 64 bits are exact, and 128-bit integers must fit in 64 bits. Dates and timestamps are
+        converted to seconds since 1970, and durations to seconds, without loss of precision. Timestamps with a zone are
+        converted to UTC.
 
         Examples
         --------

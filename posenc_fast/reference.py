@@ -7,7 +7,8 @@ Every encoding is a row of independent sinusoids::
 A cosine is a sine with a phase of a quarter turn. A layout is an order of the columns. A rotary encoding (RoPE) rotates
 pairs of values by angles ``position * frequency``. `exact_frequencies`, `exact_row` and `exact_rotation` compute
 frequencies, rows and rotations to more digits than any dtype has. posenc_fast rounds rows once. Tests and
-``posenc-fast verify`` compare the engines with the three functions. This module uses no other module of posenc_fast.
+``posenc-fast verify`` compare results of posenc_fast with these three functions. To be independent, this module imports
+no other module of posenc_fast.
 """
 
 from __future__ import annotations

@@ -237,14 +237,16 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         -------
         ndarray or DataFrame of float64
             Without periods: the positions of each column of `fit`, searched within ``range_`` (seconds for durations).
-            With periods: one column for each input column and cycle, in [0, 1), named like ``time_day, time_week, ..``.
-            The accuracy depends on the dtype of X. Rows with NaN become NaN. If X is a frame, the result is a frame.
+            With periods: one column for each input column and period, in [0, 1).
+            The accuracy depends on the dtype of X. Results computed from NaN are NaN. If X is a frame, the result is a
+            frame, with the names of the input columns, or with periods ``time_day, time_week, ..``.
 
         Raises
         ------
         TypeError, ValueError
-            If the columns differ from those of `transform`, or positions are ambiguous: a range is not shorter than the
-            longest wavelength of a pair of sine and cosine, or, with periods, both values of a pair are 0.
+            If the columns differ from those of `transform`, or a position cannot be recovered. Without periods, each
+            column must have had a position in `fit`, and its range must be shorter than the longest wavelength of a
+            pair of sine and cosine. With periods, the two values of a pair must not both be 0.
 
         Examples
         --------

@@ -97,7 +97,10 @@ def alternate(
 
 
 def ratio(times: Times, above: str, below: str) -> Ratio:
-    """Return the ratio of the times of two sides. Neighbouring samples are compared, so a slow phase affects both."""
+    """Return median and quartiles of the ratios of the times of two sides, one ratio for each run.
+
+    Both samples of a run are neighbours in time, so a slow phase of the machine affects both.
+    """
     low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
 

@@ -81,7 +81,7 @@ def name_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
 
 
 def readable(number: float) -> str:
-    """Return the number with three significant digits, or with all digits before the point if these are more."""
+    """Return the number as text: with three significant digits below 1000, rounded to an integer from 1000 on."""
     return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
@@ -131,7 +131,10 @@ def line_colour(number: int) -> str:
 
 
 def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bool = False, **style: Any) -> None:
-    """Draw one more curve, or dots. The title names a single curve, and a legend names several."""
+    """Draw one more curve, or dots. If the Axes then have several curves, add a legend.
+
+    title: title of the Axes. If it is None, the title is the label of a single curve, and empty for several curves.
+    """
     drawn = sum(not str(line.get_label()).startswith("_") for line in axes.get_lines())
     shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}
     axes.plot(x, y, color=line_colour(drawn), label=label, **(shape | style))

@@ -46,7 +46,8 @@ def clocks(
     positions : sequence of float, or of datetime64
         Positions that the clocks show, one for each row (default: 0, 1, 10, 100).
     pairs : int
-        Largest number of frequencies to draw (default: 8). They are equally spaced among all, the fastest first.
+        Largest number of frequencies to draw (default: 8). They are equally spaced in the sorted list of all
+        frequencies, the fastest first.
 
     Returns
     -------
@@ -59,8 +60,8 @@ def clocks(
 
     Notes
     -----
-    The angle of a hand is ``position * frequency``, counterclockwise from the right. The height of its end is the sine
-    column, and the width is the cosine column. A missing position has clocks without hands.
+    The angle of a hand is ``position * frequency``, counterclockwise from the right. So the end of a hand is
+    ``sin(angle)`` above the centre and ``cos(angle)`` to the right of it. A missing position has clocks without hands.
 
     Examples
     --------

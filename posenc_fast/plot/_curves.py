@@ -49,7 +49,8 @@ def sinusoids(
     encoding, length, start, step, d_model, title, ax
         As in `heatmap`.
     columns : sequence of int, optional
-        Columns to draw (default: up to four columns whose periods are visible, with different wavelengths).
+        Columns to draw (default: up to four columns with different wavelengths, each with half a period to 60 periods
+        in the picture).
 
     Returns
     -------
@@ -148,7 +149,7 @@ def wavelengths(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`. A second call with the same Axes adds a row of dots.
+        As in `heatmap`. A second call with the same Axes adds another series of dots.
     label : str, optional
         Name of the dots in the legend (default: the name of the encoding).
 
@@ -160,6 +161,10 @@ def wavelengths(
     ------
     TypeError, ValueError
         As in `heatmap`.
+
+    Notes
+    -----
+    Columns and pairs of frequency 0 are not drawn.
 
     Examples
     --------
@@ -220,7 +225,7 @@ def frequencies(
     Raises
     ------
     TypeError, ValueError
-        As in `heatmap`, and if ``original`` is missing and the frequencies have no base.
+        As in `heatmap`, and if ``original`` is missing and ``rotary`` has no base.
 
     Notes
     -----
@@ -291,8 +296,8 @@ def errors(
         Rows of ``positions``, or a function that returns the rows of an array of positions. By default, two curves are
         drawn: for float32 values of the encoding with ``precision="exact"``, and with ``precision="float32"``.
     positions : array_like, optional
-        Positions of the rows (default: integers from 1 to 2e13, with steps that grow). Required if ``values`` is an
-        array.
+        Positions of the rows. Required if ``values`` is an array. By default, positions are groups of 4 neighbouring
+        integers, from 1 to about 2e13, and the largest error of each group is drawn.
     label : str, optional
         Name of the curve in the legend, if ``values`` is given (default: the name of the function, or "values").
 
@@ -303,12 +308,12 @@ def errors(
     Raises
     ------
     TypeError, ValueError
-        As in `heatmap`, and if the rows have a wrong shape, or no finite value.
+        As in `heatmap`, and if the rows have a wrong shape, or each of them has a NaN or an infinity.
 
     Notes
     -----
-    The exact values are computed in float64, and have errors of up to 1e-15 themselves. So errors below 1e-15 in the
-    picture mean nothing. A position with an error of zero has no dot on the logarithmic scale.
+    The exact values are approximated in float64, with errors of up to 1e-15. So errors below 1e-15 in the picture mean
+    nothing. A position with an error of zero has no dot on the logarithmic scale.
 
     Examples
     --------

@@ -39,8 +39,8 @@ def similarity(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`. The rows of a Rotary are its cosines and sines, so the picture shows how well queries and keys
-        stay aligned.
+        As in `heatmap`. The rows of a Rotary are its cosines and sines. Their similarity is the alignment of equal
+        queries and keys, as in `decay`.
     position : float
         Position in the middle.
     span : int
@@ -55,7 +55,7 @@ def similarity(
     Raises
     ------
     TypeError, ValueError
-        As in `heatmap`, and if the row of the position is all zeros.
+        As in `heatmap`, and if all values of the row of ``position`` are 0.
 
     Notes
     -----
@@ -134,8 +134,8 @@ def decay(
     -----
     The curve is the mean of ``cos(distance * frequency)`` over the pairs. If a query and a key are equal, with the same
     values in all pairs, this is their dot product, divided by their dot product at distance 0. For an Encoding, columns
-    are weighted by their squared amplitudes. So the curve is the similarity of two rows at this distance, averaged over
-    all positions.
+    are weighted by their squared amplitudes. So the curve is the similarity of two rows against their distance,
+    averaged over all positions.
 
     Examples
     --------
@@ -186,7 +186,10 @@ def grid(
     cmap: str = LIKENESS,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the dot products of one image patch with all patches, divided by the dot product of this patch with itself.
+    """Draw the similarity of one image patch to all patches.
+
+    The similarity is the dot product of the encodings of two patches, divided by the dot product of the encoding of the
+    one patch with itself.
 
     Parameters
     ----------

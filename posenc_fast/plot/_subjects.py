@@ -98,7 +98,7 @@ def rotary_of(rotary: Any, name: str = "rotary") -> tuple[str, Rotary]:
 
 
 def affordable(columns: int, most: int, least: int) -> int:
-    """Return the number of rows to compute, at most ``most``. If these have more than _WORK values, return fewer rows.
+    """Return the number of rows to compute: ``most``, or fewer if ``most`` rows have more than _WORK values.
 
     The result is at least ``least``. columns is the number of values of a row.
     """
@@ -128,7 +128,7 @@ class ShownRows(NamedTuple):
     note: str
 
     def label(self, axes: Axes) -> None:
-        """Write the tick labels, if there are any."""
+        """Write as many of the tick labels as fit, if there are any."""
         if self.labels is None:
             return
         height = axes.get_window_extent().height / axes.figure.dpi

@@ -72,7 +72,7 @@ def heatmap(
     Notes
     -----
     A picture has at most 256 rows and 256 columns, and fewer if it is small. If a table has more rows, every n-th row
-    is drawn. If it has more columns, the sines and cosines of every n-th frequency are drawn. The axis labels give n.
+    is drawn. If it has more columns, all columns of every n-th frequency are drawn. The axis labels give n.
     Values are not averaged.
 
     Examples
@@ -144,8 +144,7 @@ def angles(
     Notes
     -----
     The picture has one column for each frequency, the fastest at the left. The angle is ``position * frequency``, like
-    the angle of a hand in `clocks`. The sine column is the height of the end of this hand, and the cosine column is its
-    width. In the default colormap, angle zero is light.
+    the angle of a hand in `clocks`. In the default colormap, angle zero is light.
 
     Examples
     --------

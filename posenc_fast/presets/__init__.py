@@ -1,8 +1,9 @@
 """Published encodings by name: each function returns the `Encoding` or `Rotary` of one source.
 
 A preset is named after the source that it reproduces. Its docstring tells which positions to pass, and how the source
-differs from the paper (RoFormer for rotary presets). `names` lists all presets, `search` finds presets by words, and
-`table` returns formulas, columns and sources of all presets as a Markdown table.
+differs from the original: "Attention Is All You Need" (called the paper), or RoFormer for rotary presets. `names` lists
+all presets, `search` finds presets by words, and `table` returns formulas, columns and sources of all presets as a
+Markdown table.
 
 Examples
 --------

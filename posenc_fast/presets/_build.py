@@ -110,7 +110,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> float:
 
 
 def _is_float32(frequencies: Any) -> bool:
-    """Return whether the argument ``frequencies`` of a preset is "float32". Raise an error if it is no precision."""
+    """Return whether the argument ``frequencies`` of a preset is "float32". Raise an error if it is no `Precision`."""
     return one_of(frequencies, "frequencies", PRECISIONS) == "float32"
 
 
@@ -119,7 +119,7 @@ def spectrum(
 ) -> Schedule:
     """Return frequencies ``first * base ** (-i / (count - shift))``.
 
-    frequencies: "exact", or "float32" for the results of the recipe's float32 operations.
+    frequencies: "exact", or "float32" for the frequencies that ``recipe`` computes in float32.
     """
     # call `geometric` in both cases, because it also checks the arguments
     schedule = geometric(count, base=base, freq_shift=shift, first=first)
@@ -166,7 +166,7 @@ def cosines(frequencies: npt.ArrayLike, turns: npt.NDArray[np.float64], scale: f
 
 
 def fitted(encoding: Encoding, d: int) -> Encoding:
-    """Return an Encoding with exactly d columns. Cut off further columns, or append columns of zeros."""
+    """Return an Encoding with exactly d columns. Cut off columns from d on, or append columns of zeros."""
     columns = encoding.d_model
     return encoding if columns == d else _taken(encoding, [c if c < columns else -1 for c in range(d)])
 
@@ -184,7 +184,7 @@ def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Functi
 
 
 def per_axis(parts: Sequence[Encoding], axes: Sequence[int]) -> Encoding:
-    """Join the columns of one-axis encodings. axes: the axis of the result that each encoding reads."""
+    """Join the columns of one-axis encodings. axes: for each encoding, the axis of the positions that it encodes."""
     return join(parts, axes=list(axes))
 
 

@@ -17,9 +17,10 @@ def search(*words: str) -> tuple[str, ...]:
     Parameters
     ----------
     *words : str
-        Words to search, separate or in one string. Case, points, hyphens and underscores do not matter. The search
-        covers names, titles of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and
-        other names of a model.
+        Words to search, separate or in one string. Case does not matter. Points, hyphens and underscores between
+        letters and digits do not matter either: "gpt2", "gpt_2" and "GPT-2" are equal. The search covers names, titles
+        of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and other names of a
+        model.
 
     Returns
     -------
@@ -114,7 +115,7 @@ def catalogue() -> str:
 
 
 def table(*, rotary: bool | None = None) -> str:
-    """Return all presets as a Markdown table.
+    """Return the presets as a Markdown table.
 
     Parameters
     ----------

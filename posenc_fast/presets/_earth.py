@@ -104,7 +104,7 @@ def graphcast() -> Encoding:
     example="pf.presets.galileo(8).frequencies[[0, 1], 1].round(4) -> array([1.    , 0.3162])",
 )
 def galileo(embed_dim: int) -> Encoding:
-    """Position embedding of Galileo, with the resolution of the image."""
+    """Position embedding of Galileo, for positions scaled by the resolution of the image."""
     d = multiple(embed_dim, "embed_dim", 4, 2)
     n = d // 4
     return per_axis([fourier_features(geometric(n, freq_shift=n - d))] * 2, XY)
@@ -137,7 +137,7 @@ def galileo_months(embed_dim: int) -> Encoding:
     example="pf.presets.clay(32, gsd=10.0).frequencies[[0, 7], 1].round(2) -> array([10.  ,  5.62])",
 )
 def clay(dim: int, *, gsd: float = 1.0, temperature: float = 10000.0) -> Encoding:
-    """Position embedding of Clay, with the ground sample distance."""
+    """Position embedding of Clay, scaled by the ground sample distance."""
     n = multiple(dim, "dim", 4, 2) // 4
     part = geometric(
         n, base=positive(temperature, "temperature"), freq_shift=n - (n - 1) * 2 * n, first=real(gsd, "gsd")

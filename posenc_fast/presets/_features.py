@@ -20,7 +20,7 @@ __all__ = [
 
 
 def _exponent(value: float, name: str) -> float:
-    """Return a binary logarithm of a frequency. Raise an error unless it is between -1000 and 1000."""
+    """Return the exponent e of a frequency 2**e as a float. Raise an error unless it is between -1000 and 1000."""
     exponent = real(value, name)
     if abs(exponent) > 1000:
         raise ValueError(f"{name}={value!r} must lie between -1000 and 1000, so that float64 contains 2 to this power")

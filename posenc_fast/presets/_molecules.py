@@ -121,7 +121,7 @@ def esmfold2(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
 
 
 def _with_biases(factor: float, weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:
-    """Return an Encoding of one cosine for each weight, with the frequency factor * weight and its own phase."""
+    """Return an Encoding of one cosine for each weight, of frequency factor * weight. biases: phases in turns."""
     frequencies, phases = factor * weights_of(weights, "weights"), real_array(biases, "biases")
     if phases.shape not in ((), frequencies.shape[:1]):
         raise ValueError(

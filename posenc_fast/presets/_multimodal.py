@@ -222,8 +222,8 @@ def from_tokens(
 def _may_have_vision(ids: Array, family: Family) -> bool:
     """Return whether any id is at least as large as the smaller of the ids of image and video tokens.
 
-    If not, all tokens are text. This check saves most of the time for text, because special tokens have the largest
-    ids of most vocabularies.
+    If not, there are no images or videos, and all tokens have the positions of text. This check saves most of the time
+    for text, because special tokens have the largest ids of most vocabularies.
     """
     # for small arrays, a search in bytes takes less time than any()
     return b"\1" in (ids >= _scalar(min(family.image, family.video))).tobytes()
@@ -284,9 +284,9 @@ def _write_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: _Grids,
 def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Array) -> bool:
     """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
-    Also return False if a grid does not fit its run, has several frames, or has more than _MOST_CACHED tokens. runs:
-    (begin, end, kind) of each run. One addition moves all runs to their starts. Moving each run by itself takes a third
-    longer.
+    Also return False if a grid is missing, does not fit its run, has several frames, or has more than _MOST_CACHED
+    tokens. After False, the caller must overwrite all positions. runs: (begin, end, kind) of each run. One addition
+    moves all runs to their starts. Moving each run by itself takes a third longer.
     """
     images = grids.next_grids(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
@@ -418,7 +418,7 @@ def _advanced(start: Any, count: int) -> Any:
 class _Grid(NamedTuple):
     """Grid of an image, a video or a frame of a video. Sizes count tokens.
 
-    times: position of each frame, relative to the first frame. None for one frame.
+    times: position of each frame, relative to the first frame. If it is None, the grid has one frame.
     """
 
     times: Array | None
@@ -544,9 +544,9 @@ def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Gr
 
 
 def _times(family: Family, frames: int, seconds: float) -> Array:
-    """Return the times of frames, multiplied in float32 as in the source. Round them down unless exact_times is true.
+    """Return the positions of frames, relative to the first. Round them down unless exact_times is true.
 
-    seconds: seconds between two frames.
+    seconds: seconds between two frames. The products with the rate are rounded to float32, as in the source.
     """
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
     # the omni models multiply twice and round both products

@@ -1,7 +1,11 @@
-"""Frequencies as float32 frameworks compute them: the same operations in the same order, each rounded to float32.
+"""Frequencies as float32 frameworks compute them: the same operations in the same order, with the same roundings.
+
+Operations on arrays are rounded to float32. Operations on numbers, such as ``log(base) / d``, are computed in float64
+as in Python, and their result is rounded to float32.
 
 Exponentials, powers and logarithms are exact values, rounded once, with the same bits on every machine. Frameworks do
-not always round these functions correctly. So a few frequencies of a framework differ by one unit in the last place.
+not always round these functions correctly. So a few frequencies of a framework can differ by one unit in the last
+place.
 """
 
 from __future__ import annotations

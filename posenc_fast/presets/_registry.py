@@ -132,7 +132,7 @@ def preset(
     """Return a decorator that registers a preset of an Encoding with its `Facts`, and completes its docstring.
 
     `documented` describes the format of ``example``. `_takes_a_width` returns the default of by_width. The decorated
-    function stores its call in the result, as the expression that rebuilds it, unless it already has an expression.
+    preset stores its call as the recipe of the Encoding that it returns, unless this Encoding already has a recipe.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:
@@ -289,7 +289,10 @@ def get(name: str) -> Callable[..., Any]:
     Raises
     ------
     AttributeError
-        If there is no such preset. The message lists similar names, and presets whose sources mention the name.
+        If there is no such preset. The message gives advice, such as similar names, or presets whose sources mention
+        the name.
+    TypeError
+        If name is not a string.
 
     Examples
     --------

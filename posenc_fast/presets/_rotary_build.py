@@ -117,7 +117,7 @@ def per_axis_spectra(
 def with_spectra(
     head_dim: int, spectra: Sequence[Schedule], *, axes: Sequence[int] | None = None, layout: RotaryLayout = "half"
 ) -> Rotary:
-    """Return a Rotary with its own frequencies for each axis.
+    """Return a Rotary with separate frequencies for each axis.
 
     spectra: schedule of each axis. axes: axis of each pair (default: all pairs of axis 0, then of axis 1, ..).
     """

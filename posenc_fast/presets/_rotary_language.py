@@ -298,7 +298,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
-    """Rotary embedding of HunYuan, with a base multiplied by a power of alpha, also for short sequences."""
+    """Rotary embedding of HunYuan, with a base multiplied by a power of alpha at every sequence length."""
     return Rotary(
         whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling={"rope_type": "ntk", "alpha": alpha}
     )

@@ -1,7 +1,7 @@
 """Compute the positions of tokens for rotary presets, and the positions of dates in calendar cycles (`calendar`).
 
-The notes of a preset name the function that computes its positions. Most results have one row for each token and one
-column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
+If one of these functions computes the positions of a preset, the notes of the preset name it. Most results have one row
+for each token and one column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
 
 Examples
 --------
@@ -197,8 +197,8 @@ def mrope(
     following : {"side", "largest"}, optional
         First position of text after a grid (default: as in transformers 5.24). "side": the first position of the grid
         plus its longer side, as in transformers from 5.3 on, except for omni models. "largest": one after the largest
-        position, as in transformers 4 and vLLM. They differ only if the last frame has a larger position than all rows
-        and columns.
+        position, as in transformers 4 and vLLM. The two rules differ only if the last frame has a larger position than
+        all rows and columns.
     out : ndarray of shape (3, batch, length), or (3, length), optional
         Array for the positions, of the dtype of the result.
     start : int
@@ -333,7 +333,7 @@ def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> np
     example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
 )
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Return (row, column) of patches, one square of merge * merge after another, for towers that merge squares."""
+    """Return (row, column) of patches, square by square of merge * merge patches, for towers that merge each square."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -403,7 +403,7 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
     " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
 )
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Return positions for Z-Image: (1 + padded text + frame, row, column), then (1 + index, 0, 0) of padded text."""
+    """Return positions for Z-Image: (1 + n + frame, row, column), then (1 + index, 0, 0) for n padded text tokens."""
     padded_text = -(-count_of(text, "text", 0) // 32) * 32
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     image = grid(1 + padded_text + times, *sides)
@@ -416,7 +416,7 @@ def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
     example="pf.presets.positions.qwen_image(2, 3, text=1).tolist()[:3] -> [[1, 1, 1], [0, -1, -2], [0, -1, -1]]",
 )
 def qwen_image(rows: int, columns: int, text: int = 0, *, frames: int = 1, image: int = 0) -> Integers:
-    """Return positions for Qwen-Image: centred (image + frame, row, column). Text starts at half the longer side."""
+    """Return positions for Qwen-Image: (image + frame, centred row and column). Text starts at half the longer side."""
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     times += count_of(image, "image", 0)
     centred = [side - (len(side) - len(side) // 2) for side in sides]

@@ -2,7 +2,8 @@
 
 Modules and functions support autograd in backward and forward mode, the transforms of ``torch.func``, ``torch.compile``
 and ``torch.export``. Compiled code supports only backward mode. `apply_rotary_pos_emb` and `rotary_embedding` accept
-tensors on any device. Import this module before you run an exported program.
+tensors on any device. Import this module before you run an exported program: the import registers the operators that
+the program calls.
 
 Create each Encoding and Rotary outside of a function that you compile. ``torch.compile`` cannot trace their
 constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers, and

@@ -33,7 +33,7 @@ def scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
 class Addition:
     """The sum x_scale * x + encoding.
 
-    compute: function that returns the sum for x and positions. axes: number of coordinates of one position.
+    compute: function of (x, positions) that returns the sum. axes: number of coordinates of one position.
     """
 
     compute: Callable[[torch.Tensor, torch.Tensor | None], torch.Tensor]
@@ -45,7 +45,7 @@ class Addition:
         return self.compute(x, positions)
 
     def forward(self, tangent: torch.Tensor, positions: torch.Tensor | None) -> torch.Tensor:
-        """Return x_scale * tangent. As `backward`, it gets the gradient of the sum in place of the tangent of x."""
+        """Return x_scale * tangent. `backward` is the same function, called with the gradient of the sum as tangent."""
         return scaled(tangent, self.x_scale)
 
     backward = forward
@@ -67,8 +67,8 @@ class Addition:
 class Rotation:
     """A rotation by positions.
 
-    compute: function that returns x rotated, for x, positions, seq_axis and transposed. transposed: whether to multiply
-    by the transposed matrix of the rotation. axes: number of coordinates of one position.
+    compute: function of (x, positions, seq_axis, transposed) that returns x rotated. transposed: whether to multiply by
+    the transposed matrix of the rotation. axes: number of coordinates of one position.
     """
 
     compute: Callable[[torch.Tensor, torch.Tensor | None, int, bool], torch.Tensor]
@@ -144,7 +144,7 @@ class _OfX(torch.autograd.Function):
 class TableRotation:
     """A rotation by tables with one column for each pair.
 
-    compute: function that returns x rotated, for x, cos, sin, seq_axis, layout and transposed. transposed: whether to
+    compute: function of (x, cos, sin, seq_axis, layout, transposed) that returns x rotated. transposed: whether to
     multiply by the transposed matrix of the rotation.
     """
 
@@ -225,7 +225,7 @@ class _OfTables(torch.autograd.Function):
 class ColumnsOfPairs:
     """Selection of the first of the two columns that a table of cosines or sines has for each pair.
 
-    compute: function that returns the first columns, for a table, columns and name. columns: where a table has the two
+    compute: function of (table, columns, name) that returns the first columns. columns: where a table has the two
     columns of a pair. name: name of the table in errors.
     """
 
@@ -245,7 +245,7 @@ class ColumnsOfPairs:
 
 
 def of_table(call: ColumnsOfPairs, table: torch.Tensor) -> torch.Tensor:
-    """Return ``call(table)``, differentiable by the columns that it returns."""
+    """Return ``call(table)``, differentiable by table. The gradient of the columns that are left out is zero."""
     result: torch.Tensor = _OfTable.apply(table, call)
     return result
 

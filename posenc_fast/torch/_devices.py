@@ -82,7 +82,7 @@ _cached_rows = functools.lru_cache(maxsize=16)(_rows)
 def rotated(
     x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, seq_axis: int, layout: RotaryLayout, transposed: bool = False
 ) -> torch.Tensor:
-    """Return x rotated by tables (length, pairs) or (batch, length, pairs), rounded once at the end."""
+    """Return x rotated by tables (length, pairs) or (batch, length, pairs), computed in the dtype of `working_type`."""
     work = working_type(x)
     # insert an axis of length 1 for each other axis of x, such as the heads: (batch or 1, 1, length, pairs)
     shape = (*cos.shape[:-2], *[1] * (x.ndim - cos.ndim), *cos.shape[-2:])

@@ -44,7 +44,7 @@ def table(
         float64, float32, float16 or bfloat16 (default: the dtype of out, or float32). bfloat16 needs the package
         ml_dtypes.
     out : CPU tensor of shape (length, d_model), optional
-        Tensor for the result, which is written directly, or in compiled code by a copy.
+        Tensor for the result. It is written directly, but compiled code copies the result to it.
 
     Returns
     -------
