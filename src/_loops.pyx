@@ -16,10 +16,11 @@ Design
     anchor of a position depends only on the position, and so do the bits of the position's row.
 (e) An *output* describes how rows are stored: written, or added to scale * x, in any of the four types, through the
     cache or past it by non-temporal stores.
-(f) The bits are the same at every level. Products and sums are separate operations, except in two places. The error of
-    a product is exact, with FMA and without. The polynomials of ``sincos`` use FMA in rows of 32 and 16 bits, but not
-    in sums with x. A level without FMA computes these polynomials in plain products and sums, which differ by at most
-    REACH. If this difference could change the rounded result, the row is evaluated again with emulated FMA.
+(f) The bits are the same at every level. Products and sums are separate operations, except in two places that use FMA.
+    The first is the error of a product, which is exact with FMA and without. The second is the polynomials of
+    ``sincos`` in rows of 32 and 16 bits, but not in sums with x. A level without FMA computes these polynomials in
+    plain products and sums, which differ by at most REACH. If this difference could change the rounded result, the row
+    is evaluated again with emulated FMA.
 (g) Range: angles of up to 2^49 turns at positions of up to 2^990. Rows beyond this range, or with so few turns that
     errors of products are subnormal, are EXACT_ROWs: Python computes them in exact arithmetic. Rows at positions that
     are NaN or infinite are NaN. Rows of 64-bit integers are rotated (d) at any angle.

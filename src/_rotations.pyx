@@ -3,7 +3,7 @@
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
 float64 and float32 are rotated in doubles, and 16-bit types in floats, except pairs of bfloat16 with far values (see
-half.h). ``_loops.pyx`` computes the cosines and sines first. All batches and heads of a group share them.
+half.h). The caller passes the cosines and sines of the angles. All batches and heads of a group share them.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
@@ -58,8 +58,8 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
                               Py_ssize_t n) noexcept nogil:
     """Rotate n pairs.
 
-    spacing is the distance from one pair to the next, 1 if the two values of a pair are half a row apart, 2 if they are
-    adjacent. It is a constant wherever this function is inlined.
+    spacing is the distance from one pair to the next: 1 if the two values of a pair are half a row apart, 2 if they are
+    adjacent. out_spacing is the same for the result. Both are unused if n is 1.
 
     Products and sums have the type of the angles. Their error is at most 2^-52 (doubles) or 2^-23 (floats) of the
     pair's length. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
@@ -273,7 +273,7 @@ cdef inline void rotate_row_float16(int layout, const uint16_t* row, uint16_t* o
 
 
 cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexcept nogil:
-    """Copy the values behind the pairs of a row."""
+    """Copy the values behind the pairs of a row, unless x is out."""
     cdef Py_ssize_t size = size_of(r.type), n = r.pairs
     if x != out and r.width > 2 * n:
         memcpy(out + 2 * n * size, x + 2 * n * size, (r.width - 2 * n) * size)
@@ -282,7 +282,10 @@ cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexc
 cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t stride, char* out,
                                    Py_ssize_t out_stride, const char* angle, Py_ssize_t angle_stride,
                                    Py_ssize_t rows) noexcept nogil:
-    """Rotate rows at equal distances, except float16 and far values. x may be out, unless the layout is SEPARATED."""
+    """Rotate rows at equal distances. Rows of float16 and far values of bfloat16 are not supported.
+
+    x may be out, unless the layout is SEPARATED.
+    """
     if r.type == FLOAT64:
         rotate_layout[rdouble, crdouble](r.layout, <double*>x, stride, <double*>out, out_stride, <const double*>angle,
                                          angle_stride, r.pairs, rows)

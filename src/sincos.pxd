@@ -3,7 +3,8 @@
 
 The functions have no tables and no branches, so that loops over waves are vectorized. Except for `sincos_product`,
 ``posenc_fast/_core/engine/python.py`` has functions with the same names and operations. ``python bench/steps.py``
-measures the errors of those. *Double-double* (dd) means a number as a sum of two doubles, a high and a low one.
+measures the errors of these Python functions. *Double-double* (dd) means a number as a sum of two doubles, a high and a
+low one.
 """
 
 from libc.stdint cimport uint64_t
