@@ -138,8 +138,8 @@ cdef bint _is_sound(CLevel* level):
 def _load():
     """Fill `levels` with the levels that build and CPU support.
 
-    Return their names, and the names of levels that only the CPU supports. Raise ImportError if a level computes
-    wrong values.
+    Return their names, and the names of levels that the CPU supports and the build lacks. Raise ImportError if a level
+    computes wrong values.
     """
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
@@ -1300,7 +1300,7 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint per_sequence,
     """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
 
     All arrays have the same number of tokens and the same kind. If per_sequence is true, each sequence has its own
-    angles. Return True if all arrays are rotated. Return False, for example, if an array overlaps another, or if
+    angles. Return True if all arrays are rotated. Return False if `rotate_of` or `angles_of` returns an error, or if
     angles is NULL and the encoding has no lattice.
     """
     cdef double angles_on_stack[ANGLES_ON_STACK]

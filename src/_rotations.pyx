@@ -219,7 +219,7 @@ cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride,
     """Rotate rows into out, and return whether all values are usual (see half.h).
 
     If the result is False, some values may be far. Then the caller checks for far values, and rotates again if there
-    are any. A check before the rotation would wait for memory twice.
+    are any. A check before the rotation would read x twice.
     """
     cdef uint32_t usual = USUAL
     cdef Py_ssize_t _i
@@ -374,7 +374,8 @@ cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angl
 cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
     """Rotate the pairs of a row from first on, which are fewer than a vector, and copy the values behind the pairs.
 
-    No bfloat16 is far (see half.h). In float16, all pairs fill vectors, so that only the values behind them are left.
+    If the values are bfloat16, none is far (see half.h). In float16, all pairs fill vectors, so that only the values
+    behind them are left.
     """
     cdef Py_ssize_t n = r.pairs
     copy_behind(r, x, out)
@@ -538,7 +539,7 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
                                Py_ssize_t end) noexcept nogil:
     """Rotate the tokens first, .., end - 1 of a group whose heads are closer in memory than its tokens.
 
-    All heads of a token come first, then the next token.
+    Rotate all heads of a token, then all heads of the next token.
     """
     cdef Py_ssize_t b, s, h, row = row_of_angles(r)
     cdef Rows rows

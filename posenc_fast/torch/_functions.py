@@ -151,7 +151,7 @@ def add_to(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Return ``x_scale * x + encoding`` on CPU tensors, rounded once, without a table.
+    """Return ``x_scale * x + encoding`` for a CPU tensor x, rounded once, without a table.
 
     See `Encoding.add_to`.
 
@@ -235,7 +235,7 @@ def grid(
     indexing, workers
         As in `posenc_fast.grid`.
     dtype : torch.dtype
-        As in `table`, but always float32 by default, also with out.
+        As in `table`, but the default is float32, also with out.
     out : CPU tensor, optional
         Tensor for the result, of the same shape and dtype as the result.
 
@@ -287,7 +287,7 @@ def rotate(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Rotate queries or keys on CPU tensors.
+    """Rotate queries or keys in a CPU tensor.
 
     See `Rotary.apply`.
 
