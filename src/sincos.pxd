@@ -71,7 +71,7 @@ cdef inline step sincos_product(double p, double high, double low, bint fused, d
 cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
     """Compute sine and cosine of a double-double angle, where |turns| is at most 2^49, as double-doubles.
 
-    The Taylor series is in radians, with the leading terms in double-double. The error is 2^-66.9 of the value.
+    The Taylor series is in radians, with the leading terms in double-double. The error is at most 2^-66.9 of the value.
     """
     cdef Pair x, r, z, value
     cdef double t, zz, first
