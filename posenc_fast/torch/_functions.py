@@ -467,7 +467,7 @@ def apply_rotary_pos_emb(
     Notes
     -----
     For "half" and "interleaved" tables, a call may keep a copy of one column of each pair. Later calls with the same
-    cos and sin use this copy until torch's version counter of cos or sin changes. Writes through a NumPy view or
+    cos and sin may use this copy until torch's version counter of cos or sin changes. Writes through a NumPy view or
     through ``.data`` do not change the counter. Pass a clone after such a write.
 
     References

@@ -220,7 +220,7 @@ def arrays_of(
 ) -> tuple[npt.NDArray[Any], torch.Tensor | None, npt.NDArray[Any] | None]:
     """Return (array of x, tensor for the result, array of this tensor). out: the tensor for the result, or None.
 
-    out may be x. If out is None, the tensor is the result of `result_for`. If this is None too, so is the last item.
+    out may be x. If out is None, `result_for` creates the tensor. If it returns None, the last two items are None.
     """
     values = array_of(x, "x")
     result = result_for(x) if out is None else out
