@@ -57,7 +57,7 @@ LEVELS_MSVC = {"avx2": ["/arch:AVX2"], "avx512": ["/arch:AVX512"]}
 
 
 class BuildKernel(build_ext):
-    """Compile the loops for every level that the target machine and the compiler support."""
+    """Compile the loops for every level that the target architecture and the compiler support."""
 
     def build_extension(self, ext):
         try:

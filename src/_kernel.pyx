@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
 """The compiled engine. It passes arrays to the loops, which are compiled once for each instruction-set level.
 
-The C interface, ``Calls`` and ``rotate_rows`` check their arguments. Other functions rely on their Python callers to
-check the arguments. Builds with POSENC_FAST_DEBUG check them again (``guards.pxd``), and check that loops stay within
-their work space.
+The C interface, ``rotate_rows`` and ``Calls`` (except ``Calls.rotate_memory``) check their arguments. Other functions
+rely on their Python callers to check the arguments. Builds with POSENC_FAST_DEBUG check them again (``guards.pxd``),
+and check that loops stay within their work space.
 
 ``posenc_fast/_core/engine/python.py`` has the same ``Plan``, ``Lattice``, ``merge`` and ``rotate`` in NumPy.
 ``entry.h`` explains waves, sources, blocks, anchors and spans. A ``level`` is an index into ``LEVELS``, and a ``kind``
@@ -138,8 +138,8 @@ cdef bint _is_sound(CLevel* level):
 def _load():
     """Fill `levels` with the levels that build and CPU support.
 
-    Return their names, and the names of levels that only the CPU supports. Raise ImportError if a level computes
-    wrong values.
+    Return their names, and the names of levels that the CPU supports and the build lacks. Raise ImportError if a level
+    computes wrong values.
     """
     cdef int best = cpu_level(), n = 1
     level_baseline(&levels[0])
@@ -811,7 +811,7 @@ cdef void _release(object capsule) noexcept:
 
 
 cdef object _capsule(object owner, const void* pointer, const char* name):
-    """Return a capsule of a pointer that keeps `owner`, the object with the pointer's memory, alive."""
+    """Return a capsule with a pointer. The capsule keeps `owner` alive, because `owner` owns the memory."""
     capsule = PyCapsule_New(<void*>pointer, name, _release)
     PyCapsule_SetContext(capsule, <void*>owner)
     Py_INCREF(owner)
@@ -1300,7 +1300,7 @@ cdef int _rotate_tokens(const CRotary* r, const void* angles, bint per_sequence,
     """Rotate `count` arrays by angles, or for the positions start, start + 1, .. if angles is NULL.
 
     All arrays have the same number of tokens and the same kind. If per_sequence is true, each sequence has its own
-    angles. Return True if all arrays are rotated. Return False, for example, if an array overlaps another, or if
+    angles. Return True if all arrays are rotated. Return False if `rotate_of` or `angles_of` returns an error, or if
     angles is NULL and the encoding has no lattice.
     """
     cdef double angles_on_stack[ANGLES_ON_STACK]

@@ -3,7 +3,7 @@
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
 float64 and float32 are rotated in doubles, and 16-bit types in floats, except pairs of bfloat16 with far values (see
-half.h). ``_loops.pyx`` computes the cosines and sines first. All batches and heads of a group share them.
+half.h). The caller passes the cosines and sines of the angles. All batches and heads of a group share them.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
@@ -58,8 +58,8 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
                               Py_ssize_t n) noexcept nogil:
     """Rotate n pairs.
 
-    spacing is the distance from one pair to the next, 1 if the two values of a pair are half a row apart, 2 if they are
-    adjacent. It is a constant wherever this function is inlined.
+    spacing is the distance from one pair to the next: 1 if the two values of a pair are half a row apart, 2 if they are
+    adjacent. out_spacing is the same for the result. Both are unused if n is 1.
 
     Products and sums have the type of the angles. Their error is at most 2^-52 (doubles) or 2^-23 (floats) of the
     pair's length. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
@@ -219,7 +219,7 @@ cdef bint split_elsewhere "posenc_split_elsewhere"(rbfloat x, Py_ssize_t stride,
     """Rotate rows into out, and return whether all values are usual (see half.h).
 
     If the result is False, some values may be far. Then the caller checks for far values, and rotates again if there
-    are any. A check before the rotation would wait for memory twice.
+    are any. A check before the rotation would read x twice.
     """
     cdef uint32_t usual = USUAL
     cdef Py_ssize_t _i
@@ -273,7 +273,7 @@ cdef inline void rotate_row_float16(int layout, const uint16_t* row, uint16_t* o
 
 
 cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexcept nogil:
-    """Copy the values behind the pairs of a row."""
+    """Copy the values behind the pairs of a row, unless x is out."""
     cdef Py_ssize_t size = size_of(r.type), n = r.pairs
     if x != out and r.width > 2 * n:
         memcpy(out + 2 * n * size, x + 2 * n * size, (r.width - 2 * n) * size)
@@ -282,7 +282,10 @@ cdef inline void copy_behind(const CRotation* r, const char* x, char* out) noexc
 cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t stride, char* out,
                                    Py_ssize_t out_stride, const char* angle, Py_ssize_t angle_stride,
                                    Py_ssize_t rows) noexcept nogil:
-    """Rotate rows at equal distances, except float16 and far values. x may be out, unless the layout is SEPARATED."""
+    """Rotate rows at equal distances. Rows of float16 and far values of bfloat16 are not supported.
+
+    x may be out, unless the layout is SEPARATED.
+    """
     if r.type == FLOAT64:
         rotate_layout[rdouble, crdouble](r.layout, <double*>x, stride, <double*>out, out_stride, <const double*>angle,
                                          angle_stride, r.pairs, rows)
@@ -371,7 +374,8 @@ cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angl
 cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
     """Rotate the pairs of a row from first on, which are fewer than a vector, and copy the values behind the pairs.
 
-    No bfloat16 is far (see half.h). In float16, all pairs fill vectors, so that only the values behind them are left.
+    If the values are bfloat16, none is far (see half.h). In float16, all pairs fill vectors, so that only the values
+    behind them are left.
     """
     cdef Py_ssize_t n = r.pairs
     copy_behind(r, x, out)
@@ -535,7 +539,7 @@ cdef inline void rotate_tokens(const CRotation* r, const RotationWork* work, Py_
                                Py_ssize_t end) noexcept nogil:
     """Rotate the tokens first, .., end - 1 of a group whose heads are closer in memory than its tokens.
 
-    All heads of a token come first, then the next token.
+    Rotate all heads of a token, then all heads of the next token.
     """
     cdef Py_ssize_t b, s, h, row = row_of_angles(r)
     cdef Rows rows

@@ -106,7 +106,8 @@ cdef inline step sincos_dd_row(crdouble turns, crdouble turns_low, rdouble sines
 cdef inline step store(row_out out, Py_ssize_t c, double value) noexcept nogil:
     """Write a value to out[c], rounded to the type of `out`.
 
-    An oddfloat or a widebfloat is rounded to 16 bits later. The result then equals the value, rounded once to 16 bits.
+    An oddfloat is rounded to float16 later. The result then equals the value, rounded once to float16. A widebfloat is
+    a bfloat16 already, stored as the bits of a float.
     """
     if row_out is roddfloat:
         out[c] = to_odd(value)

@@ -2,7 +2,8 @@
 """The C interface: the functions of ``posenc_fast.h``. They check their arguments, and call the loops.
 
 They compute rows in the same ways as ``posenc_fast/_core/encoding/rows.py``, and so write the same bits as Python. All
-checks precede the first write. The functions cannot check whether the memory at a pointer is as large as needed.
+checks precede the first write to the result. The functions cannot check whether the memory at a pointer is as large as
+needed.
 """
 
 from libc.math cimport INFINITY, fabs
@@ -83,8 +84,9 @@ cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* sha
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
     """Set `to` to the extent of an array of rows with up to three dimensions. Each row has `bytes` bytes.
 
-    All lengths are at least 1. Strides of dimensions of length 1 are replaced by `bytes`, because they do not matter.
-    Return OK or an error. If `written` is true, it is an error if rows may overlap.
+    All lengths are at least 1. Strides of dimensions of length 1 are unused. They are replaced by `bytes`, so that
+    `check_same_or_apart` finds them equal. Return OK or an error. If `written` is true, it is an error if rows may
+    overlap.
     """
     cdef uintptr_t before = 0, behind = bytes, distance, span = bytes
     cdef uintptr_t[3] distances
@@ -191,7 +193,7 @@ cdef inline double* aligned(void* scratch) noexcept nogil:
 
 
 cdef inline size_t scratch_bytes(Py_ssize_t doubles) noexcept nogil:
-    """Return the size of a scratch that has a number of doubles from its first cache line on."""
+    """Return the bytes of a scratch with room for a number of doubles from ``aligned(scratch)`` on."""
     return <size_t>doubles * sizeof(double) + LINE_BYTES - 1
 
 
@@ -236,7 +238,10 @@ cdef inline bint is_left(const CPlan* plan, const double* row) noexcept nogil:
 
 
 cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noexcept nogil:
-    """Return whether an angle at the smallest frequency is below TINY. `is_left` checks only the largest frequency."""
+    """Return whether a nonzero angle at the smallest frequency of an axis is below TINY.
+
+    `is_left` checks only the largest frequency of each axis.
+    """
     cdef Py_ssize_t a
     cdef double size
     if e.least == NULL:
@@ -250,7 +255,7 @@ cdef inline bint is_tiny(const CEncoding* e, const double* row, bint split) noex
 
 cdef inline const CPlan* find_row(const CEncoding* e, const Positions* p, Py_ssize_t i,
                                   double* components) noexcept nogil:
-    """Write the components of position i, a number for each axis of a plan, and return this plan.
+    """Return the plan that computes the row of position i. Write the components, a number for each axis of this plan.
 
     Return NULL if the row needs exact arithmetic.
     """
@@ -440,7 +445,7 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
 
 
 cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
-    """Return the bytes of scratch that suffice for every function."""
+    """Return the bytes of scratch that suffice for every function of the C interface with this encoding."""
     cdef Output output
     cdef RowsOfPositions rows_of_positions
     cdef Integers integers

@@ -6,8 +6,8 @@ Each column of a row is value * cosine + quadrature * sine. The *value* is the c
 row. The rows above and below the anchor by the same offset share both products. A *block* is the range of 2^block_bits
 integers around an anchor. A *span* is a range of 2^span_bits integers. The rows of the anchors in a span are rotated in
 the same way, from the row of the span's first integer, which is evaluated directly. The anchor of a position depends
-only on the position, so the bits of its row are the same in every table. Errors (``python bench/steps.py``): 2^-50.5 in
-doubles, 2^-67.0 in double-double (dd).
+only on the position, so the bits of its row are the same in every table. The largest errors that ``python
+bench/steps.py`` measures are 2^-50.5 in doubles and 2^-67.0 in double-double (dd).
 """
 
 from libc.stdint cimport int64_t
@@ -190,7 +190,7 @@ cdef inline void rotate_outer(crdouble v1, crdouble q1, crdouble v2, crdouble q2
                               narrow_row above1, narrow_row below2, Py_ssize_t n) noexcept nogil:
     """Compute the row above anchor 1 and the row below anchor 2.
 
-    Tables that begin and end with half a block need only these two of the four rows.
+    If a table begins and ends with half a block or less, only these two of the four rows can be in the table.
     """
     cdef Py_ssize_t c
     for c in range(n):

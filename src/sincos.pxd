@@ -3,7 +3,8 @@
 
 The functions have no tables and no branches, so that loops over waves are vectorized. Except for `sincos_product`,
 ``posenc_fast/_core/engine/python.py`` has functions with the same names and operations. ``python bench/steps.py``
-measures the errors of those. *Double-double* (dd) means a number as a sum of two doubles, a high and a low one.
+measures the errors of these Python functions. *Double-double* (dd) means a number as a sum of two doubles, a high and a
+low one.
 """
 
 from libc.stdint cimport uint64_t
@@ -70,7 +71,7 @@ cdef inline step sincos_product(double p, double high, double low, bint fused, d
 cdef inline step sincos_dd(Pair turns, Pair* sine, Pair* cosine) noexcept nogil:
     """Compute sine and cosine of a double-double angle, where |turns| is at most 2^49, as double-doubles.
 
-    The Taylor series is in radians, with the leading terms in double-double. The error is 2^-66.9 of the value.
+    The Taylor series is in radians, with the leading terms in double-double. The error is at most 2^-66.9 of the value.
     """
     cdef Pair x, r, z, value
     cdef double t, zz, first

@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """Compute tables, sums with tables, and rows of integers in any order, from the lattice.
 
-A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows at each offset from the
-anchors are written in one of these ways:
+A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows are written in one of
+these ways:
 
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;

@@ -99,7 +99,7 @@ cdef struct RowsWork:
 
 cdef inline Py_ssize_t lay_out_rows(const CLattice* lattice, const Output* output, Py_ssize_t rows, RowsWork* to,
                                     double* base) noexcept nogil:
-    """Lay out the memory of rows in any order and of sums with tables.
+    """Lay out the memory for rows of any integers, and for sums of consecutive rows and x.
 
     For a sum with several batches, pass_rows may be more than 1, so that adjacent rows of a batch of x are read in
     order.
@@ -157,7 +157,7 @@ cdef inline bint lines_apart(const CRotation* r) noexcept nogil:
 
 
 cdef inline bint rows_touch(const CRotation* r, const RotationWork* work, Py_ssize_t row) noexcept nogil:
-    """Return whether each row of the result ends where the row of the same head begins that is computed next."""
+    """Return whether each row ends where the next row of its head begins, and the loop computes that row next."""
     return not work.heads_inside and r.out_strides[3] == row
 
 

@@ -151,7 +151,7 @@ def add_to(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Return ``x_scale * x + encoding`` on CPU tensors, rounded once, without a table.
+    """Return ``x_scale * x + encoding`` for a CPU tensor x, rounded once, without a table.
 
     See `Encoding.add_to`.
 
@@ -235,7 +235,7 @@ def grid(
     indexing, workers
         As in `posenc_fast.grid`.
     dtype : torch.dtype
-        As in `table`, but always float32 by default, also with out.
+        As in `table`, but the default is float32, also with out.
     out : CPU tensor, optional
         Tensor for the result, of the same shape and dtype as the result.
 
@@ -287,7 +287,7 @@ def rotate(
     out: torch.Tensor | None = None,
     workers: int | None = None,
 ) -> torch.Tensor:
-    """Rotate queries or keys on CPU tensors.
+    """Rotate queries or keys in a CPU tensor.
 
     See `Rotary.apply`.
 
@@ -345,9 +345,10 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Return whether a call needs the rules of `_derivatives`: under autograd, forward mode or torch.func.
+    """Return whether a call needs the rules of `_derivatives`, for autograd, forward mode or torch.func.
 
-    If it needs them, raise ValueError if `out` is given. arguments: tensors by argument name.
+    Under a compiler, return False. Raise ValueError if the call needs the rules and `out` is given. arguments: tensors
+    by argument name.
     """
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
@@ -369,7 +370,7 @@ def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | 
 
 
 def _result_type(dtype: torch.dtype | None, out: torch.Tensor | None) -> torch.dtype:
-    """Return the dtype of the rows: the argument, the dtype of out, or float32."""
+    """Return the dtype of the rows: dtype, or else the dtype of out, or else float32."""
     torch_type = dtype or (torch.float32 if out is None else out.dtype)
     tensors.check_dtype(torch_type, "dtype" if dtype else "out.dtype")
     return torch_type
@@ -440,8 +441,8 @@ def apply_rotary_pos_emb(
         float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). q and k may have
         different numbers of heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
-        Cosines and sines. If a pair has two columns, they must be equal, and the gradient goes to the first. Values of
-        q and k beyond the pairs of the tables are unchanged.
+        Cosines and sines. If a pair has two columns, they must be equal, and the gradient goes to the first. Tables of
+        fewer than head_dim/2 pairs rotate the first values of each head and leave the others unchanged.
     unsqueeze_dim : int
         1 for q and k as above (default), 2 for (batch, length, heads, head_dim). Subtract 1 if cos and sin have two
         dimensions.
@@ -450,8 +451,7 @@ def apply_rotary_pos_emb(
     tables : {"half", "interleaved", "pairs"}
         Columns of each pair in cos and sin. "half" (default): two equal columns, one in each half of a row, as Llama's
         ``rotary_emb`` returns them. "interleaved": two equal columns side by side, as in Cohere. "pairs": one column,
-        as in gpt-oss and `Rotary.tables`. tables does not depend on layout: GLM uses "half" tables for interleaved
-        pairs.
+        as in gpt-oss and `Rotary.tables`. tables may differ from layout: GLM uses "half" tables for interleaved pairs.
 
     Returns
     -------
@@ -461,14 +461,14 @@ def apply_rotary_pos_emb(
     Raises
     ------
     TypeError, ValueError
-        If an argument is invalid. On the CPU, tables whose two columns of a pair differ are invalid, also in compiled
-        code.
+        If an argument is invalid. On the CPU, also in compiled code, cos or sin is invalid if the two columns of a pair
+        differ.
 
     Notes
     -----
-    For "half" and "interleaved" tables, later calls may reuse the columns read from cos and sin, until torch's version
-    counter of the table changes. Writes through a NumPy view or through ``.data`` do not change the counter. Pass a
-    clone after such a write.
+    For "half" and "interleaved" tables, a call may keep a copy of one column of each pair. Later calls with the same
+    cos and sin may use this copy until torch's version counter of cos or sin changes. Writes through a NumPy view or
+    through ``.data`` do not change the counter. Pass a clone after such a write.
 
     References
     ----------

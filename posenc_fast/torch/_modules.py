@@ -74,8 +74,8 @@ class SinusoidalEncoding(torch.nn.Module):
     Notes
     -----
     On the CPU, the module rounds the sum once, needs no table, and uses as many threads as torch. On other devices, the
-    module adds cached tables of float32 (float64 if x has float64), and also rounds the sum once. The result has the
-    dtype of x.
+    module adds cached tables of float32 (float64 if x has float64). It computes the sum in this dtype. The result has
+    the dtype of x.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
     compared with the table of this encoding. If they are equal up to errors of float32 or of storage in 16 bits, the
@@ -378,7 +378,7 @@ class RotaryEncoding(torch.nn.Module):
         Returns
         -------
         torch.Tensor, or a pair of tensors
-            Rotated queries, or rotated queries and keys, with the shapes and dtypes of q and k.
+            Rotated queries, or if k is given, rotated queries and keys. They have the shapes and dtypes of q and k.
         """
         if positions is None and key_start in (None, start) and self.precision == "exact":
             # shortcut for few tokens, which takes half the time of the code below
@@ -429,7 +429,7 @@ class RotaryEncoding(torch.nn.Module):
         q : torch.Tensor of shape (..., head_dim)
             Queries of the last tokens, at most as many as keys.
         k : torch.Tensor of shape (..., head_dim)
-            Unrotated keys of all tokens from key_start on. The last ones belong to the tokens of q.
+            Unrotated keys of all tokens from key_start on. The last of these tokens are those of q.
         key_start : int
             Position of the first key (default: 0).
 

@@ -70,9 +70,10 @@ def _run(
     positions: torch.Tensor | None,
     *options: Any,
 ) -> torch.Tensor:
-    """Return ``compute(x, out, value, ..)``, with out=x if inplace is true. Use an operator if the call is not eager.
+    """Return ``compute(x, out, value, ..)``, with out=x if inplace is true.
 
-    operators: the operator that returns a new tensor, and the one that overwrites x. text: value as text.
+    Use an operator if the call is not eager, or if x with strided rows is overwritten. operators: the operator that
+    returns a new tensor, and the one that overwrites x. text: value as text.
     """
     if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
         returning, writing = operators
@@ -102,7 +103,7 @@ def _add_encoding(
 ) -> torch.Tensor:
     """Return x_scale * x + encoding, written to out, or to a new tensor if out is None. out may be x.
 
-    step: only 1 is supported on devices other than the CPU.
+    On devices other than the CPU, step must be 1, because the function does not read it there.
     """
     if not tensors.on_cpu(x):
         work = devices.working_type(x)
@@ -183,7 +184,8 @@ def _rotate(
 ) -> torch.Tensor:
     """Return x rotated, written to out, or to a new tensor if out is None. out may be x.
 
-    transposed: multiply by the transposed matrix. inverse: only False is supported on devices other than the CPU.
+    transposed: multiply by the transposed matrix of the rotation. On devices other than the CPU, inverse must be False,
+    because the function does not read it there.
     """
     length = x.shape[seq_axis]
     if not tensors.on_cpu(x):
@@ -212,9 +214,10 @@ def rotated_by_positions(
     out: npt.NDArray[Any] | None,
     workers: int | None,
 ) -> npt.NDArray[Any]:
-    """Return x rotated, or x times the transposed matrix of the rotation if transposed is true.
+    """Return x rotated, or multiplied by the transposed matrix of the rotation if transposed is true.
 
-    The transposed matrix differs from the inverse if the rotation also scales, by an attention factor or as in xpos.
+    inverse: use the inverse rotation. The transposed matrix differs from the inverse if the rotation also scales, by an
+    attention factor or as in xpos.
     """
     if not transposed:
         return rotary.apply(
@@ -379,9 +382,10 @@ TABLES: tuple[TableLayout, ...] = get_args(TableLayout)
 
 
 def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
-    """Return a table with one column for each pair, without the first axis if all sequences share the table.
+    """Return a table with one column for each pair. Remove the batch axis if its length is 1.
 
-    If the table is on the CPU, raise a ValueError if the two columns of a pair differ.
+    If the table is on the CPU, raise a ValueError if the two columns of a pair differ. columns: the columns of each
+    pair in the given table.
     """
     if columns == "pairs":
         return table[0] if tensors.is_batch_of_one(table) else table
@@ -545,9 +549,9 @@ _Memory = list[tuple[torch.Tensor, torch.Size, int, tuple[int, ...]]]
 def rotate_few(
     parts: tuple[torch.Tensor, ...], rotary: Rotary, start: Any, seq_axis: int, inplace: bool
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated for consecutive positions, or None if the shortcut does not support the call.
+    """Return parts rotated by the positions start, start + 1, .., or None if the shortcut does not support the call.
 
-    Nothing is written if the result is None.
+    Nothing is written if the result is None. parts: queries, or queries and keys.
     """
     if type(start) is not int or abs(start) >= 2**62 or seq_axis not in _TOKENS:
         return None
@@ -605,7 +609,10 @@ def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> t
 
 
 def _with_results(memory: _Memory, inplace: bool) -> tuple[tuple[torch.Tensor, ...], list[Any]]:
-    """Return the results, which are new tensors or the given ones, and the arrays for the kernel's `rotate_memory`."""
+    """Return tensors for the results, and the shapes, addresses and strides that the kernel's `rotate_memory` takes.
+
+    If inplace is true, the tensors for the results are the given ones.
+    """
     results, arrays = [], []
     for x, shape, address, strides in memory:
         if inplace:
@@ -622,9 +629,10 @@ def _with_results(memory: _Memory, inplace: bool) -> tuple[tuple[torch.Tensor, .
 def rotate_few_by_tables(
     parts: tuple[Any, ...], cos: Any, sin: Any, seq_axis: int, layout: RotaryLayout
 ) -> tuple[torch.Tensor, ...] | None:
-    """Return queries and keys rotated by cosines and sines (batch or 1, length, 2 * pairs) with equal halves of a row.
+    """Return queries and keys rotated by cos and sin, of shape (batch or 1, length, 2 * pairs).
 
-    Return None and write nothing if the shortcut does not support the call, or if the halves differ.
+    The two halves of each row of cos and sin must be equal. If they differ, or if the shortcut does not support the
+    call, return None and write nothing.
     """
     if torch.compiler.is_compiling() or not tensors.is_plain(cos) or not tensors.is_plain(sin):
         return None
@@ -655,9 +663,9 @@ def rotate_few_by_tables(
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return (cosine, sine) of each pair, from contiguous tables (batch, length, 2 * pairs) with equal halves of a row.
+    """Return (cosine, sine) of each pair, from contiguous tables of shape (batch, length, 2 * pairs).
 
-    Return None if the halves of a row differ.
+    The two halves of each row must be equal. Return None if they differ.
     """
     angles, kind = np.empty(cos.shape, dtype), tensors.DTYPES[cos.dtype].kind
     halves_equal = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)

@@ -92,7 +92,7 @@ def _address(x: torch.Tensor) -> int | None:
 
 
 def _has_memory(x: torch.Tensor) -> bool:
-    """Return whether a CPU tensor has accessible memory; False for tensors that dispatch to Python."""
+    """Return whether a CPU tensor has accessible memory; False for subclasses with their own __torch_dispatch__."""
     if type(x) is not torch.Tensor and type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
     return _address(x) is not None
@@ -101,7 +101,8 @@ def _has_memory(x: torch.Tensor) -> bool:
 def needs_operator(*tensors: torch.Tensor | None) -> bool:
     """Return whether a call on CPU tensors needs an operator.
 
-    It does if a compiler, a dispatch mode of torch or a trace is active, or if a tensor has no accessible memory.
+    A call needs it if a compiler, a dispatch mode of torch or a trace is active, or if a tensor has no accessible
+    memory.
     """
     # is_dynamo_compiling() is true only in the compiler's first stage; modes() is true in the later ones
     if torch.compiler.is_dynamo_compiling() or modes() or trace() is not None:
@@ -110,9 +111,9 @@ def needs_operator(*tensors: torch.Tensor | None) -> bool:
 
 
 def is_eager(*tensors: torch.Tensor | None) -> bool:
-    """Return whether a call can be computed without an operator.
+    """Return whether a call is eager, so that it can be computed directly on the memory of the tensors.
 
-    This is so if no compiler, dispatch mode, trace or transform of torch is active, and all tensors are plain (see
+    A call is eager if no compiler, dispatch mode, trace or transform of torch is active, and all tensors are plain (see
     `is_plain`).
     """
     # for the first two conditions, see needs_operator
@@ -200,9 +201,9 @@ def new_like(x: torch.Tensor, device: str | None = None) -> torch.Tensor:
 
 
 def result_for(x: torch.Tensor) -> torch.Tensor | None:
-    """Return a new tensor like `new_like`, on huge pages if it is large. Return None if x is contiguous.
+    """Return a new tensor as `new_like` does, on huge pages if it is large. Return None if x is contiguous.
 
-    For a contiguous x, the caller lets NumPy create the result, because new NumPy arrays are contiguous as well.
+    For a contiguous x, NumPy can create the result, because new NumPy arrays are contiguous as well.
     """
     if x.is_contiguous():
         return None
@@ -219,7 +220,7 @@ def arrays_of(
 ) -> tuple[npt.NDArray[Any], torch.Tensor | None, npt.NDArray[Any] | None]:
     """Return (array of x, tensor for the result, array of this tensor). out: the tensor for the result, or None.
 
-    out may be x. Without out, the tensor is that of `result_for`, which may be None.
+    out may be x. If out is None, `result_for` creates the tensor. If it returns None, the last two items are None.
     """
     values = array_of(x, "x")
     result = result_for(x) if out is None else out

@@ -15,7 +15,7 @@ from .._core.rotary.value import Rotary
 
 
 def to_text(value: Encoding | Rotary) -> str:
-    """Return the arguments of a Rotary, or the columns of an Encoding, as text. Equal values have equal text."""
+    """Return the arguments of a Rotary, or the columns of an Encoding, as text. Equal encodings have equal text."""
     if isinstance(value, Rotary):
         arguments = {"head_dim": value.head_dim, **value._arguments()}
         if value._settings.frequencies is not None:

@@ -265,7 +265,7 @@ def _unused(finding: Finding) -> Finding:
 
 
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
-    """Return the encoding that the config describes for a kind of layers, or raise an error if these have no RoPE."""
+    """Return the encoding that the config describes for a kind of layers. Raise ValueError if they have no RoPE."""
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
         raise ValueError("according to the config, the layers of this module have no RoPE")
@@ -278,7 +278,7 @@ def _alike(a: Rotary, b: Rotary) -> bool:
 
 
 def _of_axes(positions: list[int], axes: int) -> torch.Tensor:
-    """Return positions of shape (tokens,), or (tokens, axes) with different values on each axis."""
+    """Return positions of shape (tokens,), or (tokens, axes) with a different order of the positions on each axis."""
     column = torch.tensor(positions)
     return column if axes == 1 else torch.stack([column.roll(axis) for axis in range(axes)], dim=1)
 

@@ -137,7 +137,7 @@ def _by_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterato
 
 
 def _by_given_length(module: Any, x: torch.Tensor, positions: torch.Tensor) -> Iterator[_Call]:
-    """Yield the call of a module with the number of positions as an argument."""
+    """Yield the call of a module that accepts the number of positions as an argument."""
     if positions.dim() == 1:
         count = min(int(positions.max()) + 1, MOST_TOKENS)
         yield _Call(torch.arange(count), lambda: module(x, seq_len=count))
@@ -174,7 +174,7 @@ def _calls(module: torch.nn.Module, x: torch.Tensor, positions: torch.Tensor, *l
 def tables_of(
     module: torch.nn.Module, rotary: Rotary, positions: torch.Tensor, x: torch.Tensor, *labels: str
 ) -> Tables | None:
-    """Return the tables that are closest to those of a Rotary, from all calls, or None if no call returns tables.
+    """Try all calls of a module, and return the tables closest to those of `rotary`. None if no call returns tables.
 
     x: a tensor with the dtype and device of the model. labels: one kind of layers if the module serves several kinds,
     else nothing.

@@ -62,7 +62,7 @@ def some_slow(cases, quick):
 def _right_rows():
     """Yield (id, preset, formula, width, way).
 
-    way: key of `functions` in `test_rows_of_sources`, which describes how the test calls `check`.
+    way: key of `functions` in `test_rows_of_sources`, for the function that the test passes to `check`.
     """
     for name, formula in ONE_AXIS.items():
         for d in (7, 16, 64, 512):

@@ -220,7 +220,7 @@ def test_lengths_that_differ():
 
 
 def test_a_right_config_with_learned_positions(tmp_path, seed):
-    """The verdict of learned positions is "unknown", so only the verdict of the config counts."""
+    """The verdict of learned positions is "unknown", so `ok` depends only on the verdict of the config."""
     learned = np.random.default_rng(seed).normal(size=(64, 32)).astype(np.float32)
     report = pf.check(folder_of(tmp_path, LLAMA, **{"vision.pos_embed": learned}))
     assert [finding.verdict for finding in report.findings] == ["unknown", "right"]

@@ -217,7 +217,7 @@ def rounded_angles(frequencies, rows, steps, half):
 
 
 def tables(rotary, rows=ROWS, dtype=np.float32, steps="", half=None, layout="half"):
-    """Return cosines and sines as programs compute them."""
+    """Return cosines and sines of float32 angles, as programs compute them. steps, half: as in `rounded_angles`."""
     angles = rounded_angles(rotary.frequencies, rows, steps, half)
     angles = np.tile(angles, 2) if layout == "half" else np.repeat(angles, 2, axis=1)
     factor = np.float32(rotary.attention_factor)

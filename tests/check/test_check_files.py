@@ -234,7 +234,7 @@ def test_pickles_of_more_than_weights(kind, inside, capsys):
 
 @pytest.mark.slow
 def test_pickles_next_to_other_files(tmp_path, capsys):
-    """Pickled weights are read if the folder has no safer weight files. An .npz file of audio filters is not one."""
+    """Pickled weights are read if the folder has no safer weight files. Audio filters in .npz are not weight files."""
     torch = optional("torch")
     torch.save({NAME.format(0): torch.from_numpy(FREQUENCIES).half()}, tmp_path / "pytorch_model.bin")
     np.savez(tmp_path / "mel_filters.npz", mel_80=np.ones((80, 201)))

@@ -92,7 +92,7 @@ def test_towers_without_a_config_are_not_compared_with_the_text_config():
 
 
 def test_powers_of_two_in_16_bits_are_right():
-    """`check` does not report powers of two as rounded in any dtype, because 16 bits represent them exactly."""
+    """For powers of two in any dtype, `check` reports no rounding, because 16 bits represent them exactly."""
     for dtype in DTYPES.values():
         assert judge_frequencies("freqs", 2.0 ** np.arange(10).astype(dtype)).verdict == "right"
 
@@ -186,9 +186,9 @@ WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 
 
 def encoding_of(name):
-    """Return an encoding of a preset.
+    """Return the encoding of a preset.
 
-    Arguments: random weights, arguments from `WITH_ARGUMENTS`, or a small width. Some presets need no argument.
+    The preset is called with random weights, the arguments in `WITH_ARGUMENTS`, a width, or no argument.
     """
     build = presets.get(name)
     if name in LEARNED:
@@ -244,7 +244,7 @@ def test_every_preset(names, dtype, precision):
 
 @every_type
 def test_long_table_in_float32_arithmetic(dtype):
-    """A long table is right although it has the errors of float32 angles, which exceed the last place of a value."""
+    """A long table is right although it has the errors of float32 angles, which exceed 1e-6."""
     table = pf.sinusoidal(64).table(6000, precision="float32", dtype=np.float32).astype(dtype)
     finding = judge_table("pe", table[None])
     assert finding.verdict == "right"

@@ -112,7 +112,7 @@ def test_npy_and_parquet():
 
 
 def test_blocks(monkeypatch, rng):
-    """Encode several blocks of rows, each with missing cells, and with dates of microseconds and of nanoseconds."""
+    """Encode several blocks of rows, with missing cells, and with times in microseconds and in nanoseconds."""
     times = rng.integers(-(2**60), 2**60, 1000).view("M8[ns]")
     times[::3] = times[::3].astype("M8[us]")
     times[rng.integers(0, 1000, 30)] = "NaT"

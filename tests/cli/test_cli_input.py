@@ -191,7 +191,7 @@ def test_header_alone():
 
 @pytest.mark.parametrize("text", ["hello", "hello\n\n", "a,hello\n"])
 def test_one_line_is_no_header(text, capsys):
-    """A single line without a number or date is an error, unless --column names a cell of it as a header."""
+    """A single line without a number or date is an error. If --column names one of its cells, the line is a header."""
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
     words = "p.csv has only one line, with 'hello', which is neither a number nor an ISO date"
