@@ -239,7 +239,8 @@ def _of_layers(
 def _runs(title: str, module: torch.nn.Module, config: Any, positions: list[int], rotaries: list[Rotary]) -> list[_Run]:
     """Return the calls that check the tables of one kind of layers.
 
-    rotaries: for each position, the encoding of the shortest sequence with this position.
+    rotaries: for each position p, the encoding of a sequence of p + 1 tokens. With some scalings, frequencies depend on
+    the length of the sequence.
     """
     shortest, longest = rotaries[0], rotaries[-1]
     if _alike(shortest, longest):

@@ -726,7 +726,7 @@ def test_files(model, configs, torch, rng):
                 close(ours.apply(q, positions=positions, seq_axis=axis), rotated.numpy(), positions)
 
 
-# ---- layers of models that run -------------------------------------------------------------------------------------
+# ---- which layers have RoPE, in small models that run ---------------------------------------------------------------
 
 SMALL = {
     "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "intermediate_size": 32,

@@ -482,7 +482,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
 def checked(schedule: Geometric) -> Geometric:
     """Return the schedule. Raise an error if a frequency exceeds the range of float64."""
     if not schedule._is_finite():
-        raise ValueError(f"a frequency of {schedule!r} is too large for float64; choose another base or first")
+        raise ValueError(f"a frequency of {schedule!r} is too large for float64; choose another base= or first=")
     return schedule
 
 
