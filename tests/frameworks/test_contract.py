@@ -51,7 +51,8 @@ def encode_by_polars(positions, dtype):
 class Framework(NamedTuple):
     """The function `encode` of a framework, called with positions and a dtype.
 
-    rejected: kinds of positions for which `encode` raises an error, and "to-" before each dtype that it rejects.
+    rejected: words such as "times" and "to-float16", the kinds of positions and the dtypes for which `encode` raises
+    an error. A dtype has "to-" before it.
     """
 
     encode: Callable[[np.ndarray, str], Any]

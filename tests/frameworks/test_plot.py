@@ -137,7 +137,7 @@ MILLION = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
 
 @pytest.mark.parametrize("drawing", OF_ONE_AXIS)
 def test_a_million_columns(drawing):
-    """For an encoding of a million columns, a picture takes only seconds, or the function raises an error."""
+    """A picture of a million columns takes only seconds. `shift` raises an error, because the columns form no pairs."""
     if drawing == "shift":
         with pytest.raises(ValueError, match="partner"):
             draw(drawing, MILLION)
