@@ -298,7 +298,7 @@ def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
 
 @pytest.mark.parametrize("there", ["system", "folder", "link"])
 def test_without_nameless_files(there, monkeypatch):
-    """The command also works if the system or the folder cannot create unnamed files, or cannot name them later."""
+    """`table` also works if the system or the folder has no unnamed files, or if such a file cannot get a name."""
 
     def link(*names, **folders):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))

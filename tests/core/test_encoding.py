@@ -1,4 +1,4 @@
-"""Test the Encoding: value and copies, builders, positions, shift, similarity, locate and add_to."""
+"""Test the Encoding: equality, copies, builders, positions, shift, similarity, locate and add_to."""
 
 from __future__ import annotations
 
@@ -606,7 +606,7 @@ def x_dtype(request):
 
 
 def same(got, expected, scale=1.0):
-    """Assert that got equals expected up to rounding errors of the largest value in the dtype of got, times scale."""
+    """Assert that got equals expected up to one rounding of the largest value to the dtype of got, times scale."""
     np.testing.assert_allclose(
         got.astype(np.float64), expected, rtol=0, atol=DTYPES[got.dtype.name] * np.abs(expected).max() * scale
     )

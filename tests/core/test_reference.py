@@ -1,4 +1,4 @@
-"""Test the definition in `posenc_fast/reference.py`: digits are right, and all engines round the values correctly."""
+"""Test the definition in `posenc_fast/reference.py`: its values are right, and all engines round them correctly."""
 
 from __future__ import annotations
 

@@ -65,9 +65,7 @@ def parts_of(file):
 
 
 def folder_of(parts):
-    """Return the name of the folder that contains a module, such as "_core.rotary", "plot" or "jax".
-
-    Folders and single files at the top of the package, in `_core` and in `_models` count.
+    """Return the name of a module's folder, such as "_core.rotary" or "plot". A single file, "jax", counts as a folder.
 
     parts: name of the module, from `parts_of`.
     """

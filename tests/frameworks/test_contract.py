@@ -51,8 +51,8 @@ def encode_by_polars(positions, dtype):
 class Framework(NamedTuple):
     """The function `encode` of a framework, called with positions and a dtype.
 
-    rejected: words such as "times" and "to-float16", the kinds of positions and the dtypes for which `encode` raises
-    an error. A dtype has "to-" before it.
+    rejected: kinds of positions, and dtypes with "to-" before them, for which `encode` raises an error, such as
+    "times to-float16".
     """
 
     encode: Callable[[np.ndarray, str], Any]

@@ -32,7 +32,7 @@ PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 
 
 def draw(drawing, *arguments, **options):
-    """Call a function of plot, and return its first Axes. Without arguments, it draws its subject in SUBJECTS, or LINE."""
+    """Call a function of plot, and return its first Axes. Without arguments, draw the entry in SUBJECTS, or LINE."""
     drawn = getattr(plot, drawing)(*(arguments or [SUBJECTS.get(drawing, LINE)]), **options)
     return drawn[0] if drawing == "shift" else drawn
 

@@ -517,7 +517,7 @@ def test_observers_see_an_operator(look, operation, rng):
 
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
-    """Without gradients and modes of torch, modules call no registered operator, and have the bits of the operators."""
+    """Without gradients and modes of torch, modules call no registered operator, and compute the bits of operators."""
     x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = []
     for inplace in (False, True):

@@ -1,4 +1,4 @@
-"""Test `check` for loaded models: models of all causal classes are right, and each planted fault is named."""
+"""Test `check` for loaded models: it finds no fault in models of any causal class, and names each planted fault."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_rows_in_the_middle_of_two_anchors(backend):
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """In the tested widths, the end of a row after its last whole vector has every possible length.
+    """For the tested widths, the end of a row after its last whole vector has every possible length.
 
     This is true for vectors of 4, 8, 16 and 32 values.
     """

@@ -79,7 +79,7 @@ def fixed_point(positions, frequency):
 
 
 def half_ulp(value, type_name):
-    """Return half a unit in the last place that a type has at an exact value, as an mpmath number."""
+    """Return half of the unit in the last place that a type has at an exact value, as an mpmath number."""
     bits, least = TYPES[type_name]
     exponent = int(mpmath.mag(value)) - bits if value else least
     return mpmath.ldexp(1, max(exponent, least) - 1)
