@@ -1,7 +1,8 @@
 """Fixtures of all tests, and the selection of tests for a quick run.
 
-Tests with the fixture ``backend`` run with pure Python and with each instruction-set level of the machine. In
-tests/kernel, each engine is a test case of its own. Elsewhere, one test case runs with all engines in turn.
+Tests with the fixture ``backend`` run with each engine: pure Python, and the kernel at each instruction-set level of
+the machine. In tests/kernel, each engine is a test case of its own. Elsewhere, one test case runs with all engines in
+turn.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def backend(request: pytest.FixtureRequest) -> Iterator[str]:
 
 @pytest.fixture
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Run the test in its own directory."""
+    """Run the test in a new directory, and return the path of this directory."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -80,7 +81,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def skips(reports: list[pytest.TestReport | pytest.CollectReport]) -> dict[str, Counter[str]]:
-    """Return {reason: counts of skipped tests ("test") and whole files ("file")}, the most frequent first."""
+    """Return {reason: counts of skipped tests ("test") and whole files ("file")}, the most frequent reason first."""
     found: dict[str, Counter[str]] = {}
     for report in reports:
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)

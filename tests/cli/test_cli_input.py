@@ -431,7 +431,7 @@ def test_hint_at_another_delimiter(text, options, hint, capsys):
 
 @pytest.mark.parametrize("name", ["p.csv.gz", "p.gz", "p.csv"])
 def test_gzip(name, backend, capsys):
-    """A gzip file is recognized by its first bytes, whatever its name. Its members are joined to one text."""
+    """A gzip file is recognized by its first bytes, whatever its name. The texts of its members are joined."""
     text = "t,x\n" + "".join(f"{i / 8},{i}\n" for i in range(40_000))
     data = text.encode()
     Path(name).write_bytes(gzip.compress(data[:1001]) + gzip.compress(data[1001:]))
@@ -479,7 +479,7 @@ def parquet(columns, name="p.parquet", **settings):
 @pytest.mark.parametrize("column_type", COLUMNS)
 @pytest.mark.parametrize("name", ["p.parquet", "p"])
 def test_parquet(column_type, name, backend, capsys):
-    """Positions of each Parquet type are exact, and missing values give rows of NaN.
+    """Positions of each type in COLUMNS are read exactly, and missing values give rows of NaN.
 
     A Parquet file is recognized by its first bytes, whatever its name.
     """
@@ -500,7 +500,7 @@ def test_parquet(column_type, name, backend, capsys):
 
 
 def test_parquet_in_blocks(monkeypatch, rng):
-    """Read a Parquet file whose row groups end at other rows than the blocks that the command encodes."""
+    """Read a Parquet file with row groups of 37 rows. The command encodes blocks of 100 rows."""
     positions = rng.integers(-(2**60), 2**60, 1003)
     parquet({"n": positions}, row_group_size=37)
     monkeypatch.setattr(_encode, "BLOCK", 4 * 100)
@@ -599,7 +599,7 @@ def text_of(rows, delimiter):
 @pytest.mark.parametrize("delimiter", [",", ";"])
 @pytest.mark.parametrize("block", [2, 100])
 def test_kept_columns_of_csv(block, delimiter, monkeypatch):
-    """With --keep, each row of the output begins with the unchanged cells of the input."""
+    """With --keep, each row of the output begins with the unchanged cells of the input's row. The encoding follows."""
     monkeypatch.setattr(_encode, "BLOCK", block)
     Path("p.csv").write_text(text_of(ROWS, delimiter), newline="")
     options = ["--column", "t", "--d-model", "2", "--delimiter", delimiter]

@@ -97,7 +97,7 @@ def needs(suffix):
 
 
 def content(file, suffix, dtype):
-    """Return the rows of an open file. The test reads npy and npz with NumPy, csv as text, and parquet with pyarrow."""
+    """Return the rows of an open file. NumPy reads npy and npz, pyarrow reads parquet, and csv is read as text."""
     if suffix in ("npy", "npz"):
         rows = np.load(file)
         return (rows["encoding"] if suffix == "npz" else rows).view(dtype)
@@ -115,7 +115,10 @@ def content(file, suffix, dtype):
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("command_name", ["table", "encode"])
 def test_formats(command_name, suffix, dtype, monkeypatch, capfdbinary):
-    """Commands write the same rows in each format: by suffix or --format, to standard output, and in blocks."""
+    """Commands write the same rows in each format, to files and to standard output.
+
+    The suffix of the file or --format sets the format. The rows are written in several blocks.
+    """
     needs(suffix)
     wanted = np.dtype(dtype) if dtype != "bfloat16" else np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     positions = np.arange(-3.0, 98.0)
@@ -153,6 +156,7 @@ def test_text_makes_the_same_bytes(suffix, rows, monkeypatch, capfdbinary):
     """Positions from a CSV file give the same output bytes as positions from a .npy file.
 
     The number of rows is known only at the end of a CSV file, but at the start of a .npy file.
+    An npz archive on standard output may have other bytes.
     """
     needs(suffix)
     monkeypatch.setattr(_encode, "BLOCK", 6 * 11)
@@ -294,7 +298,7 @@ def test_failure_in_the_middle(raised, existing, nameless, monkeypatch, capsys):
 
 @pytest.mark.parametrize("there", ["system", "folder", "link"])
 def test_without_nameless_files(there, monkeypatch):
-    """The command also works if the system or the folder cannot create unnamed files, or cannot name them later."""
+    """`table` also works if the system or the folder has no unnamed files, or if such a file cannot get a name."""
 
     def link(*names, **folders):
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -351,9 +355,9 @@ def test_disk_full(arguments, existing, suffix):
 
 @posix
 def test_disk_full_of_positions():
-    """If the positions of a CSV file fill the disk, the command prints an error of one line.
+    """If the positions of a CSV file do not fit on the disk, the command prints an error of one line.
 
-    The positions wait in an unnamed file, because an .npz file begins with the number of rows.
+    An .npz file begins with the number of rows. So the command first reads all positions into an unnamed file.
     """
     Path("p.csv").write_text("1\n" * 20000)
     process = command("encode", "p.csv", "--d-model", "1", "-o", "o.npz", code=["-c", LIMITED])
@@ -473,7 +477,7 @@ def peak(*arguments):
 @posix
 @pytest.mark.parametrize("column", ["number", "date", "calendar", "kept"])
 def test_memory_is_bounded(column):
-    """A command needs about the same memory for many rows as for few, apart from the pages of the output file."""
+    """`encode` needs about the same memory for many rows as for few, apart from mapped pages of the output file."""
     few, many = (150_000, 600_000) if column == "kept" else (50_000, 1_000_000)
     out = ["o.csv", "--keep"] if column == "kept" else ["o.npy"]
     calendar = ["--periods", "month", "--timezone", "Asia/Tokyo"]
@@ -496,7 +500,7 @@ def test_memory_is_bounded(column):
 
 @posix
 def test_table_memory_is_bounded():
-    """`table` needs memory for blocks of rows and for the pages of the output file, not for the whole table."""
+    """`table` needs about the same memory for many rows as for few, apart from mapped pages of the output file."""
     peaks = {}
     for length in (200_000, 1_000_000):
         used = peak("table", str(length), "64", "--dtype", "float16", "-o", "o.npy")

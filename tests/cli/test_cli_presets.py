@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("inside")
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Return a function that makes standard output a terminal of some width, without colours."""
+    """Return a function that makes standard output look like a terminal without colours, of a given width."""
 
     def resize(columns):
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)

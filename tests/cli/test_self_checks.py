@@ -142,7 +142,7 @@ def test_ranges_reach_their_ends():
 
 
 def broken(printed):
-    """Return type and call of the rows marked BROKEN, and engine and type of the reported values."""
+    """Return two sets: (type, call) of rows marked BROKEN, and (engine, type) of lines that begin with BROKEN."""
     rows = {tuple(line.split()[:2]) for line in printed.splitlines() if line.endswith("BROKEN")}
     shown = re.findall(
         r"^BROKEN: backend (\w+)(?:, level (\w+))?, (\w+), (\w+): .* times the promised bound.*$", printed, re.MULTILINE
@@ -303,7 +303,7 @@ def test_bench(capsys, monkeypatch):
     [(20.0, 1.9, 2.1, False), (20.0, 1.5, 2.5, True), (20.0, 2.1, 2.2, True), (20.0, 1.8, 1.9, True)],
 )
 def test_bench_marks_noisy_rows(numpy, low, high, noisy):
-    """A row is noisy if the runs differ widely, or if the medians of times and of ratios disagree."""
+    """A row is noisy if the quartiles low and high differ widely, or do not enclose the ratio of the medians."""
     one = _speed.Comparison("", 10.0, numpy, low, high)
     assert one.ratio == 2
     assert one.noisy == noisy

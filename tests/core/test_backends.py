@@ -1,4 +1,4 @@
-"""Test the choice of an engine, equal signatures of the engines, threads and forks, and the compiled instructions."""
+"""Test the choice of an engine, threads, forks, compiled instructions, and that engines have the same signatures."""
 
 from __future__ import annotations
 

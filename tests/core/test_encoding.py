@@ -1,4 +1,4 @@
-"""Test the Encoding: value and copies, builders, positions, shift, similarity, locate and add_to."""
+"""Test the Encoding: equality, copies, builders, positions, shift, similarity, locate and add_to."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ builds = pytest.mark.parametrize("build", list(BUILD.values()), ids=list(BUILD))
 
 
 def rows(encoding, n=6, **options):
-    """Return the rows of n positions between -5 and 9, the same on each axis."""
+    """Encode n evenly spaced positions from -5 to 9, each with the same coordinate on all axes."""
     positions = np.linspace(-5, 9, n)
     return encoding.encode(
         positions if encoding.ndim == 1 else np.stack([positions] * encoding.ndim, axis=-1), **options
@@ -410,7 +410,7 @@ def paired(request, rng):
 
 
 def some(rng, encoding, n):
-    """Return n random points with as many axes as the encoding."""
+    """Return n random points, with one coordinate for each axis of the encoding."""
     points = rng.uniform(-20, 20, (n, encoding.ndim))
     return points if encoding.ndim > 1 else points[:, 0]
 
@@ -606,7 +606,7 @@ def x_dtype(request):
 
 
 def same(got, expected, scale=1.0):
-    """Assert that got equals expected up to one rounding to the dtype of got."""
+    """Assert that got equals expected up to one rounding of the largest value to the dtype of got, times scale."""
     np.testing.assert_allclose(
         got.astype(np.float64), expected, rtol=0, atol=DTYPES[got.dtype.name] * np.abs(expected).max() * scale
     )

@@ -59,7 +59,7 @@ def test_shift(dtype, rng):
 
 
 def test_values_near_the_middle_of_two_float32(rng):
-    """Values within 2^-44 of the middle of two float32 numbers are rounded correctly.
+    """Values within 2^-44 of the middle of two adjacent float32 numbers are rounded correctly.
 
     A less exact kernel would round some of them to the wrong side.
     """
@@ -197,7 +197,7 @@ SINGLE = np.exp(np.arange(0, WIDTH, 2, dtype=np.float32) * np.float32(-np.log(10
 
 
 def rows_of_a_framework(first):
-    """Return a table in float32 arithmetic, as frameworks compute it: frequencies and angles are float32."""
+    """Return a table from position `first` on, with float32 frequencies and angles, as frameworks compute it."""
     rows = 4096 if first == 0 else WIDTH
     return pf.sinusoidal(WIDTH, frequencies=SINGLE).table(rows, start=first, precision="float32")
 
@@ -239,9 +239,9 @@ def test_given_frequencies_are_exact(rng, dtype):
 
 @pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
 def test_past_the_cache(dtype, width, monkeypatch):
-    """Tables that bypass the cache have the usual bits, at any offset of the rows in a cache line.
+    """Tables have the same bits if the kernel bypasses the cache, at different offsets of the rows in a cache line.
 
-    A cache size of 3 bytes lets the kernel bypass the cache. The memory around the rows is unchanged.
+    With a cache size of 3 bytes, the kernel bypasses the cache. The memory around the rows is unchanged.
     """
     encoding, rows, start = pf.sinusoidal(width), 150, -37
     expected = encoding.table(rows, start=start, dtype=dtype)
@@ -262,7 +262,7 @@ def test_past_the_cache(dtype, width, monkeypatch):
 @pytest.mark.parametrize("batches", [1, 2, 5])
 @pytest.mark.parametrize("width", [8, 64, 300, 700])
 def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
-    """Sums have the same bits with a huge and with a tiny cache size. With the tiny size, the kernel prefetches."""
+    """Sums have the same bits with a huge and with a tiny cache size. With the tiny size, the kernel prefetches x."""
     encoding, rows = pf.sinusoidal(width), 150
     number_type = encoding.table(0, dtype=dtype).dtype
     x = np.random.default_rng(3).standard_normal((batches, rows, width + 3)).astype(number_type)[..., :width]

@@ -1,4 +1,4 @@
-"""Test the definition in `posenc_fast/reference.py`: its digits, and that all engines round its values correctly."""
+"""Test the definition in `posenc_fast/reference.py`: its values are right, and all engines round them correctly."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_both_quarters_make_one(angle):
 
 
 def assert_rounded(got, exact, dtype):
-    """Assert that results are within half a unit in the last place (float64: one unit) + 2^-50 of exact values."""
+    """Assert that errors of results are at most half an ulp + 2^-50, or for float64 one ulp + 2^-50."""
     for value, true in zip(np.ravel(got), exact, strict=True):
         unit = Decimal(float(np.spacing(np.abs(dtype(float(true))))))
         allowed = unit * (1 if dtype is np.float64 else Decimal("0.5"))

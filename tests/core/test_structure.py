@@ -59,13 +59,13 @@ def tree_of(file):
 
 
 def parts_of(file):
-    """Return the name of a module below the package, as a tuple: () for the package itself."""
+    """Return a file's module as a tuple such as ("_core", "rotary", "value"), or () for the package itself."""
     parts = file.relative_to(ROOT).with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
 def folder_of(parts):
-    """Return the folder or file that contains a module: at the top of the package, or in `_core` or `_models`.
+    """Return the name of a module's folder, such as "_core.rotary" or "plot". A single file, "jax", counts as a folder.
 
     parts: name of the module, from `parts_of`.
     """

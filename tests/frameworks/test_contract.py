@@ -51,7 +51,8 @@ def encode_by_polars(positions, dtype):
 class Framework(NamedTuple):
     """The function `encode` of a framework, called with positions and a dtype.
 
-    rejected: kinds of positions for which `encode` raises an error, and "to-" before each dtype that it rejects.
+    rejected: kinds of positions, and dtypes with "to-" before them, for which `encode` raises an error, such as
+    "times to-float16".
     """
 
     encode: Callable[[np.ndarray, str], Any]

@@ -89,7 +89,7 @@ def pickled(collection):
 
 
 def materialized(collection):
-    """Return the number of bytes of each task of a collection, pickled alone, as a scheduler sends the task."""
+    """Return the size in bytes of each task of a Dask collection, pickled alone, as a scheduler sends it."""
     return [len(cloudpickle.dumps(task)) for task in dict(collection.__dask_graph__()).values()]
 
 
@@ -291,7 +291,7 @@ def test_wrong_arguments(call, error, words):
 
 
 def columns():
-    """Return a lazy frame of Dask with columns "text", "flag" and "real"."""
+    """Return a lazy Dask DataFrame with columns "text", "flag" and "real"."""
     pd, dd = optional("pandas"), optional("dask.dataframe")
     return dd.from_pandas(pd.DataFrame({"text": list("abc"), "flag": [True] * 3, "real": [0.5] * 3}), npartitions=1)
 

@@ -331,7 +331,7 @@ def test_derivatives_of_positions(name, derivative):
 
 
 def test_derivatives_in_32_bits(rng):
-    """Each derivative has the dtype of its argument. With xpos, a derivative by positions raises an error."""
+    """Each derivative has the dtype of its argument. With xpos, derivatives with respect to positions are errors."""
     x, positions = jnp.asarray(rng.normal(size=(2, 3, 8)), jnp.float16), jnp.asarray([0.5, 3.0, 7.0])
     call = jax.jit(lambda x, p, i: pfj.rotate(ROTARY, pfj.add_to(ENCODING, x, positions=p), positions=i).sum())
     of_x, of_positions = jax.grad(call, (0, 1))(x, positions, jnp.arange(3))

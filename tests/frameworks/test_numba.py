@@ -87,7 +87,7 @@ def test_invalid_arguments(call, error, words):
 
 
 def calls(rows):
-    """Return calls of all functions that write to rows, or to a view of rows with more axes."""
+    """Return a call of each function that writes to rows. Some functions get a view of rows with more axes."""
     return (
         lambda: pfn.table(at(LINE), 5, rows),
         lambda: pfn.encode(at(LINE), np.ones(3), rows),

@@ -32,7 +32,7 @@ PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 
 
 def draw(drawing, *arguments, **options):
-    """Call a function of plot, and return its first Axes. Without arguments, it draws its subject in SUBJECTS, or LINE."""
+    """Call a function of plot, and return its first Axes. Without arguments, draw the entry in SUBJECTS, or LINE."""
     drawn = getattr(plot, drawing)(*(arguments or [SUBJECTS.get(drawing, LINE)]), **options)
     return drawn[0] if drawing == "shift" else drawn
 
@@ -137,7 +137,7 @@ MILLION = pf.Encoding(np.linspace(0.1, 1, 10**6), np.arange(10**6) % 4 / 4)
 
 @pytest.mark.parametrize("drawing", OF_ONE_AXIS)
 def test_a_million_columns(drawing):
-    """For an encoding of a million columns, a picture takes only seconds, or the function raises an error."""
+    """A picture of a million columns takes only seconds. `shift` raises an error, because the columns form no pairs."""
     if drawing == "shift":
         with pytest.raises(ValueError, match="partner"):
             draw(drawing, MILLION)

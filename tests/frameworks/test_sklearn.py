@@ -431,7 +431,7 @@ def test_names_without_input_names():
 
 
 def demand():
-    """Return a frame with four weeks of hours, and a target that depends on the hour and the temperature."""
+    """Return a frame with one row for each hour of four weeks, and a target that depends on hour and temperature."""
     hours = pd.date_range("2026-01-01", periods=24 * 28, freq="h", tz="Europe/Berlin")
     X = frame(time=hours, station=np.arange(len(hours)) % 3, temperature=np.linspace(-5, 5, len(hours)))
     return X, np.sin(2 * np.pi * (hours.hour - 3) / 24) + 0.01 * X.temperature

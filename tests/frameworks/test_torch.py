@@ -43,7 +43,7 @@ ENCODINGS = {
 
 
 class Tutorial(torch.nn.Module):
-    """The tutorials' module, with the tutorials' float32 table, or with a given table.
+    """The PositionalEncoding module of many tutorials. It adds their float32 table, or a given table.
 
     With a float64 table, sums are computed in float64, and then rounded to the dtype of x.
     """
@@ -517,7 +517,7 @@ def test_observers_see_an_operator(look, operation, rng):
 
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
-    """Plain evaluation calls no operator, and computes the same bits as the operators, in place or not."""
+    """Without gradients and modes of torch, modules call no registered operator, and compute the bits of operators."""
     x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = []
     for inplace in (False, True):
@@ -572,7 +572,7 @@ class Model(torch.nn.Module):
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_export(strict, tmp_path, rng):
-    """An exported program computes the results of the model for any length, also in a process without the encodings."""
+    """An exported program computes the results of the model, also for other lengths and in a new process."""
     model, tokens = Model().eval(), torch.from_numpy(rng.integers(0, 50, (2, 7)))
     dynamic = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2, max=4096)}
     exported = torch.export.export(model, (tokens,), dynamic_shapes=(dynamic,), strict=strict)

@@ -140,7 +140,7 @@ def test_layouts_and_tables(layout, columns, width, rng):
 
 @pytest.mark.parametrize("given", ["half", "interleaved"])
 def test_tables_are_checked(given, rng):
-    """Tables whose two columns of a pair differ raise an error, also in compiled code, and if a table changes later."""
+    """If the two columns of a pair differ, there is an error, also if a call accepted the table before it changed."""
     q, error = random(rng, 1, 2, 5, 16), pytest.raises(ValueError, match="cos must have equal values in")
     cos, sin = (widened(table, given)[None] for table in tables(pf.Rotary(16), 5, torch.float32))
     compiled = torch.compile(pt.apply_rotary_pos_emb, fullgraph=True)

@@ -1,6 +1,6 @@
 """Test derivatives and batches of the torch modules and functions, in reverse and forward mode and by torch.func.
 
-Most tests compare a call with the same formula in plain torch operations, which support all transforms.
+Most tests compare a call with its formula in plain torch operations, which support all transforms.
 """
 
 from __future__ import annotations
@@ -166,9 +166,9 @@ def test_bits_do_not_depend_on_transforms(name, dtype, rng):
 
 
 def test_gradients_of_16_bits_are_rounded_once(rng):
-    """Gradients by 16-bit x or positions have 16 bits.
+    """Gradients with respect to 16-bit x or positions have 16 bits.
 
-    The gradient by x has the bits of `rotate(.., inverse=True)` of the gradient of the result.
+    The gradient with respect to x has the bits of `rotate(.., inverse=True)` of the gradient of the result.
     """
     x, gradient = (random(rng, 2, 3, 8, dtype=torch.float16) for _ in "xg")
     _, back = func.vjp(pt.RotaryEncoding(ROTARIES["half"]), x)
@@ -287,7 +287,7 @@ def test_batches_of_hugging_faces_tables(layout, rng):
 @pytest.mark.parametrize("columns", ["half", "interleaved", "pairs"])
 @pytest.mark.parametrize("transform", ["backward", "grad", "jvp", "hessian"])
 def test_derivatives_of_angles_go_through_tables(columns, transform, rng):
-    """Gradients pass through the tables to the frequencies from which the tables were computed."""
+    """Derivatives pass through the tables to the frequencies from which the tables were computed."""
     q, run = random(rng, 1, 2, 3, 8, dtype=torch.float64), TRANSFORMS[transform]
     positions, frequencies = torch.arange(3.0, dtype=torch.float64)[:, None], random(rng, 4, dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Test `check` for loaded models: models of all causal classes are right, and each planted fault is named."""
+"""Test `check` for loaded models: it finds no fault in models of any causal class, and names each planted fault."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_models_are_right(name):
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", models.ROTARY[::5])
 def test_weights_in_16_bits_are_no_fault(name, dtype):
-    """Models with 16-bit weights are right if their frequencies stay float32, as in ``from_pretrained(dtype=..)``."""
+    """`check` finds no fault in 16-bit weights if the frequencies stay float32, as in ``from_pretrained(dtype=..)``."""
     model = models.built(name)
     float32 = [buffer.clone() for buffer in inverse_frequencies(model)]
     model.to(dtype)
@@ -87,9 +87,9 @@ def test_weights_in_16_bits_are_no_fault(name, dtype):
 
 
 def rotary_classes():
-    """Yield (class, config class) of each rotary class of transformers whose parameter `config` has an annotation.
+    """Yield (class, config class) of each rotary class of transformers.
 
-    The annotation names the config class.
+    The annotation of the parameter `config` is the config class. Classes without this annotation are skipped.
     """
     for path in sorted(pathlib.Path(transformers.__file__).parent.glob("models/*/modeling_*.py")):
         name = f"transformers.models.{path.parent.name}"
@@ -108,7 +108,7 @@ def rotary_classes():
 
 @pytest.mark.slow
 def test_no_rotary_class_of_a_default_config_is_wrong():
-    """Rotary modules of default configs are never wrong. With -s, the test prints how often each verdict occurs."""
+    """`check` calls no rotary module of a default config wrong. With -s, the test prints the count of each verdict."""
     counts, wrong = {"right": 0, "unknown": 0, "wrong": 0}, []
     for cls, config_class in rotary_classes():
         try:
@@ -180,7 +180,7 @@ LENGTHS = {
 
 
 def llama(rope=None, length=2048):
-    """Return a tiny Llama and its rotary module. rope: rotary parameters of the config. length: longest position."""
+    """Return a tiny Llama and its rotary module. rope: its rotary parameters. length: its max_position_embeddings."""
     config = transformers.LlamaConfig(
         hidden_size=256,
         intermediate_size=64,
@@ -277,7 +277,7 @@ def test_sinusoids_in_16_bits():
 
 @pytest.mark.parametrize("rope_type", LENGTHS)
 def test_short_and_long_sequences(rope_type):
-    """Frequencies that depend on the length are right for each length, in any order of calls."""
+    """`check` finds no fault in frequencies that depend on the length, for any length of the model's last call."""
     model, _ = llama(LENGTHS[rope_type])
     for length in (1, 300, 3000):
         with torch.no_grad():
@@ -356,7 +356,7 @@ def test_nothing_changes_where_a_module_fails():
 
 
 def test_faults_that_16_bits_hide():
-    """A slightly wrong buffer is found, although its tables are right after their rounding to bfloat16."""
+    """`check` finds a slightly wrong buffer, although its tables are right after they were rounded to bfloat16."""
     model, module = llama()
     model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)
@@ -425,7 +425,7 @@ def test_arguments():
 
 @pytest.mark.parametrize("name", ["gptj", "marian", "xglm", "roformer"])
 def test_ready_tables(name):
-    """Tables that a model stores are right in 16 bits if they were computed from float32 angles."""
+    """`check` finds no fault in stored tables that were computed from float32 angles and then rounded to bfloat16."""
     model = models.built(name)
     assert {"right"} == verdicts(ours.check(model))
     values = dict([*model.named_buffers(), *model.named_parameters()])
@@ -456,7 +456,7 @@ def test_patches_of_images():
 
 
 def test_code_runs_without_autocast():
-    """`check` runs modules without autocast, which would round the matrix product of this module to bfloat16."""
+    """`check` runs modules without autocast. With autocast, this module would compute its angles in bfloat16."""
     model, module = llama()
 
     def patched(self, x, position_ids):
@@ -471,7 +471,7 @@ def test_code_runs_without_autocast():
 
 @pytest.mark.parametrize("wrong", [False, True], ids=["right", "wrong"])
 def test_modules_that_count_tokens(wrong):
-    """`check` can run modules that receive a number of tokens instead of position ids.
+    """`check` can run modules that receive hidden states or the number of tokens, but no position ids.
 
     wrong: whether the angles from position 4096 on are too large by 1.
     """

@@ -22,7 +22,7 @@ every_type = pytest.mark.parametrize("dtype", DTYPES.values(), ids=tuple(DTYPES)
 
 
 def agrees(found, table, atol=None):
-    """Assert that the identified encoding has the rows of the table, up to `found.error`, which is at most atol."""
+    """Assert that `found.error` is the largest difference from the table, and at most atol (if given)."""
     assert found
     rows = found.encoding.table(len(table), start=found.start, step=found.step, dtype=np.float64)
     rows[list(found.zero_rows)] = 0
@@ -282,7 +282,10 @@ def test_grids(name, axes, build, dtype):
     ids=["unknown", "usual", "interpolated", "larger"],
 )
 def test_grids_of_diffusers(side, options):
-    """Identify grids whose steps are parts of a cell, as in Stable Diffusion 3 and PixArt, except steps of a third."""
+    """Identify grids whose coordinates have steps below 1, as in Stable Diffusion 3 and PixArt.
+
+    Steps of 1/2 and 2/3 are identified, but not steps of 1/3.
+    """
     encoding = presets.diffusers_2d(32, side, **options)
     found = pf.identify(pf.grid([side, side], encoding).reshape(1, -1, 32))
     if options == {"base_size": 8}:
@@ -337,7 +340,7 @@ def test_random_matrices(dtype, d, rng):
 
 @every_type
 def test_learned_tables(dtype, rng):
-    """A table that was changed by training is not identified. The result names a preset of the original table."""
+    """A table that was changed by training is not identified. `closest` names a preset of the original table."""
     table = pf.sinusoidal(64, layout="concatenated").table(100, dtype=np.float64)
     found = pf.identify((table + 0.05 * rng.normal(size=table.shape)).astype(dtype))
     assert not found
@@ -412,7 +415,7 @@ def test_results_are_values():
 
 
 def test_bfloat16_that_went_to_float32():
-    """Identify a bfloat16 table that a reader converted to float32, which leaves the lower 16 bits zero."""
+    """Identify a bfloat16 table that was converted to float32, so that the lower 16 bits of each number are zero."""
     rows = pf.presets.whisper(384).table(400)
     bits = rows.view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
@@ -429,7 +432,7 @@ WHISPER = presets.whisper(64).table(100)
 def test_paths(tmp_path, monkeypatch):
     """`identify` accepts a path.
 
-    It reads the only tensor of a file, or the only one with the name of a position table.
+    It reads the only tensor in the file or folder, or else the only one whose name is typical of position tables.
     """
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", WHISPER)

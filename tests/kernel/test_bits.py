@@ -48,9 +48,9 @@ def test_stored_hashes_at_all_widths_without_the_kernel():
 
 
 def test_rows_in_the_middle_of_two_anchors(backend):
-    """To compute a row, all engines rotate the same anchor row.
+    """Engines compute a row by rotating the nearest anchor row. If two are equally near, all engines take the same one.
 
-    If an engine took the other of two equally near anchors, about 20 of these million values would differ.
+    If an engine took the other one, about 20 of these million values would differ.
     """
     rows = pf.sinusoidal(512).table(2048, start=2**33 + 32, step=64, dtype=np.float64)
     digest = hashlib.sha256(rows.astype("<f8", copy=False)).hexdigest()
@@ -58,7 +58,10 @@ def test_rows_in_the_middle_of_two_anchors(backend):
 
 
 def test_the_loops_meet_the_ends_of_vectors():
-    """For vectors of 4 to 32 values, the end of a row after its last whole vector has every possible length."""
+    """For the tested widths, the end of a row after its last whole vector has every possible length.
+
+    This is true for vectors of 4, 8, 16 and 32 values.
+    """
     for lanes in (4, 8, 16, 32):
         assert {width % lanes for width in bits.WIDTHS} == set(range(lanes))
         assert {width % lanes for width in bits.WIDTHS if width > 100} >= {0, 1, lanes - 1}
@@ -131,7 +134,7 @@ def test_reach_bounds_changes_by_fma(rng):
 
 
 def middles(name, subnormal, values, rng):
-    """Return amplitudes that, times the values, are as near to rounding midpoints of a type as doubles allow."""
+    """Return amplitudes whose products with the values are as near to rounding midpoints of a type as doubles allow."""
     places, least = {"float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
     if subnormal:
         return (rng.integers(0, 2 ** (places - 1), values.shape) + 0.5) * 2.0**least / values

@@ -36,7 +36,7 @@ CLIENTS = {
 
 
 def compiled(folder, command):
-    """Build the module c_client in a folder."""
+    """Build the module c_client in a folder, and return the folder."""
     headers = Path(sysconfig.get_path("include"))
     if not shutil.which(command[0]) or not (headers / "Python.h").is_file():
         pytest.skip(f"{command[0]} or Python.h is not installed")

@@ -90,12 +90,12 @@ def test_right_arguments_pass(engine):
 
 
 def nothing(tokens, head_dim):
-    """Return an array for `rotate_memory` whose addresses are 0, as (shape, address, strides, address, strides)."""
+    """Return an item of the list `arrays` for `rotate_memory`, with 0 as the addresses of x and out."""
     return (1, 1, tokens, head_dim), 0, (0, 0, 0, 1), 0, (0, 0, 0, 1)
 
 
 def calls(engine):
-    """Return pairs: a call with one wrong argument, and the name of this argument, which the error must contain."""
+    """Return {case: (call with one wrong argument, name of this argument)}. The error must contain this name."""
     plan = fresh()._plans.plan(engine, "real")[0]
     lattice, _ = fresh()._plans.lattice(engine, False)
     ints = np.zeros(3, np.int64), np.zeros(3, np.int32)

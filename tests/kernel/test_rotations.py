@@ -48,7 +48,7 @@ def past(stores):
 def check(level, angles, x, kind, layout, distance=0, tokens_first=False, **options):
     """Assert that the kernel rotates x like the Python engine, in place and into other memory.
 
-    Both arrays end or begin at a page without access, or some bytes from it (distance).
+    Both arrays begin or end near a page without access. distance: bytes between x and the page. out is twice as far.
     """
     true = expected(angles, x, kind, layout)
     order = (0, 1, 3, 2, 4) if tokens_first else (0, 1, 2, 3, 4)
@@ -95,7 +95,7 @@ def test_any_number_of_pairs(level, kind, layout, rng):
 @layouts
 @pytest.mark.parametrize("tokens_first", [False, True], ids=["heads first", "tokens first"])
 def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
-    """Bypass the cache for rows that begin at any offset in a cache line, and may end inside of a line."""
+    """Bypass the cache for rows that begin at different offsets in a cache line, and may end inside of a line."""
     size = KINDS[kind][1]().itemsize
     for width, rows in ((64, 5), (96, 5), (128, 5), (128, 1), (136, 5)):
         for first in range(0, 64 // size, 5):
@@ -109,7 +109,7 @@ def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
 @pytest.mark.parametrize(("width", "pairs"), [(64, 32), (72, 36), (130, 64)])
 @pytest.mark.parametrize("number", [0.0, 5 * 2.0**-133, 3e38, np.inf, np.nan])
 def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, rng):
-    """Rotate one zero, or one value whose products leave the normal range of float32, anywhere in a row of any head.
+    """Rotate rows of usual values, except for one zero, or one value whose products leave the normal range of float32.
 
     The rotation halves values. Half of 5 * 2^-133 is midway between two bfloat16 numbers, where rounding in float32
     would not choose the even one.

@@ -105,7 +105,10 @@ class Seen:
 
 @pytest.fixture
 def seen(monkeypatch):
-    """An encoding of 256 columns with a recording engine, a cache of 3 bytes, and blocks of 4000 values."""
+    """Yield an encoding of 256 columns, and the list in which its engine records the kind of stores of each call.
+
+    The cache has 3 bytes, and blocks have 4000 values.
+    """
     monkeypatch.setattr(_blocks, "cache_size", lambda: 3)
     monkeypatch.setattr(_blocks, "BLOCK", 4000)
     monkeypatch.setattr(_blocks, "WORTH_A_THREAD", 1)
@@ -257,9 +260,10 @@ def test_the_values_do_not_depend_on_stores(level, kind, width, around):
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
-    """Cases: sizes in KiB of the second-level cache, of the last-level cache, and of the smallest x that is prefetched.
+    """The sizes of caches decide how large an x must be to be prefetched.
 
-    None: no x is prefetched. In the first case, the smallest x has one byte more.
+    Each case has three sizes in KiB: second-level cache, last-level cache, and smallest x that is prefetched. None: no
+    x is prefetched. In the first case, the smallest x has one byte more.
     """
     cases = [
         (2048, 260 * 1024, 2048),
@@ -282,7 +286,7 @@ def test_rows_are_prefetched_by_the_sizes_of_caches(tmp_path):
 @pytest.mark.parametrize("around", [0, 16])
 @pytest.mark.parametrize("width", [16, 64, 528])
 def test_rows_of_whole_lines(level, width, around):
-    """Both kinds of stores write the same rows of one or more whole cache lines, in more than two blocks."""
+    """Both kinds of stores write the same values to rows whose size is a multiple of a cache line."""
     encoding, rows, kind = pf.sinusoidal(width), 350, _backend.kernel.KINDS["float32"]
     past = _backend.kernel.STORES.index("past the cache")
     with pf.use_backend("cython", isa=level):

@@ -187,7 +187,7 @@ def test_fewer_threads_than_asked_for(possible, monkeypatch):
 def test_blocks_that_a_thread_of_another_call_takes(monkeypatch):
     """If no new thread can start, the pool queues the task. A thread that works for another call may take it.
 
-    The call must wait for this thread.
+    The call that queued the task must wait for this thread.
     """
     started, start = [], threading.Thread.start
     busy, go, done = threading.Event(), threading.Event(), []

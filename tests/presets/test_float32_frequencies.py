@@ -1,4 +1,4 @@
-"""Test `float32_frequencies`: every call rounds the products of these frequencies and the positions to float32."""
+"""Test `float32_frequencies`: an Encoding with these frequencies rounds their products with positions to float32."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def encoding():
 
 @pytest.mark.usefixtures("backend")
 class TestCalls:
-    """Test every call of an Encoding, with arrays of all sizes."""
+    """Test methods of an Encoding, with small and large arrays."""
 
     def test_table(self, encoding):
         for length in (1, 7, 5000):

@@ -163,7 +163,7 @@ WORDS = re.compile(r"\\text\{\w+\}|\\[a-z]+")
 
 
 def built(name, arguments):
-    """Return the preset's value and all arguments of the call."""
+    """Call a preset. Return the result and all arguments, including defaults."""
     build = presets.get(name)
     signature = inspect.signature(build)
     first = next(iter(signature.parameters), None)
@@ -229,7 +229,7 @@ def value_of(latex, scope):
 
 
 def values_of(latex, scope, count):
-    """Return the first `count` values of a formula; with a column for each axis if it contains a matrix."""
+    """Return the first `count` values of a formula. If the formula contains a matrix, each axis has a column."""
     if "operatorname" in latex:
         return np.asarray(value_of(latex, scope))
     first = scope.get("min_deg", 0)
@@ -241,7 +241,7 @@ def values_of(latex, scope, count):
 def fits(rates, values, name, arguments):
     """Return whether frequencies equal the values of a formula.
 
-    If the preset divides some frequencies by a factor, each may be smaller by up to this factor.
+    If the preset divides some frequencies by a factor, frequencies may be smaller than the values by up to this factor.
     """
     if "divided by factor" in FACTS[name].frequency:
         rates, values = rates[::-1], np.sort(values)[::-1]

@@ -80,7 +80,7 @@ def test_images_of_a_batch_are_taken_row_by_row():
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_rows_of_a_batch_do_not_depend_on_each_other(dtype):
-    """Each row of a batch has the positions of a separate call. The batch has rows for both algorithms of `mrope`."""
+    """Each row of a batch gets the positions of a separate call. The batch has rows for both algorithms of `mrope`."""
     apart = [1, *[IMAGE] * 6, 2, *[IMAGE] * 4, 3, 4]
     joined = [1, *[IMAGE] * 6, *[IMAGE] * 4, 2, 3, 4]
     ends = [*[IMAGE] * 6, 1, 2, 3, 4, *[IMAGE] * 4]
@@ -116,9 +116,9 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """From version 5.3 on, transformers begins the text after a video behind the longer side of a frame.
+    """In transformers 5.3 and later, positions of the text after a video continue after the longer side of a frame.
 
-    Transformers 4 and vLLM begin the text behind the last frame.
+    In transformers 4 and vLLM, they continue after the last frame.
     """
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]

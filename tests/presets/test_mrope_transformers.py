@@ -1,7 +1,7 @@
 """Compare `positions.mrope` with `get_rope_index` of transformers, for each model type that has this function.
 
-The tests draw texts, images, videos, audio and videos with sound in any order, in batches with padding on either side.
-Tokens have the order in which the models' processors write them. Values and dtypes of positions must be equal.
+The tests draw texts, images, videos, audio and videos with sound in random order, in batches with padding on either
+side. Tokens have the order in which the models' processors write them. Values and dtypes of positions must be equal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TEXT, OPEN, CLOSE, SOUND_OPENS, SOUND_CLOSES, PADDING = 7, 1001, 1002, 1003, 100
 
 @functools.cache
 def source(model):
-    """Return the config and the methods of the class of transformers that counts positions, without its weights."""
+    """Return an object with the config and methods of the transformers class that counts positions, without weights."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     module = importlib.import_module(f"transformers.models.{model}.modeling_{model}")
@@ -70,7 +70,7 @@ def tokens_of(size):
 
 
 def audio_features(model, tokens):
-    """Return a number of audio features that the model encodes as this number of tokens."""
+    """Return a number of audio features that the model encodes as the given number of tokens."""
     if model == "qwen2_5_omni":
         return 4 * tokens
     whole, rest = divmod(tokens, 13)

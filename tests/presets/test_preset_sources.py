@@ -75,7 +75,10 @@ class TestGraphCast:
 
 class TestFoNE:
     def decoded(self, rows):
-        """Return in which tenth of each period (0 to 9) positions lie. For periods 10, 100, .., this is a digit."""
+        """Return, for each row and period, in which tenth of the period (0 to 9) the position lies.
+
+        For the periods 10, 100, .., this tenth is a decimal digit of the position.
+        """
         turns = np.arctan2(rows[:, 1::2], rows[:, 0::2]) / TWO_PI % 1
         return (np.floor(10 * turns + 1e-9) % 10).astype(int)
 

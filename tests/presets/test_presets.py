@@ -1,4 +1,4 @@
-"""Compare presets with independent formulas, and their facts with their results."""
+"""Compare presets with independent formulas, and the facts of presets with their results."""
 
 from __future__ import annotations
 
@@ -409,7 +409,7 @@ NUMBERS = [
 
 
 def test_errors_name_the_argument():
-    """If a parameter must be a number, text, NaN and None (unless allowed) raise an error that names the parameter."""
+    """Text, NaN and None (unless allowed) in place of a number raise an error that names the parameter."""
     unnamed = []
     for name, parameter in NUMBERS:
         build, arguments = presets.get(name), required(name)

@@ -97,7 +97,8 @@ def test_frequencies_of_torch(recipe, arrays):
 def test_tables_of_float32_sources(key, arrays):
     """With float32 frequencies and precision, presets reproduce recorded tables of float32 programs.
 
-    Exact tables differ from these tables by up to 0.05.
+    MOVED gives the number of columns that differ by more than rounding errors. Exact tables differ from the recorded
+    tables by up to 0.05.
     """
     name, _, shift = key.removesuffix(" at 1000000").partition(" shift=")
     more = {"downscale_freq_shift": float(shift), "flip_sin_to_cos": shift == "0"} if shift else {}
@@ -158,7 +159,7 @@ def test_smallest_widths(name):
 
 
 def test_odd_widths_have_the_real_denominator():
-    """For odd widths d, float32 exponents are 2i/d, with this odd d in the denominator."""
+    """If the width d is odd, the float32 exponents of `keras_hub` are 2i/d, not 2i/(d + 1) or 2i/(d - 1)."""
     got = presets.keras_hub(5, frequencies="float32").frequencies
     expected = [np.float32(float(np.float32(1e-4)) ** float(np.float32(Fraction(2 * i, 5)))) for i in (0, 0, 1, 1, 2)]
     np.testing.assert_array_equal(got, np.array(expected, np.float64))

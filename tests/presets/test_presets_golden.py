@@ -254,7 +254,7 @@ def test_named_output(key, arrays):
 
 @pytest.mark.usefixtures("backend")
 def test_outputs_of_builders_and_helpers(arrays):
-    """Other functions than presets reproduce some recorded outputs: positions, cosines, and matrices of rotations."""
+    """Functions other than presets reproduce some recorded outputs: positions, cosines, and matrices of rotations."""
     tokens = [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
     np.testing.assert_array_equal(pf.mask_positions(tokens, padding_idx=1), arrays["g030"], strict=True)
     cosines = pf.fourier_features(pf.geometric(8), functions=("cos",)).table(9)

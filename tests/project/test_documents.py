@@ -52,7 +52,7 @@ OWN = {name: name for name in pf.SUBMODULES} | {"plot": "matplotlib"}
 
 
 def run(text, program, monkeypatch):
-    """Write text to the file program, run it, and return its global names. Skip if a package is missing."""
+    """Write text to the file `program`, run the file, and return its global names. Skip if a package is missing."""
     for package in sorted(set(PACKAGES.findall(text))):
         optional(package)
     # let the program write files into its own folder, and draw pictures without opening windows
@@ -132,7 +132,7 @@ def run_alone(text, program):
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
 def test_shell_of_the_readme(maker, tmp_path):
-    """Run the shell commands of README, one after another."""
+    """Run the shell commands of README, and compare their output with README."""
     program = maker["shell_program"](README)
     assert len(re.findall("^[^$\n]*posenc-fast ", program, re.MULTILINE)) >= 4
     optional_in_shell(program)
@@ -191,7 +191,7 @@ def optional_in_shell(program):
 
 
 def title(block):
-    """Return the heading above a block of README."""
+    """Return the heading above a block of README, in lower case, with hyphens between words."""
     heading = re.findall(r"^#+ (.+)$", README.split(block)[0], re.MULTILINE)[-1]
     return re.sub(r"\W+", "-", heading).lower()
 
@@ -218,7 +218,7 @@ def test_example(example, tmp_path, monkeypatch):
 
 
 def test_lines_of_the_first_pages_are_not_cut():
-    """Lines of code in README, index.md and start.md have at most 88 characters, which fit in 1280 pixels."""
+    """Lines of code in README, index.md and start.md fit in a window of 1280 pixels: at most 88 characters."""
     blocks = re.findall(
         r"^```(?:python|sh)\n(.*?)^```$", README + DOCS["index"] + DOCS["start"], re.DOTALL | re.MULTILINE
     )
@@ -240,7 +240,7 @@ def test_extras_bring_what_a_page_imports(page):
 
 
 def needs(program):
-    """Yield the packages that a program imports, and those that its calls or modules of posenc_fast need."""
+    """Yield the packages that a program imports, or needs for calls, for bfloat16 or for modules of posenc_fast."""
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]

@@ -74,7 +74,7 @@ def test_a_plain_import_is_short():
 
 
 def test_first_calls_import_little():
-    """First calls import few modules: not numpy.ma, for example, whose import takes ten times as long as the call."""
+    """First calls do not import the modules in LATE or numpy.ma, whose import takes ten times as long as the call."""
     code = """if True:
         import sys
         import numpy

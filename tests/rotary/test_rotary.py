@@ -280,7 +280,7 @@ def test_positions_of_every_type(rng):
 
 @pytest.mark.usefixtures("backend")
 def test_float32_precision():
-    """precision="float32" rounds frequencies, positions and products to float32, as frameworks do."""
+    """precision="float32" rounds frequencies, positions and their products to float32, as frameworks do."""
     rotary = pf.Rotary(64)
     cos, _ = rotary.tables(8, start=10**6, precision="float32", dtype=np.float64)
     angles = np.float32(10**6 + np.arange(8))[:, np.newaxis] * rotary.frequencies.astype(np.float32)

@@ -26,7 +26,7 @@ def clip(x):
 
 
 def ramp(dim, base, original, fast=32, slow=1, truncate=True):
-    """Return the weight of the scaled frequency for each pair, by its turns over the original length (YaRN, 3.2)."""
+    """Return the weight of each pair's scaled frequency, by its turns over the original length (YaRN, section 3.2)."""
     low, high = (
         dim * mpmath.log(mpf(original) / (turns * 2 * mpmath.pi)) / (2 * mpmath.log(base)) for turns in (fast, slow)
     )

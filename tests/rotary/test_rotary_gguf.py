@@ -177,7 +177,7 @@ def test_architectures_without_rope(architecture):
 
 
 def written(path, architecture, tensors=(), **keys):
-    """Write a file with the methods of the package gguf."""
+    """Write a GGUF file with the package gguf, and return its path."""
     gguf = optional("gguf")
     writer = gguf.GGUFWriter(path, architecture)
     writer.add_block_count(2)
@@ -328,7 +328,7 @@ def test_errors_name_misspelt_keys():
 def test_keys_of_converters_are_read():
     """from_gguf knows all GGUF keys that contain "rope" or begin with "attention.key_length", except one.
 
-    It ignores the other keys of GGUF.
+    Keys without these texts have no effect if from_gguf does not know them.
     """
     constants = optional("gguf.constants")
 

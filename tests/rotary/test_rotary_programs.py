@@ -167,7 +167,7 @@ def test_torchtune(family, torch, rng, monkeypatch):
 
 
 def test_litgpt(torch, rng):
-    """The Rotary of each config of litgpt rotates like litgpt. With two bases, a layer of each base is compared."""
+    """The Rotary of each config of litgpt rotates like litgpt. For two bases, a layer of each is compared."""
     configs = program("litgpt", "litgpt/config.py")
     model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
     assert len(configs.configs) > 100

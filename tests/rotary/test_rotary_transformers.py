@@ -202,7 +202,7 @@ def rotary_class(model, config):
 
 
 class Case(SimpleNamespace):
-    """A comparison: model, module, cls, config, label of the kind of layers, ours (a Rotary), torch, rng."""
+    """A comparison: model, module, cls, config, label of the kind of layers, ours (a Rotary), torch, rng, family."""
 
     def queries(self, *shape):
         return self.rng.normal(size=shape).astype(np.float32)
@@ -241,7 +241,7 @@ def apply_plain(case, q, cos, sin):
 
 
 def apply_part(case, q, cos, sin):
-    """Rotate the first values of each head and append the others, as the attention layers of these models do."""
+    """Rotate the first values of each head and append the others, as attention layers with partial rotation do."""
     dim = case.ours.rotary_dim
     part = case.module.apply_rotary_pos_emb(q[..., :dim], q[..., :dim], cos, sin)[0]
     return case.torch.cat([part, q[..., dim:]], dim=-1)
@@ -397,7 +397,7 @@ def call_of(model):
 
 
 def frequencies_of(case):
-    """Return the distinct frequencies of the class, or None if it has no buffer of frequencies."""
+    """Return the distinct frequencies of the rotary class, or None if it cannot be built or has no such buffer."""
     if not inspect.isclass(case.cls):
         return None
     try:
@@ -504,7 +504,7 @@ def test_every_type_is_known(configs):
 
 
 def test_keys_that_transformers_has_are_no_mistakes(configs):
-    """No key of a config class is reported as misspelt. All keys in `unrelated` but two occur in a config class."""
+    """No key of a config class is reported as misspelt. All but two `unrelated` keys of models.txt are such keys."""
     excused = set()
     unrelated = set(table.names("unrelated"))
     for name, types in table.families().items():
@@ -549,7 +549,7 @@ SCALED = [one[0] for one in table.families().values() if table.row(one[0]).scala
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("model", SCALED)
 def test_scaled_config(model, scaling, configs, torch, rng):
-    """For a config with a scaling that from_config and transformers accept, both have the same result."""
+    """If from_config and transformers accept a config with a scaling, both rotate queries in the same way."""
     more = dict(NEEDED.get(model, {}))
     rope = getattr(configs[model](**more), "rope_parameters", None)
     if not rope:
@@ -633,7 +633,7 @@ LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta
 
 @pytest.mark.parametrize("model", sorted(set(models()) - set(REFUSED) - {"musicflamingo"}))
 def test_layers(model, configs):
-    """Without its lists of layers, a file gives each layer the Rotary of the config that transformers reads from it."""
+    """For files without lists of layers, each layer has the same Rotary as in the config that transformers reads."""
     given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
     file = {key: value for key, value in given.items() if key not in LISTS}
     whole = read(configs[model], file)

@@ -20,7 +20,7 @@ ENGINES = [BY_NAME[name] for name in NAMES]
 
 
 def with_each_engine(test: Callable[..., None]) -> Callable[..., None]:
-    """Run a test with each engine. A failure names the engine. The test is skipped if each engine skips it."""
+    """Return a test that runs with each engine. A failure names the engine. If each engine skips it, it is skipped."""
 
     @functools.wraps(test)
     def run(**arguments: object) -> None:

@@ -79,7 +79,7 @@ def fixed_point(positions, frequency):
 
 
 def half_ulp(value, type_name):
-    """Return half a unit in the last place that a type has at an exact value, as an mpmath number."""
+    """Return half of the unit in the last place that a type has at an exact value, as an mpmath number."""
     bits, least = TYPES[type_name]
     exponent = int(mpmath.mag(value)) - bits if value else least
     return mpmath.ldexp(1, max(exponent, least) - 1)
@@ -103,7 +103,7 @@ def report(rows):
 
 
 def some_columns(rng, d, n=6):
-    """Return the first and the last of d columns, and up to n random ones."""
+    """Return the indices of the first and the last of d columns, and of up to n random ones."""
     return sorted({0, d - 1, *rng.integers(0, d, n).tolist()})
 
 
@@ -113,7 +113,8 @@ def assert_within(got, positions, columns, frequencies, type_name, *, call, scal
     The promised bound of float64 is one ulp + 2^-60, but the tests allow only 0.51 ulps + 2^-64 (measured: 0.5001 ulps,
     and 2^-68 if a sum with x cancels). The bound of the other types is half an ulp + 2^-50 (measured: half an ulp, and
     2^-50.7 if a sum cancels). For `encode`, the power of two is multiplied by min(1, angle). For `add_to`, it is
-    multiplied by max(1, |scale * x|).
+    multiplied by max(1, |scale * x|). For float64 and angles beyond 2^31, the bound is 2^-50 alone, or 2^-50 |value| if
+    the value is larger than 1.
     """
     failures = []
     for row, position in zip(got, positions, strict=True):

@@ -16,7 +16,7 @@ _NO_ACCESS = 0
 
 
 class Arena:
-    """``size`` bytes, with a page before and a page after them that cannot be read or written."""
+    """``size`` bytes, rounded up to whole pages, between two pages that cannot be read or written."""
 
     def __init__(self, size: int) -> None:
         page = mmap.PAGESIZE
@@ -54,5 +54,5 @@ class Arena:
         return np.ndarray(shape, dtype, self.bytes, offset, strides)
 
     def untouched(self) -> bool:
-        """Return whether all bytes around the last array still have the pattern."""
+        """Return whether all bytes around the last placed array still have the pattern."""
         return bool((self.bytes[~self._mine] == PATTERN).all())

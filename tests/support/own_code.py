@@ -346,7 +346,7 @@ def _partners(x: np.ndarray, layout: str, signs: tuple[int, int] = (-1, 1)) -> n
 
 
 def mixed(copies: bool, partners: bool, signs: tuple[int, int] = (-1, 1)) -> Any:
-    """Return a program that rotates by x * cos + partner * sin, with a fault.
+    """Return a function that takes Turns, and returns a program that rotates by x * cos + partner * sin, with a fault.
 
     The partner of a value is the other value of its pair. copies: whether the two copies of each cosine and sine are in
     the wrong layout. partners: whether the partners are taken in the wrong layout. signs: signs of the partner of a

@@ -31,7 +31,7 @@ def endpoint(d, base=10000.0):
 
 
 def half(d, base=10000.0):
-    """Return the frequencies base^(-i/(d//2))."""
+    """Return d // 2 frequencies base^(-i/(d // 2))."""
     return down(d // 2, base, d // 2) if d > 3 else np.ones(d // 2)
 
 
@@ -60,7 +60,7 @@ FUNCTIONS = {"sin": np.sin, "-sin": lambda angles: -np.sin(angles), "cos": np.co
 
 
 def zeros(rows, d):
-    """Append columns of zeros up to the width."""
+    """Append columns of zeros to rows, up to the width d."""
     return np.hstack([rows, np.zeros((len(rows), d - rows.shape[1]))])
 
 

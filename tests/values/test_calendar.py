@@ -101,7 +101,7 @@ def test_sines_and_cosines_of_two_centuries(zone):
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_days_of_clock_changes(zone):
-    """Parts are right near each change of the offset in 40 years.
+    """The parts of all cycles are right near each change of the offset in 40 years.
 
     The times are the whole and half hours within 24 hours of the first midnight (UTC) after the change, and the last
     microsecond before each whole hour.
@@ -183,7 +183,7 @@ def test_a_skipped_hour():
 
 
 def test_a_skipped_day():
-    """Samoa skipped 30 December 2011."""
+    """Samoa skipped 30 December 2011, so the 29th ends at the beginning of the 31st."""
     utc = np.array(["2011-12-30T09:59:59", "2011-12-30T10:00"], "M8[s]")
     got = calendar(utc, ["month"], timezone="Pacific/Apia")[:, 0] * 31
     np.testing.assert_allclose(got, [29, 30], atol=1e-4)

@@ -27,7 +27,7 @@ def test_barf(alpha, rng):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_nerfies(alpha):
-    """In Nerfies, frequency 2^i has a weight if alpha > i.
+    """In Nerfies, frequency 2^i has a weight above 0 if alpha > i.
 
     In `coarse_to_fine`, alpha counts from the lowest frequency.
     """

@@ -288,9 +288,10 @@ def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
 
 
 def test_pictures_of_columns_without_partners_show_neighbours():
-    """If no columns form pairs, a picture of a wide encoding shows neighbouring columns, here two of every four.
+    """If no two columns share a frequency, a picture of a wide encoding shows adjacent columns, here two of every four.
 
-    In this encoding, sines and cosines alternate, so the picture shows both.
+    In this encoding, sines and cosines alternate, so the picture shows both. If all columns share one frequency, the
+    picture shows every n-th column.
     """
     encoding = pf.presets.evans_unpaired(192)
     columns = np.flatnonzero(np.arange(192) % 4 < 2)

@@ -156,7 +156,7 @@ def test_rotating_infinite_values(name):
 @pytest.mark.parametrize("width", [130, 512, 2000], ids="width={}".format)
 @pytest.mark.parametrize("build", [pf.sinusoidal, lambda d: pf.Encoding([0.5] * d)], ids=["many-waves", "one-wave"])
 def test_scratch_memory_is_large_enough(build, width):
-    """Each call computes wide rows of each dtype.
+    """Each call computes right values for wide rows of each dtype.
 
     In builds with sanitizers, accesses beyond scratch memory are errors.
     """

@@ -1,4 +1,4 @@
-"""Test errors in named ranges of positions, for each dtype and engine, with exact values.
+"""Test rounding errors in named ranges of positions, for each dtype and engine, with exact values.
 
 To add a range, add a row to RANGES or STEPS. Errors must be within the bounds of `exact.assert_within`.
 """
@@ -32,7 +32,7 @@ def near_quarter_turns(rng, n):
 
 
 def near_midpoints(rng, n):
-    """Return tiny angles at or near midpoints of two numbers of a small dtype. Their sines are near midpoints, too."""
+    """Return tiny angles at or near midpoints of adjacent numbers of a small dtype. Sines are near midpoints, too."""
     bits, least = np.array([exact.TYPES[name] for name in rng.choice(["float32", "float16", "bfloat16"], n)]).T
     middles = (rng.integers(0, 2 ** (bits + 1)) + 0.5) * np.exp2(least)
     return middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], n)) * rng.choice([1, -1], n)  # fmt: skip
@@ -149,7 +149,7 @@ def names_of(table):
 
 
 def numbers(positions):
-    """Return positions as exact numbers."""
+    """Return positions as exact numbers, durations in seconds."""
     if positions.dtype.kind == "m":
         return [Fraction(int(count), 10**18) for count in positions.astype("m8[as]").view(np.int64)]
     return positions.tolist()

@@ -42,7 +42,7 @@ def nearest(value, name):
 
 
 def near_midpoints(rng, name, count):
-    """Return doubles at and near midpoints of two numbers of a dtype, most of them subnormal, and other doubles."""
+    """Return doubles at and near midpoints of adjacent numbers of a dtype, many of them subnormal, and others."""
     bits, least = exact.TYPES[name]
     middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
     # keep midpoints, or move them to an adjacent double, or further (by up to 2^-20 of the value)

@@ -150,7 +150,7 @@ class TestCalls:
             np.testing.assert_array_equal(self.encoding.encode(x, variance=variance), one)
 
     def test_rows_do_not_depend_on_others(self, rng):
-        """The bits of a row depend on no other row, memory layout or thread."""
+        """The bits of a row do not depend on other rows, on memory layouts or on threads."""
         x, v = rng.normal(size=(20000, 3)), rng.uniform(size=(20000, 3))
         encoding = presets.mip_nerf(0, 12)
         whole = encoding.encode(x, variance=v, workers=2)
@@ -237,7 +237,7 @@ class TestCalls:
         ids=str,
     )
     def test_weights_below_float64(self, amplitude, variance, backend):
-        """The product of amplitude and weight is exact, also if the weight alone is below the range of float64."""
+        """The product of amplitude and weight is accurate, also if the weight alone is below the range of float64."""
         row = pf.Encoding([1.0], amplitudes=amplitude).encode(1.0, variance=variance, dtype=np.float64)
         with mpmath.workprec(400):
             exact = amplitude * mpmath.sin(1) * mpmath.exp(-mpmath.mpf(variance) / 2)
