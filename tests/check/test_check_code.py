@@ -73,7 +73,7 @@ def _right_rows():
             yield f"{name}-{way}", name, formula, 48, way
 
 
-@pytest.mark.parametrize(("name", "formula", "d", "way"), some_slow(_right_rows(), 23))
+@pytest.mark.parametrize(("name", "formula", "d", "way"), some_slow(_right_rows(), 61))
 def test_rows_of_sources(name, formula, d, way):
     try:
         encoding = presets.get(name)(d)
@@ -132,12 +132,12 @@ def _matrices(cos, sin):
     return np.stack([np.stack([cos, -sin], -1), np.stack([sin, cos], -1)], -2)
 
 
-@pytest.mark.parametrize(("function", "rotary"), some_slow(_right_tables(), 7))
+@pytest.mark.parametrize(("function", "rotary"), some_slow(_right_tables(), 17))
 def test_tables_and_rotations(function, rotary):
     is_right(function, rotary)
 
 
-@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("name", some_slow([(name, name) for name in STYLES], 4))
 def test_programs_of_one_s_own_are_right_and_identified(name):
     style = STYLES[name]
     is_right(style.rows, style.encoding)
@@ -197,7 +197,7 @@ def test_real_positions_may_be_truncated():
 ROWS_WITH_FAULTS = [(f"{name}-{fault}", style, fault) for name, style in STYLES.items() for fault in SINUSOIDAL_FAULTS]
 
 
-@pytest.mark.parametrize(("style", "fault"), some_slow(ROWS_WITH_FAULTS, 19))
+@pytest.mark.parametrize(("style", "fault"), some_slow(ROWS_WITH_FAULTS, 37))
 def test_faults_of_rows(style, fault):
     name, make = SINUSOIDAL_FAULTS[fault]
     finding = is_wrong(name, make(style), style.encoding)
@@ -212,7 +212,7 @@ def _tables_with_faults():
             yield f"{name}-{fault}", word, make, rotary
 
 
-@pytest.mark.parametrize(("word", "make", "rotary"), some_slow(_tables_with_faults(), 13))
+@pytest.mark.parametrize(("word", "make", "rotary"), some_slow(_tables_with_faults(), 37))
 def test_faults_of_tables_and_rotations(word, make, rotary):
     for dtype in (np.float64, np.float32):
         is_wrong(word, make(Turns(rotary, dtype)), rotary)

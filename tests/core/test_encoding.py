@@ -718,7 +718,9 @@ def test_parts_of_one_array_that_do_not_overlap():
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2,)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(), (2,), *(pytest.param(s, marks=pytest.mark.slow) for s in ((1,), (1, 1)))], ids=str
+)
 @pytest.mark.parametrize(
     "encoding",
     [pf.sinusoidal(7), pf.sinusoidal(600, base=3.0), pf.Encoding([1.0, 0.0], [0.1, 0.3]), pf.sinusoidal(4, first=1e9)],

@@ -127,7 +127,14 @@ def test_rounded_once(case):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("position", [1000, 131071, 10**6 + 1, 1700000000, 2**53 - 1])
+@pytest.mark.parametrize(
+    "position",
+    [
+        131071,
+        2**53 - 1,
+        *(pytest.param(position, marks=pytest.mark.slow) for position in (1000, 10**6 + 1, 1700000000)),
+    ],
+)
 def test_the_bound_at_any_position(case, position):
     """Errors of tables in float32 are at most half a unit in the last place + 2^-50, at any position.
 
@@ -181,7 +188,7 @@ def test_xpos_amplitudes(keys, rng):
     The products are right to four units in the last place.
     """
     rotary = pf.Rotary(16, scaling={"rope_type": "xpos", "scale_base": 64.0, "center": 3.0, "keys": keys})
-    positions = np.concatenate([rng.uniform(-5000, 5000, 50), [0.0, 3.0, 3000.5]])
+    positions = np.concatenate([rng.uniform(-5000, 5000, 20), [0.0, 3.0, 3000.5]])
     cosines, _ = rotary.tables(positions, dtype="f8")
     for p, row in zip(positions.tolist(), cosines.tolist(), strict=True):
         for i, got in enumerate(row):

@@ -66,7 +66,7 @@ def same(got, expected):
 @pytest.mark.parametrize("zone", ZONES)
 def test_times_of_two_centuries(zone, rng):
     first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
-    counts = rng.integers(first, last, 10_000)
+    counts = rng.integers(first, last, 2000)
     got = calendar(counts.view("M8[us]"), CYCLES, timezone=zone)
     # each part is a quotient, rounded once
     same(got, [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in counts.tolist()])
@@ -99,7 +99,9 @@ def test_sines_and_cosines_of_two_centuries(zone):
     np.testing.assert_array_equal(narrow, high.astype(np.float32))
 
 
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize(
+    "zone", [pytest.param(zone, marks=() if zone == "Australia/Lord_Howe" else pytest.mark.slow) for zone in ZONES]
+)
 def test_days_of_clock_changes(zone):
     """The parts of all cycles are right near each change of the offset in 40 years.
 
@@ -142,7 +144,7 @@ def test_no_zone_returns_to_an_offset_within_two_days():
 )
 def test_offsets_of_a_few_days(zone, year):
     # if there are more times than days, the package looks up the month of each day in a table
-    hours = np.arange(str(year), str(year + 1), dtype="M8[h]").astype("M8[us]").astype(np.int64)
+    hours = np.arange(str(year), str(year + 1), dtype="M8[h]")[::5].astype("M8[us]").astype(np.int64)
     expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in hours.tolist()]
     same(calendar(hours.view("M8[us]"), CYCLES, timezone=zone), expected)
 

@@ -62,42 +62,46 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("installed", [False, True], ids=["without", "with"])
-def test_readers_import_no_optional_package(reader, installed):
+def test_readers_import_no_optional_package(installed):
     """Programs that read docstrings or names import no optional packages, whether these are installed or not."""
     hide = "" if installed else f"sys.modules.update(dict.fromkeys({PACKAGES}))\n"
-    after = f"\nassert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
-    run = python(f"import sys\n{hide}import posenc_fast as pf\n{reader}{after}")
+    after = f"assert not {PACKAGES} & {{name for name, module in sys.modules.items() if module}}"
+    run = python(
+        f"import sys\n{hide}import posenc_fast as pf\n"
+        + "".join(f"{reader}\n{after}, {name!r}\nprint('end of output')\n" for name, reader in READERS.items())
+    )
     assert run.returncode == 0, run.stderr
-    # the output contains the first sentence of the package, the name of a function, and the name of a method
-    for words in ("Sinusoidal and rotary (RoPE) position encodings", "positional_encoding", "table("):
-        assert words in run.stdout
+    for name, output in zip(READERS, run.stdout.split("end of output\n"), strict=False):
+        # the output contains the first sentence of the package, the name of a function, and the name of a method
+        for words in ("Sinusoidal and rotary (RoPE) position encodings", "positional_encoding", "table("):
+            assert words in output, name
 
 
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_error_without_an_optional_package(name):
+def test_errors_without_optional_packages():
     run = python(f"""if True:
         import sys
         sys.modules.update(dict.fromkeys({PACKAGES}))
         import posenc_fast as pf
-        assert not hasattr(pf, {name!r})
-        assert getattr(pf, {name!r}, None) is None
-        try:
-            pf.{name}
-        except AttributeError as error:
-            print(error)
-        for program in ("from posenc_fast import {name}", "import posenc_fast.{name}"):
+        for name in {OPTIONAL}:
+            assert not hasattr(pf, name)
+            assert getattr(pf, name, None) is None
             try:
-                exec(program)
-            except ImportError as error:
+                getattr(pf, name)
+            except AttributeError as error:
                 print(error)
+            for program in (f"from posenc_fast import {{name}}", f"import posenc_fast.{{name}}"):
+                try:
+                    exec(program)
+                except ImportError as error:
+                    print(error)
     """)
-    attribute, *imports = run.stdout.splitlines()
-    assert attribute == f"module 'posenc_fast' cannot import its submodule {name!r}: {imports[0]}", run.stderr
-    assert len(imports) == 2
-    for each in imports:
-        assert re.fullmatch(rf"posenc_fast\.{name} needs .*; run pip install .*", each)
+    lines = run.stdout.splitlines()
+    assert len(lines) == 3 * len(OPTIONAL), run.stderr
+    for name, attribute, *imports in zip(OPTIONAL, lines[::3], lines[1::3], lines[2::3], strict=True):
+        assert attribute == f"module 'posenc_fast' cannot import its submodule {name!r}: {imports[0]}"
+        for each in imports:
+            assert re.fullmatch(rf"posenc_fast\.{name} needs .*; run pip install .*", each)
 
 
 # ---- reprs and recipes ----------------------------------------------------------------------------------------------

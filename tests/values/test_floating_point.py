@@ -64,7 +64,10 @@ def results():
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("mode", list(MODES.values()), ids=list(MODES))
+@pytest.mark.parametrize(
+    "mode",
+    [pytest.param(mode, marks=() if name == "down" else pytest.mark.slow, id=name) for name, mode in MODES.items()],
+)
 def test_other_rounding_modes_change_last_bits(mode):
     nearest = results()
     with rounding(mode):
