@@ -71,7 +71,7 @@ def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
 def _powers_of_ln2() -> list[float]:
     """Return ln(2)^n / n! for n from 0 to 14, the coefficients of the power series of 2^x.
 
-    For |x| up to 1/2, the missing terms sum to less than 2^-64.
+    For |x| up to 1/2, the missing terms sum to less than 2^-63.
     """
     with working():
         ln2 = Decimal(2).ln()

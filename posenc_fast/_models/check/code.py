@@ -93,7 +93,7 @@ def positions_up_to(longest: float | None, axes: int = 1, largest: float = 1e6) 
 
 
 def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
-    """Return random vectors (count, dim) whose values have sizes from 1/2 to 1, so that no pair is near zero."""
+    """Return random vectors (count, dim) with absolute values from 1/2 to 1, so that no pair is near zero."""
     rng = np.random.default_rng([_SEED, seed])
     # float16 and bfloat16 can also represent these 7-bit values exactly
     result: Floats = rng.choice([-1.0, 1.0], (count, dim)) * rng.integers(64, 128, (count, dim)) / 128
