@@ -563,7 +563,7 @@ class Encoding:
         Returns
         -------
         ndarray of float64, shape (d_model, d_model)
-            Orthogonal matrix, block diagonal except for the order of the columns.
+            Orthogonal matrix. It is block diagonal if the two columns of each pair are adjacent.
 
         Raises
         ------
@@ -611,7 +611,7 @@ class Encoding:
         return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
 
     def coarse_to_fine(self, alpha: float) -> Floats:
-        """Return amplitudes that enable frequencies one after another, for training that begins with the lowest.
+        """Return amplitudes that enable the frequencies one after another during training, the lowest first.
 
         Parameters
         ----------
@@ -663,7 +663,7 @@ class Encoding:
         Returns
         -------
         position : ndarray of float64, shape (...)
-            Nearest position; NaN for rows that are not finite.
+            Nearest position in the interval; NaN for rows that are not finite.
         residual : ndarray of float64, shape (...)
             Euclidean distance between the row and the encoding of the position; NaN for rows that are not finite.
 

@@ -208,8 +208,8 @@ class Plan:
         """Write the encoding to `out`, of shape (rows, width), or scale * x + encoding to `out`, (batch, rows, width).
 
         positions are float64 of shape (rows, axes). single is true if angles are float32 products. The argument stores
-        is unused here. Return None if all rows are written. Otherwise return a byte for each row. The byte is 1 if the
-        row needs exact arithmetic and was not written, else 0.
+        is unused here. Return None if all rows are written. Otherwise return a byte for each row. It is 1 if the row
+        needs exact arithmetic and was not written, else 0.
         """
         left = rows_left_out(positions, self.largest)
         self._encode_chosen(~left, positions, out, kind, single, x, scale)

@@ -38,8 +38,8 @@ def two_product(a: Any, b: Any) -> Pair:
 def fma(a: Any, b: Any, c: Any) -> Floats:
     """Return a * b + c, rounded once.
 
-    a * b + c is computed as the sum of a large double and a small rest. The rest is rounded to odd, so that adding it
-    rounds correctly (Boldo, Melquiond 2008).
+    a * b + c is computed as the sum of a large double and a small rest. The rest is rounded to odd, so that this sum is
+    rounded correctly (Boldo, Melquiond 2008).
     """
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)

@@ -1,8 +1,8 @@
 """Compute real numbers to any precision: pi, powers, logarithms, and sines and cosines of a fraction of a turn.
 
 A number is a pair (mantissa, exponent) of integers, with the value mantissa * 2**exponent. Longer formulas use a
-`decimal.Decimal` in the context of `working`. Both use integer arithmetic, so results are the same on every machine.
-The exp, log and pow of mathematical libraries differ between machines.
+`decimal.Decimal` in the context of `working`. Pairs and Decimals use integer arithmetic, so results are the same on
+every machine. The exp, log and pow of mathematical libraries differ between machines.
 """
 
 from __future__ import annotations

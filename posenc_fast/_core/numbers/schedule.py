@@ -205,7 +205,7 @@ class Explicit(Schedule):
 
 
 class Single(Explicit):
-    """Frequencies that are float32 numbers. Positions and products with positions are also rounded to it."""
+    """Frequencies that are float32 numbers. Positions and products with positions are rounded, too."""
 
     __slots__ = ()
 
@@ -434,7 +434,7 @@ def linear(count: int, first: float, last: float) -> Schedule:
 
 
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
-    """Return the frequencies of a program that computes in float32, to reproduce its tables.
+    """Return a schedule of the frequencies of a program that computes in float32, to reproduce its tables.
 
     Calls round the position to float32, and also the product of position and frequency. The exact sine and cosine of
     the rounded product are rounded once. In `presets`, use ``frequencies="float32"`` for such frequencies.

@@ -586,8 +586,8 @@ class Rotary:
         Returns
         -------
         dict
-            Keys and values of the header. If llama.cpp does not support the scaling, also a float32 array
-            "rope_freqs.weight": llama.cpp divides frequencies by this tensor.
+            Keys and values of the header. If keys cannot express the frequencies, also a float32 array
+            "rope_freqs.weight". llama.cpp divides the frequencies of the base by this tensor.
 
         Raises
         ------

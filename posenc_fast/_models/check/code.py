@@ -141,7 +141,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
 
 
 class _CallForm(NamedTuple):
-    """A form of call that works.
+    """A form in which the function can be called.
 
     words: description of the call. run: function of positions (n, axes) that makes the call. takes_length: whether
     the argument of the call is a length instead of positions.
