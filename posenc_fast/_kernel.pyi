@@ -1,4 +1,4 @@
-"""The compiled engine. `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with precise types."""
+"""The compiled engine. `posenc_fast/_core/engine/python.py` has the same classes in NumPy, with exact annotations."""
 
 from typing import Any, TypeAlias
 

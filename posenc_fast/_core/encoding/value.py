@@ -389,10 +389,11 @@ class Encoding:
         Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
         result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
         the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, plus 2^-50 for larger a.
-        If phases are whole quarter turns, the rows of p and -p differ only in the signs of the sines, bit for bit.
+        If all phases are whole quarter turns, the rows of -p and p differ only in the signs of the sine columns. All
+        other bits are equal.
 
-        With a variance, the product with the exponential has a relative error of at most 2^-50 before it is rounded
-        once. This also holds for float64.
+        With a variance, each column is multiplied by the exponential. The product has a relative error of at most
+        2^-50, for float64 too, and is then rounded once.
 
         Examples
         --------
@@ -514,7 +515,7 @@ class Encoding:
     def shift(
         self, encoded: npt.NDArray[Float], offset: float, *, out: npt.NDArray[Float] | None = None
     ) -> npt.NDArray[Float]:
-        """Return the rows of positions p + offset from the rows of unknown positions p.
+        """Return the rows of positions p + offset, given only the rows of positions p.
 
         Parameters
         ----------
@@ -528,17 +529,18 @@ class Encoding:
         Returns
         -------
         ndarray of the shape and dtype of encoded
-            The error is at most two units in the last place of 1, times the amplitude.
+            The error is at most the amplitude times two units in the last place of 1 in this dtype.
 
         Raises
         ------
         TypeError, ValueError
-            If an argument is invalid, or a column has no partner a quarter turn apart.
+            If an argument is invalid, or a column has no partner. A partner is a column of the same frequency and
+            amplitude whose phase differs by a quarter turn.
 
         Notes
         -----
         sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b. Section 3.5 of Vaswani et
-        al., 2017, arXiv:1706.03762, gives this as the reason for sinusoids.
+        al., 2017, arXiv:1706.03762, gives this as the reason for using sinusoids.
 
         Examples
         --------
@@ -561,7 +563,7 @@ class Encoding:
         Returns
         -------
         ndarray of float64, shape (d_model, d_model)
-            Orthogonal matrix, block diagonal except for the order of the columns.
+            Orthogonal matrix. It is block diagonal if the two columns of each pair are adjacent.
 
         Raises
         ------
@@ -597,8 +599,8 @@ class Encoding:
 
         Notes
         -----
-        The result is the sum over pairs of ``amplitude**2 * cos(frequency * offset)``. Constant columns add
-        the squares of their values.
+        The result is the sum of ``amplitude**2 * cos(frequency * offset)`` over pairs of a sine and a cosine. Constant
+        columns add the squares of their values.
 
         Examples
         --------
@@ -609,7 +611,7 @@ class Encoding:
         return _algebra.similarity(self._plans, self._partners("similarity"), offsets)
 
     def coarse_to_fine(self, alpha: float) -> Floats:
-        """Return amplitudes that enable frequencies one after another, for training that begins with the lowest.
+        """Return amplitudes that enable the frequencies one after another during training, the lowest first.
 
         Parameters
         ----------
@@ -621,8 +623,8 @@ class Encoding:
         -------
         ndarray of float64, shape (d_model,)
             `amplitudes`, times ``(1 - cos(pi * clip(alpha - k, 0, 1))) / 2``, where k counts the distinct frequencies
-            from 0, lowest first. With several axes, columns are ordered by the lengths of their frequency vectors.
-            Constant columns keep their amplitude.
+            from 0, lowest first. With several axes, k counts the distinct lengths of frequency vectors. Constant
+            columns keep their amplitude.
 
         Raises
         ------
@@ -661,7 +663,7 @@ class Encoding:
         Returns
         -------
         position : ndarray of float64, shape (...)
-            Nearest position; NaN for rows that are not finite.
+            Nearest position in the interval; NaN for rows that are not finite.
         residual : ndarray of float64, shape (...)
             Euclidean distance between the row and the encoding of the position; NaN for rows that are not finite.
 

@@ -67,9 +67,10 @@ def isa_levels() -> tuple[Isa, ...]:
 def select(name: str, isa: str | None = None, *, caller: str = "use_backend") -> Engine:
     """Return the engine with this name at the level isa (default: the fastest).
 
-    Raise ValueError for unknown names, and if the python engine is given a level. Raise RuntimeError with the reason if
-    the engine or level is unavailable. Messages begin with the caller. The caller "" means that name and isa come from
-    the environment variables. Then messages begin with the variable, and name may also be "auto", which means "cython".
+    Raise ValueError for an unknown name or isa, and if the python engine is given a level. Raise RuntimeError with the
+    reason if the engine or level is unavailable. Messages begin with the caller. The caller "" means that name and isa
+    come from the environment variables. Then messages begin with the name of a variable, and the argument name may also
+    be "auto", which means "cython".
     """
     one_of(name, f"{caller or VARIABLE}: the backend", BACKENDS if caller else ("auto", *BACKENDS))
     if isa is not None:
@@ -164,9 +165,9 @@ def isa() -> Isa | None:
 def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     """Compute with one backend inside a ``with`` block.
 
-    The choice applies to the current context (`contextvars`). Other threads and tasks are not affected. To choose for a
-    whole process, set the environment variables POSENC_FAST_BACKEND ("auto", "cython" or "python") and POSENC_FAST_ISA
-    before the first computation.
+    The choice applies to the current context (`contextvars`). Threads and tasks that were created before are not
+    affected. To choose for a whole process, set the environment variables POSENC_FAST_BACKEND ("auto", "cython" or
+    "python") and POSENC_FAST_ISA before the first call of posenc_fast.
 
     Parameters
     ----------

@@ -78,9 +78,9 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return an index in POSENC_STORES (src/tuning.h). It tells the kernel whether to write through the cache.
+        """Return an index in POSENC_STORES (src/tuning.h): whether the kernel writes through the cache or past it.
 
-        If `each` is true, rows are computed one by one.
+        each: whether rows are computed one by one, not as rows of consecutive integers.
         """
         if kernel is None:
             return 0

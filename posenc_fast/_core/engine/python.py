@@ -1,10 +1,10 @@
-"""The NumPy engine. It has the classes `Plan` and `Lattice` and the accuracy of the compiled kernel.
+"""The NumPy engine. It has the same classes `Plan` and `Lattice` as the compiled kernel, and the same accuracy.
 
-A *wave* is one frequency with one residual phase, which is the phase minus the nearest quarter turn. The sine and the
-cosine of a wave serve all columns of its frequency whose phases differ by quarter turns. If one double is too
-imprecise, a number is double-double: the sum of a pair of doubles (high, low). So the angle of a position is known to
-106 bits. The argument reduction subtracts whole turns, without error for angles of up to 2^49 turns. A *quadrature* is
-the value of a column a quarter turn ahead.
+A *wave* is one frequency with one residual phase, which is the phase minus the nearest multiple of a quarter turn. The
+sine and the cosine of a wave serve all columns of its frequency whose phases differ by quarter turns. A number is
+*double-double* if it is the sum of a pair of doubles (high, low), which has about 106 bits. Frequencies and angles are
+double-double, because one double is too imprecise for large positions. The argument reduction subtracts whole turns,
+without error for angles of up to 2^49 turns. A *quadrature* is the value of a column a quarter turn ahead.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ TAYLOR = {n: _taylor(n) for n in range(2, 21)}
 def angles(positions: Floats, turns: Floats) -> Pair:
     """Return double-double angles (rows, waves) in turns, with whole turns subtracted.
 
-    positions has the shape (rows, axes). turns has the frequencies in turns, of shape (2, axes, waves).
+    positions has the shape (rows, axes). turns has the frequencies in turns per unit of position, of shape
+    (2, axes, waves): high parts and low parts.
     """
     angle = low = np.zeros((len(positions), turns.shape[2]))
     for a in range(turns.shape[1]):
@@ -82,7 +83,8 @@ def angles(positions: Floats, turns: Floats) -> Pair:
 def angles_single(positions: Floats, radians: Floats) -> Pair:
     """Return double-double angles (rows, waves) in turns. They are first computed in radians, in float32.
 
-    radians has the frequencies in radians, of shape (2, axes, waves), already rounded to float32.
+    radians has the shape (2, axes, waves). radians[0] has the frequencies in radians, already rounded to float32.
+    radians[1] is unused.
     """
     single = radians[0].astype(np.float32)
     angle = np.zeros((len(positions), single.shape[1]), np.float32)
@@ -94,9 +96,9 @@ def angles_single(positions: Floats, radians: Floats) -> Pair:
 
 
 def nearest_quarter(turns: Floats) -> tuple[Floats, Bits]:
-    """Return (turns minus the nearest multiple of a quarter turn, integer with the quarter turns of this multiple).
+    """Return (turns minus the nearest multiple of a quarter turn, integer).
 
-    The last two bits of the integer are the number of these quarter turns, modulo 4.
+    The last two bits of the integer are the number of quarter turns in this multiple, modulo 4.
     """
     q = turns + QUARTERS
     return turns - (q - QUARTERS), q.view(np.uint64)
@@ -152,7 +154,8 @@ def sincos_dd(angle: Floats, angle_low: Floats) -> tuple[Pair, Pair]:
     def series(last: int, first: int) -> Pair:
         """Return T[first] + z * T[first + 2] + .. up to T[last], where T are the coefficients TAYLOR.
 
-        Terms from T[7] on are small, and so are summed in doubles. The other terms are double-double.
+        Terms from T[7] on are so small that doubles are precise enough for their sum. The other terms are
+        double-double.
         """
         value = np.full_like(z, TAYLOR[last][0])
         for n in range(last - 4, 6, -4):
@@ -310,7 +313,7 @@ class Plan:
     def _exact(
         self, positions: Floats, source: npt.NDArray[np.int32], amplitude: Floats | float, single: bool = False
     ) -> Pair:
-        """Return rows as (high, low). Column c is amplitude[c] * value source[c] of a row of sines and cosines."""
+        """Return rows as (high, low). Column c is amplitude[c] * row[source[c]], where `_row` returned row."""
         sine, cosine = sincos_dd(*(angles_single if single else angles)(positions, self.frequencies))
         high, low = (self._row(*parts)[:, source] for parts in zip(sine, cosine, strict=True))
         p, e = two_product(amplitude, high)
@@ -376,7 +379,7 @@ class Lattice:
 
         The first integer is span * 2**span_bits + offset.
         With x, write scale * x + encoding to `out`, of shape (batch, rows, width). The argument stores is unused here.
-        In the compiled kernel, it decides whether rows are written through the cache.
+        In the compiled kernel, it decides whether rows are written through the cache or past it.
         """
         offsets = offset + np.arange(out.shape[-2], dtype=np.int64)
         mask = (1 << self.span_bits) - 1
@@ -442,7 +445,7 @@ class Lattice:
     def _rotate(self, value: Pair, quadrature: Pair, offset: Floats, sign: Floats | float) -> Pair:
         """Return value * cosine + sign * quadrature * sine as (high, low).
 
-        offset has (cosine, its low part, sine, its low part). Unless self.double_double, low is unused.
+        offset has (cosine, its low part, sine, its low part). If self.double_double is false, callers ignore low.
         """
         cosine, cosine_low, sine, sine_low = offset
         if not self.double_double:

@@ -1,4 +1,4 @@
-"""Run blocks of rows in threads if the caller asks for threads, like ``workers`` in scipy.fft. Safe after a fork."""
+"""Run blocks of rows in as many threads as the argument ``workers`` allows, as in scipy.fft. Safe after a fork."""
 
 from __future__ import annotations
 

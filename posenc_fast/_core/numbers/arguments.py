@@ -1,4 +1,4 @@
-"""Check arguments that are numbers, sizes of arrays, and keys of JSON objects."""
+"""Check arguments that are numbers, check the sizes of arrays, and find repeated keys in JSON objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_AMPLITUDE = 2.0**960
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a value for an error. If an integer has too many digits for a repr, return its size."""
+    """Return the repr of a value for an error. For an integer or Fraction with too many digits, return its size."""
     try:
         return repr(value)
     except ValueError:
@@ -100,9 +100,9 @@ def _cpus() -> int:
 
 
 def check_workers(workers: Any) -> int:
-    """Return the number of threads, as in scipy.fft.
+    """Return the number of threads for the argument workers: at least 1, and at most the number of CPUs.
 
-    None means 1. Negative numbers count back from the number of CPUs: -1 means all CPUs.
+    As in scipy.fft, None means 1, and negative numbers count back from the number of CPUs: -1 means all CPUs.
     """
     if workers is None:
         return 1

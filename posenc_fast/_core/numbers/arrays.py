@@ -36,7 +36,7 @@ def is_masked_array(value: Any) -> bool:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
     """Return a new array. A large array, or any array if at_line is true, begins at a cache line.
 
-    Then jax imports the array by DLPack without a copy. If the length of a row is also a multiple of a cache line, no
+    Then jax imports the array by DLPack without a copy. If the bytes of a row are also a multiple of a cache line, no
     vector store spans two lines.
     """
     size = math.prod(shape) * dtype.itemsize
@@ -72,7 +72,7 @@ def base_array(array: Any, name: str, twin: str = "") -> Array:
     """Return a new view of the array as a plain ndarray. The shape and type of the view cannot change after checks.
 
     A subclass may report another shape than its memory has, and another thread may set the shape of an array. ``twin``
-    is the function of posenc_fast.torch that does the same for tensors.
+    is the name of a function of posenc_fast.torch that the error for a tensor recommends, or "".
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"{name} must be a numpy array, not {type(array).__name__}{_fix(array, name, twin)}")

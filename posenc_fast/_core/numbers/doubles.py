@@ -38,8 +38,8 @@ def two_product(a: Any, b: Any) -> Pair:
 def fma(a: Any, b: Any, c: Any) -> Floats:
     """Return a * b + c, rounded once.
 
-    a * b + c is computed as the sum of a large double and a small rest. The rest is rounded to odd, so that adding it
-    rounds correctly (Boldo, Melquiond 2008).
+    a * b + c is computed as the sum of a large double and a small rest. The rest is rounded to odd, so that this sum is
+    rounded correctly (Boldo, Melquiond 2008).
     """
     p, e = two_product(a, b)
     t, t_low = two_sum(c, e)
@@ -71,7 +71,7 @@ def total(a: Any, a_low: Any, b: Any, b_low: Any) -> Pair:
 def _powers_of_ln2() -> list[float]:
     """Return ln(2)^n / n! for n from 0 to 14, the coefficients of the power series of 2^x.
 
-    For |x| up to 1/2, the missing terms sum to less than 2^-64.
+    For |x| up to 1/2, the missing terms sum to less than 2^-63.
     """
     with working():
         ln2 = Decimal(2).ln()

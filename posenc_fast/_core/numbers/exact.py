@@ -1,8 +1,8 @@
 """Compute real numbers to any precision: pi, powers, logarithms, and sines and cosines of a fraction of a turn.
 
 A number is a pair (mantissa, exponent) of integers, with the value mantissa * 2**exponent. Longer formulas use a
-`decimal.Decimal` in the context of `working`. Both use integer arithmetic, so results are the same on every machine.
-The exp, log and pow of mathematical libraries differ between machines.
+`decimal.Decimal` in the context of `working`. Pairs and Decimals use integer arithmetic, so results are the same on
+every machine. The exp, log and pow of mathematical libraries differ between machines.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def divide(numerator: int, denominator: int, bits: int) -> Real:
 
 @functools.lru_cache(maxsize=8)
 def two_pi(bits: int) -> Real:
-    """Return 2 pi to ``bits`` bits behind the point, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
+    """Return 2 pi to ``bits`` bits after the binary point, by Machin's formula pi/4 = 4 atan(1/5) - atan(1/239)."""
     one = 1 << (bits + 16)
 
     def arctan_of_inverse(x: int) -> int:
@@ -104,7 +104,7 @@ def power(base: float | Fraction, exponent: float | Fraction) -> Decimal:
 def real_of(value: Decimal, bits: int) -> Real:
     """Return a Decimal as (mantissa, exponent), with at least ``bits`` significant bits.
 
-    A number far below the range of float64 becomes 0, and a number far above becomes a power of two.
+    A number far too small for float64 becomes 0. A number far too large becomes a power of two with the same sign.
     """
     if abs(value.adjusted()) * 3 > _FAR:
         # float64 cannot represent such a number, and an exact integer would have too many digits
@@ -150,7 +150,7 @@ def split(numbers: Sequence[Real]) -> npt.NDArray[np.float64]:
 def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
     """Return the sine and cosine of an angle in turns.
 
-    The relative precision of a small sine or cosine is about ``bits`` bits.
+    The relative precision is about ``bits`` bits, even if the sine or cosine is small.
     """
     mantissa, exponent = turns
     if exponent >= 0:

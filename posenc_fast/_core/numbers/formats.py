@@ -15,7 +15,7 @@ class Format(NamedTuple):
     """A floating-point format of results.
 
     name is the name of the dtype. kind is the number of the format in the engines and in src/entry.h. bits is the
-    number of significant bits. 2**least is the smallest subnormal number. stored is the dtype of arrays that are passed
+    number of significant bits. 2**least is the smallest positive number. stored is the dtype of arrays that are passed
     to the engines: uint16 for formats of 16 bits.
     """
 

@@ -31,7 +31,7 @@ class Schedule:
     """A finite sequence of frequencies in radians per unit of position, each an exact real number.
 
     Schedules are equal if they have the same type and parameters. ``len`` returns the number of frequencies.
-    ``numpy.asarray`` returns them rounded to float64. A slice of a schedule is a schedule.
+    ``numpy.asarray`` returns the frequencies rounded to float64. A slice of a schedule is a schedule.
     """
 
     __slots__ = ("_key",)
@@ -62,7 +62,7 @@ class Schedule:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Raise AttributeError, with a hint if an Encoding has the attribute."""
+            """Raise AttributeError, with a hint for the attributes of an Encoding in `_OF_ENCODINGS`."""
             hint = (
                 "; pass the schedule to fourier_features or sinusoidal to get an Encoding"
                 if name in _OF_ENCODINGS
@@ -86,9 +86,10 @@ class Schedule:
 def check_denominator(
     denominator: float | Fraction, count: int, name: str = "freq_shift", shift: float | None = None
 ) -> None:
-    """Raise ValueError if the exponents of several frequencies have the denominator zero.
+    """Raise ValueError if the denominator of the exponents is zero, unless there is only one frequency.
 
-    name: name of the argument that is subtracted in the denominator. shift: its value, if the error is to show it.
+    name: name of the argument that is subtracted in the denominator. shift: value of this argument to show in the
+    error, or None.
     """
     if denominator == 0 and count > 1:
         argument = name if shift is None else f"{name}={shift:g}"
@@ -204,7 +205,7 @@ class Explicit(Schedule):
 
 
 class Single(Explicit):
-    """Frequencies that are float32 numbers. Products with positions are also rounded to float32."""
+    """Frequencies that are float32 numbers. Positions and products with positions are rounded, too."""
 
     __slots__ = ()
 
@@ -433,7 +434,7 @@ def linear(count: int, first: float, last: float) -> Schedule:
 
 
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
-    """Return the frequencies of a program that computes in float32, to reproduce its tables.
+    """Return a schedule of the frequencies of a program that computes in float32, to reproduce its tables.
 
     Calls round the position to float32, and also the product of position and frequency. The exact sine and cosine of
     the rounded product are rounded once. In `presets`, use ``frequencies="float32"`` for such frequencies.
@@ -452,7 +453,7 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     Raises
     ------
     TypeError, ValueError
-        If values are not finite real numbers in one dimension.
+        If values are empty, not real numbers, not one-dimensional, or not finite after rounding to float32.
 
     Notes
     -----

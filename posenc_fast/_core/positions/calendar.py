@@ -64,12 +64,13 @@ def calendar(times: Any, cycles: Iterable[Cycle], *, timezone: str | None = None
     Returns
     -------
     ndarray of float64, shape (..., k)
-        Parts from 0 to below 1, each rounded once from the exact quotient. NaN for missing times.
+        Parts from 0 to below 1, each rounded once from the exact quotient. A part that would round to 1 becomes the
+        largest number below 1. NaN for missing times.
 
     Raises
     ------
     TypeError, ValueError
-        If times are numbers or durations, a time lies before year 1 or after 9999, or a name is unknown.
+        If times are numbers or durations, a time lies before year 1 or after 9999, or a cycle or time zone is unknown.
 
     Notes
     -----
@@ -194,7 +195,7 @@ class Calendar:
         return days.astype(np.int64), within
 
     def _cycles(self, days: npt.NDArray[np.int64]) -> Iterator[tuple[Integers, Any]]:
-        """Yield (number of elapsed days, number of all days) for each cycle."""
+        """Yield (number of elapsed days, number of days in the cycle) for each cycle."""
         for cycle in self.cycles:
             if cycle == "day":
                 yield np.zeros_like(days), 1
@@ -252,7 +253,7 @@ _FROM_NUMBERS = (
 def _ticks(times: Converted) -> tuple[Integers, int]:
     """Return (times as integers, number of units in a second).
 
-    The integers are objects if they need more than 64 bits.
+    The dtype is int64, or object for times finer than nanoseconds and integers that may need more than 64 bits.
     """
     values, unit = times.values[:, 0], times.unit
     if times.form == "pair" or values.dtype == object:
@@ -356,10 +357,10 @@ _NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (seconds at which the offset of a zone changes or a further block begins, offsets).
+    """Return (seconds at which the offset of a zone changes or a later block begins, offsets).
 
-    There is one more offset than seconds. The first offset is valid before the first second. Each other offset is valid
-    from its second on.
+    `_changes_in_block` defines blocks. There is one more offset than seconds. The first offset is valid before the
+    first second. Each other offset is valid from its second on.
     """
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):
@@ -380,9 +381,9 @@ def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[n
 
 @functools.lru_cache(4096)
 def _changes_in_block(zone: datetime.tzinfo, block: int) -> tuple[list[int], list[int]]:
-    """Return (times, offsets) of a block. The times are the beginning of the block and the changes in it, in seconds.
+    """Return (times, offsets) of a block, which has 2**_BLOCK_BITS seconds.
 
-    An offset is valid from its time on.
+    The times are the beginning of the block and the changes in it, in seconds. An offset is valid from its time on.
     """
 
     def offset_at(second: int) -> int:

@@ -89,7 +89,7 @@ def number(value: Any, name: str) -> Fraction:
 
 
 def check_type(dtype: np.dtype[Any], name: str = "positions") -> None:
-    """Raise a TypeError if a dtype cannot contain positions. Values in object arrays are checked separately."""
+    """Raise a TypeError for dtypes other than integers, real numbers and times, so also for the dtype object."""
     if dtype.kind in "mM":
         times.check(dtype, name)
     elif not is_real(dtype):
@@ -138,7 +138,7 @@ def _array_and_mask(array: Any, name: str) -> tuple[npt.NDArray[Any], npt.NDArra
 
 
 def _of_list(positions: Any, name: str) -> _Values:
-    """Return the values of nested lists. numpy.asarray could convert them to a dtype that rounds them."""
+    """Return the values of nested lists. numpy.asarray alone could choose a dtype that rounds the values."""
     types = _types_in(positions, name)
     if types == {float}:
         return _Values(np.array(positions))
@@ -237,9 +237,9 @@ def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.boo
 
 
 def _one_type(values: list[Any], name: str) -> npt.NDArray[Any]:
-    """Return an array of the numbers, of the first dtype of int64, uint64, float64 and object that is exact for all.
+    """Return an array of the numbers, without rounding. None becomes 0.
 
-    None becomes 0.
+    If all numbers are integers, the dtype is int64, uint64 or object. Otherwise it is float64 or object.
     """
     filled = [0 if value is None else value for value in values]
     if all(type(value) is int for value in filled):

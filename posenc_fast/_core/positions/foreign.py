@@ -13,7 +13,7 @@ from ..numbers.formats import BFLOAT16, FLOAT32, Format, float_type, format_of
 
 
 def as_array(value: Any, name: str, *, keep_type: bool = False) -> npt.NDArray[Any]:
-    """Return numpy.asarray(value). Dense tensors on the CPU are converted, too.
+    """Return numpy.asarray(value). Dense tensors on the CPU without gradients are converted, too.
 
     NumPy has no bfloat16, so tensors of bfloat16 become float32, or with ``keep_type`` bfloat16 of ml_dtypes.
     """
@@ -68,7 +68,7 @@ def package_of(value: Any) -> str:
 
 
 def check_eager(value: Any, name: str) -> None:
-    """Raise a TypeError for lazy values, which are values of Dask, and lazy frames and expressions of polars."""
+    """Raise a TypeError for lazy values: all values of Dask, and LazyFrames and expressions of polars."""
     package, kind = package_of(value), type(value).__name__
     if package == "dask":
         lazily = ", or use posenc_fast.dask.encode instead of Encoding.encode" if name == "positions" else ""
@@ -89,8 +89,8 @@ def numbers_of(value: Any, name: str) -> tuple[npt.NDArray[Any], Format]:
 
     The format of complex values is that of the real and imaginary parts.
 
-    Tensors are detached and moved to the CPU. bfloat16 becomes float32, so that ml_dtypes is not needed. If bfloat16
-    represents all values of a float32 array, the format is bfloat16.
+    Tensors are detached and moved to the CPU. Tensors of bfloat16 become float32 arrays, so that ml_dtypes is not
+    needed. If bfloat16 represents all values of a float32 array, the format is bfloat16.
     """
     rounded = False
     if is_tensor(value):

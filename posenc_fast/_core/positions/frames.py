@@ -28,7 +28,7 @@ def column_values(column: Any, name: str) -> Column | None:
 
 
 def column_zone(column: Any) -> Any:
-    """Return the time zone of a column of times, or of a scalar of pyarrow. The zone is an object or a key.
+    """Return the time zone of a column of times, or of a scalar of pyarrow. The zone is a tzinfo or a key.
 
     Return None if there is no time zone.
     """

@@ -9,7 +9,7 @@ from ..numbers.arguments import count_of, real
 
 
 def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
-    """Return a mask of at least ``least`` dimensions as bool. Raise an error with the argument's name if invalid."""
+    """Return a mask of at least ``least`` dimensions as bool. Errors name the argument."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
         raise TypeError(f"{name} must have dtype bool, or contain the integers 0 and 1, but has dtype {array.dtype}")
@@ -89,7 +89,8 @@ def mask_coordinates(
     mask : array_like of bool or of 0 and 1, shape (..., H, W)
         True for the image, False for padding. DETR's own masks are inverted.
     normalize : bool
-        Whether to divide coordinates by the last one of their column or row, and multiply by scale (default: True).
+        Whether to divide y by the last y in its column, and x by the last x in its row, and then multiply by scale
+        (default: True).
     offset : float
         Number added to the coordinates, before any division (default: 0, as in DETR). Deformable DETR uses -0.5.
     scale : float
@@ -109,9 +110,9 @@ def mask_coordinates(
 
     Notes
     -----
-    ``y = cumsum(mask)`` along the columns; normalised, ``(y + offset) / (y[last] + eps) * scale``. x is computed in the
-    same way, along the rows. In a row with only padding, normalised x is ``offset / eps * scale``. The same holds for y
-    in a column with only padding.
+    With ``y = cumsum(mask)`` along the columns, the first coordinate is ``y + offset``, or if normalised
+    ``(y + offset) / (y[last] + eps) * scale``. x is computed in the same way, along the rows. In a row with only
+    padding, normalised x is ``offset / eps * scale``. The same holds for y in a column with only padding.
 
     References
     ----------
@@ -136,7 +137,7 @@ def mask_coordinates(
 
 
 def relative_positions(length: int) -> npt.NDArray[np.int64]:
-    """Return the distances of the positions of a sequence, from ``length - 1`` down to ``-(length - 1)``.
+    """Return all distances between two positions of a sequence, from ``length - 1`` down to ``-(length - 1)``.
 
     Parameters
     ----------

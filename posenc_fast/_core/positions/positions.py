@@ -5,7 +5,7 @@ The engines multiply each component by frequencies. The form of positions tells 
 ``"real"``
     One float64.
 ``"pair"``
-    Two float64, whose sum is the position.
+    Two float64, whose sum is the position, exactly or to about 106 bits.
 ``"integer"``
     The quotient by 2**32 and the remainder, both exact in float64, for all of int64 and uint64.
 """
@@ -34,7 +34,7 @@ class Positions(Protocol):
     def __len__(self) -> int: ...
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
-        """Return the components of the rows ``part``, contiguous. If ``phase``, a last component of ones is added."""
+        """Return the components of the rows ``part``, contiguous. If ``phase``, add a last component of ones."""
         ...
 
     def exactly(self, row: int) -> list[Fraction]:
@@ -201,7 +201,7 @@ class Progression:
 
 
 def pair(number: Fraction) -> tuple[float, float]:
-    """Return a number as the sum of two doubles."""
+    """Return two doubles (high, low) whose sum is the number, to about 106 bits."""
     high = float(number)
     return high, float(number - Fraction(high))
 
@@ -229,7 +229,10 @@ def split_integers(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], n
 
 
 def as_float64(positions: Positions) -> Converted:
-    """Return the positions as float64 numbers, times in seconds. They are rounded again if their unit is not 1."""
+    """Return the positions rounded to float64, times in seconds.
+
+    If the unit is not 1, the multiplication by the unit rounds them again.
+    """
     form, unit = positions.form, positions.unit
     values = positions.components(slice(0, len(positions)), False)
     axes = values.shape[1] // (1 if form == "real" else 2)

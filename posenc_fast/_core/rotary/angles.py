@@ -46,7 +46,7 @@ class Angles:
         return self.of("cos").ndim
 
     def of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes functions of all pairs. All columns of the first function come first.
+        """Return the Encoding of functions of the pairs' angles. All columns of the first function come first.
 
         The amplitudes of xPos are not included. If inverse is true, the functions are divided by the attention factor
         instead of multiplied by it.
@@ -101,7 +101,7 @@ class Angles:
         dtype: np.dtype[Any],
         out: Array | None = None,
     ) -> Array:
-        """Return rows of the cosines of all pairs and then their sines.
+        """Return rows of the cosines of all pairs and then their sines, or those of the inverse rotation.
 
         positions has converted positions, or is the number of consecutive positions from start.
         """

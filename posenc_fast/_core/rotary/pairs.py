@@ -106,7 +106,7 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
 def in_turn(counts: Sequence[int], pairs: int) -> list[int]:
     """Return the axis that each pair reads. The axes alternate: 0, 1, 2, 0, 1, 2 and so on.
 
-    After an axis a > 0 has counts[a] pairs, axis 0 takes its places.
+    After an axis a > 0 has counts[a] pairs, axis 0 takes its further places.
     """
     axes = [0] * pairs
     for a in range(1, len(counts)):

@@ -126,8 +126,8 @@ class Rotator:
     def _consecutive(self, length: int, start: Any, single: bool, inverse: bool, dtype: np.dtype[Any]) -> _RowsOf:
         """Return a function that computes the rows for a slice of the tokens, or takes them from the cache.
 
-        Many rows are cached only if the request before was the same, so that no memory is allocated for positions that
-        are used once.
+        Many rows are cached only if the previous request was the same, so that no memory is allocated for positions
+        that are used once.
         """
         width = self._settings.rotary_dim
         to_cache = None
@@ -172,7 +172,7 @@ class Rotator:
         return encoding._plans.calls()
 
     def few_by_positions(self, x: Any, start: Any, seq_axis: Any, out: Any) -> Array | None:
-        """Return x rotated by compiled calls, if x is a plain array of few tokens.
+        """Return x rotated by compiled calls, if they support the arguments: a plain array of few tokens.
 
         Otherwise return None, and write nothing.
         """
@@ -351,7 +351,7 @@ class Rotator:
         return self._rotated(x, axis, groups, of_tables, out, threads)
 
     def _checked(self, x: Any, seq_axis: Any, twin: str, name: str = "x") -> tuple[Array, int, int]:
-        """Return (x as a plain array, kind of the dtype of x, axis of the tokens counted from the first axis).
+        """Return (x as a plain array, kind of the dtype of x, non-negative index of the token axis).
 
         name is the name of the argument in errors. twin is as in `base_array`.
         """

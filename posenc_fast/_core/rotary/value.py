@@ -237,8 +237,8 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError, OSError
-            If the config cannot be read, is incomplete or ambiguous, or has an unknown key. Also if the model has no
-            RoPE, or a RoPE that does not rotate pairs.
+            If the config cannot be read, is incomplete or ambiguous, or has a key about RoPE that the model does not
+            read. Also if the model has no RoPE, or a RoPE that does not rotate pairs.
 
         References
         ----------
@@ -288,16 +288,16 @@ class Rotary:
         Raises
         ------
         TypeError, ValueError, OSError, ImportError
-            If the file cannot be read or is incomplete, or if its architecture is unknown, has no RoPE, or has a key
-            that llama.cpp does not read.
+            If the file cannot be read, is incomplete, or has an unknown key about RoPE. Also if its architecture is
+            unknown or has no RoPE.
 
         Notes
         -----
-        The layout describes the rows of queries and keys in the file. They can differ from those of the Hugging Face
-        model: converters permute rows if llama.cpp rotates adjacent values and transformers does not, as for Llama. The
-        divisors ``rope_freqs`` become factors of the scaling longrope. Numbers of the file are used unchanged; most are
-        float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the original model. llama.cpp
-        rotates these pairs by a fourth axis, which is 0 in texts.
+        The layout describes the rows of the query and key weights in the file. These rows can have another order than
+        in the Hugging Face model. Converters permute rows if llama.cpp rotates adjacent values and transformers does
+        not, as for Llama. The divisors ``rope_freqs`` become factors of the scaling longrope. Numbers of the file are
+        used unchanged; most are float32. Pairs of Qwen3-VL outside of all sections read the first axis, as in the
+        original model. llama.cpp rotates these pairs by a fourth axis, which is 0 in texts.
 
         References
         ----------
@@ -405,7 +405,7 @@ class Rotary:
 
     @property
     def layout(self) -> RotaryLayout:
-        """Places of the two values of a pair, as in the parameter."""
+        """Places of the two values of a pair, as in the parameter layout."""
         return self._settings.layout
 
     @property
@@ -438,7 +438,7 @@ class Rotary:
         return self._angles.ndim
 
     def _angles_of(self, *functions: Function, inverse: bool = False) -> Encoding:
-        """Return the Encoding that computes these functions of all pairs (see `Angles.of`)."""
+        """Return the Encoding that computes these functions of the pairs' angles (see `Angles.of`)."""
         return self._angles.of(*functions, inverse=inverse)
 
     # ---- tables -----------------------------------------------------------------------------------------------------
@@ -586,8 +586,8 @@ class Rotary:
         Returns
         -------
         dict
-            Keys and values of the header. If llama.cpp does not support the scaling, also a float32 array
-            "rope_freqs.weight": llama.cpp divides frequencies by this tensor.
+            Keys and values of the header. If keys cannot express the frequencies, also a float32 array
+            "rope_freqs.weight". llama.cpp divides the frequencies of the base by this tensor.
 
         Raises
         ------
@@ -708,9 +708,9 @@ class Rotary:
         Notes
         -----
         Rotations add up, so you need not know the positions. A single offset needs one row of cosines and sines.
-        `apply` rounds keys once, and each `shift` rounds them again. Each rounding adds at most 2^-24 of the length of
-        a pair (float16: 2^-11, bfloat16: 2^-8) to the error bound of `apply`. So shift the original keys by the whole
-        distance, instead of shifting keys many times.
+        `apply` rounds keys once, and each `shift` rounds them again. For float32, each rounding adds at most 2^-24 of
+        the length of a pair to the error bound of `apply` (float16: 2^-11, bfloat16: 2^-8). So shift the original keys
+        by the whole distance, instead of shifting keys many times.
 
         shift rotates keys as `apply` does at the positions ``offset``, with two exceptions. It does not multiply by the
         attention factor, which the keys already contain. After ``layout="interleaved_to_half"``, it reads pairs whose

@@ -64,7 +64,7 @@ _MOST_HEADER, _MOST_NUMBER = 100_000_000, 2**64 - 1
 
 @contextlib.contextmanager
 def named(name: str, hidden: Path | None = None) -> Iterator[None]:
-    """Set the file name of an OSError of the ``with`` block to ``name`` if it is missing, or equal to ``hidden``.
+    """Set the file name of an OSError of the ``with`` block to ``name`` if the error has none, or has ``hidden``.
 
     name: path that the user passed. hidden: path that the user does not know.
     """
@@ -157,7 +157,7 @@ def _header_of_any(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any
 
 
 def _check_room(shape: tuple[int, ...], dtype: np.dtype[Any], available: int) -> None:
-    """Raise an error if an array needs more than the ``available`` bytes that the file contains."""
+    """Raise an error if an array needs more than ``available`` bytes, which follow the header in the file."""
     if min(shape, default=0) < 0:
         raise ValueError(f"the shape {shape} has a negative number")
     needed = math.prod(shape) * dtype.itemsize
@@ -187,7 +187,7 @@ def _values(file: IO[bytes], dtype: np.dtype[Any], count: int) -> Array:
 class Header(NamedTuple):
     """Shape of an array and its size in bytes.
 
-    unread: name of the array's type if it cannot be read, else "". The size may then be 0.
+    unread: name of the array's type if this type cannot be read, else "". The size of an unread type may be 0.
     """
 
     shape: tuple[int, ...]

@@ -46,8 +46,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         and the tensors that can be positional are read.
     expected : Encoding, Rotary, str, or config, optional
         The encoding that a function or module must compute. A str is the name of a preset or the path of a config.
-        Default: identify the encoding of a function, which the report then names; compare a module with its own
-        buffers.
+        By default, `check` identifies the encoding of a function, and compares a module with its own buffers.
     config : path, mapping or config of transformers, optional
         Config of the expected rotary encoding (default for files: config.json or params.json in their folder).
     call : {"positions", "length"}, optional
@@ -59,7 +58,7 @@ def check(source: Any, expected: Any = None, *, config: Any = None, call: Call |
         ``ok`` is False if anything is wrong, None if nothing was compared, and True otherwise. ``findings`` has one
         entry for each function, module and positional tensor. Some parts of the config have entries too, and so does an
         index whose tensors are missing. A table of cosines and a table of sines share an entry. In the text of the
-        report, findings that differ only in numbers of their names share a line.
+        report, findings that differ only in the numbers in their names share a line.
 
     Raises
     ------

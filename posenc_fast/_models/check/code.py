@@ -93,7 +93,7 @@ def positions_up_to(longest: float | None, axes: int = 1, largest: float = 1e6) 
 
 
 def unit_pairs(count: int, dim: int, seed: int = 0) -> Floats:
-    """Return random vectors (count, dim) whose values have sizes from 1/2 to 1, so that no pair is near zero."""
+    """Return random vectors (count, dim) with absolute values from 1/2 to 1, so that no pair is near zero."""
     rng = np.random.default_rng([_SEED, seed])
     # float16 and bfloat16 can also represent these 7-bit values exactly
     result: Floats = rng.choice([-1.0, 1.0], (count, dim)) * rng.integers(64, 128, (count, dim)) / 128
@@ -141,7 +141,7 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
 
 
 class _CallForm(NamedTuple):
-    """A form of call that works.
+    """A form in which the function can be called.
 
     words: description of the call. run: function of positions (n, axes) that makes the call. takes_length: whether
     the argument of the call is a length instead of positions.

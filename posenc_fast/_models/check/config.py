@@ -40,8 +40,9 @@ _COMPUTED = "the program that loads the model computes the frequencies from this
 class Part(NamedTuple):
     """A part of a config that describes a model, with the verdict on it and the reason.
 
-    name: place of the part in the config, with its model type. rotaries: encodings of its layers. length: longest
-    position. rotates: False for a model without a rotary encoding. tower: True for a part that does not encode text.
+    name: place of the part in the config, with its model type. rotaries: encodings of its layers. length: number of
+    positions, or None. rotates: False for a model without a rotary encoding. tower: True for a part that does not
+    encode text.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Part(NamedTuple):
 
 
 class ConfigParts(NamedTuple):
-    """The parts of a config that describe models. alone: whether the config has only one part."""
+    """The parts of a config that describe models. alone: whether the config has no inner parts."""
 
     parts: tuple[Part, ...] = ()
     alone: bool = True
