@@ -1,4 +1,4 @@
-"""Extend the timing functions of the package: memory in a known state, and calls with a prepared argument."""
+"""Extend `posenc_fast._selfcheck.timing` by memory in a known state, and by calls with a prepared argument."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def summary(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[tuple[str, ...]]:
-    """Yield what a file imports from the package: (folders.., module, name), each as a tuple."""
+    """Yield the relative imports of a file, each as a tuple of names: (folders.., module, name)."""
     folder = path.parent.relative_to(PACKAGE).parts
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:
