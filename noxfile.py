@@ -93,7 +93,7 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel with compilers, and with flags that would break its arithmetic: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel with compilers, and with flags that break arithmetic: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
