@@ -93,13 +93,13 @@ def sanitize(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel with compilers, and with flags that break arithmetic: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel with several compilers, also with unsafe math flags: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
-    """Compile the AVX-512 loops with compilers, and run them in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    """Run the AVX-512 loops, built by several compilers, in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
     session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 

@@ -282,7 +282,10 @@ class _Column:
     def _cells(
         self, numbered_rows: Iterator[tuple[int, list[str]]], kept_rows: list[list[str]]
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield (cells of the column, line numbers), at most CELLS at a time. With ``keep``, append each row to kept_rows."""
+        """Yield (cells of the column, line numbers), at most CELLS at a time.
+
+        With ``keep``, append each row to kept_rows.
+        """
         cells: list[str] = []
         lines: list[int] = []
         for line, row in numbered_rows:
@@ -386,7 +389,8 @@ def _is_header(titles: list[str], index: int) -> bool:
 def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -> Array | None:
     """Return the records of cells that are all integers or all floats, or all dates if ``content`` is "date".
 
-    This is a fast path. Return None if each cell must be parsed separately. content: "number" or "date", or "" if it is unknown.
+    This is a fast path. Return None if each cell must be parsed separately. content: "number" or "date", or "" if it is
+    unknown.
     """
     text = "\n".join(cells)
     # int and float would accept 1_000 and non-ASCII digits, and datetime drops digits after microseconds

@@ -51,6 +51,9 @@ def interruptible(last: bool) -> Iterator[None]:
 
 
 def complete() -> None:
-    """Ignore the signals of `interruptible` from now on. After the output is complete, a signal must not change the exit status."""
+    """Ignore the signals of `interruptible` from now on.
+
+    After the output is complete, a signal must not change the exit status.
+    """
     for number in _handled:
         signal.signal(number, signal.SIG_IGN)

@@ -163,9 +163,9 @@ class Turns:
     """Computes the angle of each position for each period: position / period, in turns, without whole turns.
 
     Each period belongs to one axis of the positions. The attributes have one entry for each period. counted has the
-    length in units of the positions. quotients has the results of `_quotient` for the lengths, or is None if one result
-    is None. ratios has the numerators and denominators of the lengths, if these integers are small enough for
-    `_of_integers`. inverse has 1 / (4 numerator).
+    length in units of the positions. quotients has the results of `_quotient` for these lengths, or is None if one
+    result is None. ratios has the numerators and denominators of these lengths, or is None if one of these integers is
+    too large for `_of_integers`. inverse has 1 / (4 numerator), in high and low parts.
     """
 
     def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:
