@@ -86,7 +86,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def sanitize(session: nox.Session) -> None:
-    """Run the tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
+    """Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, and fuzz tests under valgrind."""
     session.run(".ci/sanitize", "--nightly", external=True)
     session.run(".ci/valgrind", external=True)
 
@@ -105,7 +105,7 @@ def avx512(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def architectures(session: nox.Session) -> None:
-    """Run the core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
+    """Run some tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
     tests = [
         "values/test_golden",
         "rotary/test_rotary_golden",

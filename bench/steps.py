@@ -70,8 +70,9 @@ def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
 def rotation(rng: np.random.Generator, samples: int, wide: bool) -> Iterator[mpmath.mpf]:
     """Yield errors of rows of 64 columns that two rotations compute, as in a table.
 
-    The first rotation leads from the start of a span to an anchor row, the second from the anchor to the row. wide:
-    whether the rotations use double-double arithmetic.
+    The first rotation leads from the start of a span to an anchor row, the second from the anchor to the row. The
+    class `Lattice` of the Python engine explains spans and anchors. wide: whether the rotations use double-double
+    arithmetic.
     """
     encoding = pf.sinusoidal(64)
     with pf.use_backend("python"):

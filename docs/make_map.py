@@ -1,7 +1,8 @@
-"""Print a map of the code, with the first sentence of each file: ``python docs/make_map.py``.
+"""Print a map of the code, with first sentences of folders and files: ``python docs/make_map.py``.
 
-With a folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, it prints only the modules of this folder,
-in an order in which each module comes after those that it imports.
+The map has only the names of the modules in folders of the package. With a folder, as in
+``python docs/make_map.py posenc_fast/_core/encoding``, the program prints the modules of this folder with their first
+sentences. Each module comes after those that it imports.
 """
 
 from __future__ import annotations
