@@ -1,5 +1,7 @@
-"""Compile the loops of bare.c for this machine. Their times show how long the arithmetic and the
-stores of a table or an encoding take, without the rest of a call.
+"""Compile the loops of bare.c for this machine.
+
+The times of the loops show how long the arithmetic and the stores of a table or of `encode` take, without the rest of a
+call.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ def _library() -> Any:
 
 
 def table(out: Array, past: bool) -> Callable[[], None]:
-    """Return a call that fills the array ``out`` with as much arithmetic as a table needs.
+    """Return a call that fills the array ``out`` by the arithmetic that a table needs.
 
     The inputs of the arithmetic are constants, so the values are not an encoding. The number of rows of ``out`` must
     be a multiple of 128. past: whether stores bypass the cache.

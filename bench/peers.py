@@ -308,7 +308,7 @@ def positional_encodings_rows(width: int) -> Rows:
 
 
 class Rotation(NamedTuple):
-    """A call by which a peer rotates x, and its result."""
+    """A call by which a peer rotates x, and the rotated x."""
 
     # call that is timed
     call: Call

@@ -293,7 +293,7 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load average as text. Other programs distort ratios, above all of one and two workers."""
+    """Return the load average as text. Other programs distort ratios, mainly those of one and two workers."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 

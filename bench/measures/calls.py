@@ -70,7 +70,7 @@ def importing(runs: int) -> Measured:
 def fixed_cost(runs: int) -> Measured:
     """Compare `encode` of one row of two values with np.sin of two values, and also time other small calls.
 
-    The time of such a call is mainly the fixed cost of a call.
+    These times consist mainly of the fixed cost of a call.
     """
     encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
     position = np.array([5.0])

@@ -69,7 +69,7 @@ def encode() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
 def rotary() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
     """Return an array, a function that writes 32 rotated heads of 2048 tokens into it, and a check.
 
-    Each call of the function is for new positions.
+    Each call of the function uses new positions.
     """
     x = np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
     rotary, start, out = pf.Rotary(x.shape[-1]), itertools.count(), np.ones_like(x[0])

@@ -375,7 +375,7 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
 def _is_header(titles: list[str], index: int) -> bool:
     """Return whether the first row is a header: its cell in the chosen column does not look like a position.
 
-    If this cell is empty, the row must have another text, and no cell that looks like a position.
+    If this cell is empty, another cell must have text, and no cell may look like a position.
     """
     if titles[index]:
         return not _is_position(titles[index])

@@ -143,7 +143,10 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _printable(text: str) -> str:
-    """Return text with unprintable characters escaped, which could control the terminal. Line feeds are kept."""
+    """Return text with line feeds unchanged, and all other unprintable characters escaped.
+
+    Unprintable characters could control the terminal.
+    """
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 

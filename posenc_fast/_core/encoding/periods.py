@@ -50,7 +50,7 @@ def periodic(periods: Any) -> Schedule:
         Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), used without rounding. If
         positions are times, numbers are seconds, so 24 means 24 seconds. For times, or positions in seconds, you can
         also pass timedelta64, `datetime.timedelta`, `pandas.Timedelta`, or text such as "1D", "12h" or "365.2425D".
-        Text is a decimal number (default: 1) and one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
+        Text is a decimal number (default: 1), followed by a unit: W, D, h, min (or m), s, ms, us, ns, ps, fs or as.
 
     Returns
     -------

@@ -371,7 +371,7 @@ class Encoding:
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
-            Variance of uncertain positions, in their unit squared: one number, an array with the shape of the
+            Variance of uncertain positions, in squared units of position: one number, an array with the shape of the
             positions, or a matrix for each position, (..., A, A). Each column is then averaged over a normal
             distribution of positions, which multiplies it by exp(-frequency^2 variance / 2). This is an integrated
             encoding.
