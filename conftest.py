@@ -1,4 +1,4 @@
-"""Skip the examples of modules whose package is missing. With POSENC_FAST_REQUIRE_EXTRAS=1, they fail instead."""
+"""Skip the docstring examples of modules that need a missing package. With POSENC_FAST_REQUIRE_EXTRAS=1, they fail."""
 
 from __future__ import annotations
 

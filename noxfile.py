@@ -86,26 +86,26 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def sanitize(session: nox.Session) -> None:
-    """Run the tests under AddressSanitizer, UndefinedBehaviorSanitizer and valgrind."""
+    """Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, and fuzz tests under valgrind."""
     session.run(".ci/sanitize", "--nightly", external=True)
     session.run(".ci/valgrind", external=True)
 
 
 @nox.session(default=False)
 def compilers(session: nox.Session) -> None:
-    """Build the kernel with several compilers, and with unsafe flags: ``nox -s compilers -- gcc-11 clang-16``."""
+    """Build the kernel with several compilers, also with unsafe math flags: ``nox -s compilers -- gcc-11 clang-16``."""
     session.run(".ci/emulated/compilers", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def avx512(session: nox.Session) -> None:
-    """Run the AVX-512 loops of several compilers in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
+    """Run the AVX-512 loops, built by several compilers, in an emulator: ``nox -s avx512 -- gcc-11 clang-16``."""
     session.run(".ci/emulated/avx512", *session.posargs, external=True)
 
 
 @nox.session(default=False)
 def architectures(session: nox.Session) -> None:
-    """Run the core tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
+    """Run some tests on emulated architectures: ``nox -s architectures -- arm64 armhf i386 s390x``."""
     tests = [
         "values/test_golden",
         "rotary/test_rotary_golden",

@@ -47,7 +47,10 @@ COUNTED = (
 
 
 def ours(backend, isa, call, dtype):
-    """Return a function of positions that computes their rows with one backend, dtype and call."""
+    """Return a function of positions that computes their rows in one dtype.
+
+    backend, isa: engine and instruction-set level. call: "table", "encode" or "add_to".
+    """
     encoding = pf.sinusoidal(WIDTH)
 
     def rows(positions):
@@ -63,7 +66,10 @@ def ours(backend, isa, call, dtype):
 
 
 def libraries(rng, samples):
-    """Return a result for each library: its name, its arithmetic, and its largest error at each of STARTS."""
+    """Return the name, the arithmetic and the largest errors of each library.
+
+    There is one error for each key of STARTS. It is None if the library cannot compute rows at these positions.
+    """
     drawn = {name: start + rng.integers(0, start // 1000 + samples, samples) for name, start in STARTS.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}
     programs = [("posenc_fast", "exact values, rounded once to float32", pf.sinusoidal(WIDTH).encode, 2**63)]

@@ -1,4 +1,8 @@
-"""Compile the loops of bare.c for this machine. Their times show how long the arithmetic and the stores alone take."""
+"""Compile the loops of bare.c for this machine.
+
+The times of the loops show how long the arithmetic and the stores of a table or of `encode` take, without the rest of a
+call.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ FLAGS = ["-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC"]
 
 
 def found() -> bool:
-    """Return whether this is an x86-64 machine with a C compiler."""
+    """Return whether this is an x86-64 machine with the C compiler cc."""
     return shutil.which("cc") is not None and platform.machine() in ("x86_64", "AMD64")
 
 
@@ -41,9 +45,10 @@ def _library() -> Any:
 
 
 def table(out: Array, past: bool) -> Callable[[], None]:
-    """Return a call that fills the array ``out`` by the arithmetic of a table. The values are not an encoding.
+    """Return a call that fills the array ``out`` by the arithmetic that a table needs.
 
-    The number of rows of ``out`` must be a multiple of 128. past: whether stores bypass the cache.
+    The inputs of the arithmetic are constants, so the values are not an encoding. The number of rows of ``out`` must
+    be a multiple of 128. past: whether stores bypass the cache.
     """
     (rows, d), library = out.shape, _library()
     assert rows % (4 * HALF) == 0
@@ -62,7 +67,7 @@ def table(out: Array, past: bool) -> Callable[[], None]:
 def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
     """Return a call that writes sines and cosines of positions times frequencies to out, in float32.
 
-    frequencies: in radians, each a single double.
+    frequencies: in radians per unit of position, one double each. The kernel uses the sum of two doubles.
     """
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)

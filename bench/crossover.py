@@ -1,9 +1,11 @@
-"""Measure from which size stores that bypass the cache are faster. src/tuning.h contains the results as constants.
+"""Measure from which output size stores that bypass the cache are faster. src/tuning.h has the results as constants.
 
-``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in warm memory: the time with stores that bypass
-the cache, divided by the time with ordinary stores. The first ratio is for writing only, the second for writing and
-reading once. Both sides alternate in one process, and each ratio is a median. ``--width``, ``--offset`` and ``--type``
-change the rows. Instead of tables, ``--encode`` measures rows of any positions, and ``--grid`` measures grids.
+``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in memory that has been written before: the time
+with stores that bypass the cache, divided by the time with ordinary stores. The first ratio is for writing only, the
+second for writing and reading once. Calls with either kind of stores alternate in one process, and each ratio is a
+median. ``--width`` and ``--type`` set the number of columns and the dtype. ``--offset`` sets how many bytes after the
+start of a cache line the first row begins. Instead of tables, ``--encode`` measures rows of any positions, and
+``--grid`` measures grids.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Other programs that compute position encodings: one list for all benchmarks.
+"""Peers: other programs that compute position encodings, in one list for all benchmarks.
 
 Each peer runs with one thread. It computes float32 values unless its entry in `PEERS` names another dtype.
 """
@@ -58,7 +58,7 @@ def llama() -> Any:
 
 
 def numpy_float32(length: int, width: int, layout: str) -> Call:
-    """Return a call that computes the table by NumPy with float32 angles, and writes sines and cosines in place."""
+    """Return a call that computes the table by NumPy with float32 angles, and writes sines and cosines into it."""
 
     def table() -> Array:
         angles = np.arange(length, dtype=np.float32)[:, np.newaxis] * frequencies(width)
@@ -103,9 +103,9 @@ def torch_tutorial(length: int, width: int, layout: str) -> Call:
 
 
 def torch_compile(length: int, width: int, layout: str) -> Call:
-    """Return a call of the tutorial's formula, compiled in its fastest form.
+    """Return a call that computes the tutorial's formula, compiled by torch.
 
-    This form joins sines and cosines, instead of assigning them to columns.
+    It joins sines and cosines, because assigning them to columns compiles to slower code.
     """
     torch = one_thread()
     div_term = torch.from_numpy(frequencies(width))
@@ -254,16 +254,20 @@ def jax_rows(width: int) -> Rows:
 
 
 def gptj_rows(width: int) -> Rows:
-    """Return a function that reads rows from GPT-J's table. Each call computes the table up to its largest position."""
+    """Return a function that reads rows from GPT-J's table.
+
+    Each call computes the table anew, up to the largest position that is passed.
+    """
     torch = one_thread()
     table = importlib.import_module("transformers.models.gptj.modeling_gptj").create_sinusoidal_positions
     return lambda positions: interleaved(table(int(max(positions)) + 1, width)[torch.from_numpy(positions)])
 
 
 def llama_rows(width: int, dtype: str, converted: bool = False) -> Rows:
-    """Return a function that computes rows (sines and cosines) by Llama's rotary module, for inputs of a dtype.
+    """Return a function that computes rows (sines and cosines) by Llama's rotary module.
 
-    converted: whether the module is converted by ``.to(dtype)``, which rounds its frequencies.
+    dtype: dtype of the module's input, to which it rounds sines and cosines. converted: whether the module is
+    converted by ``.to(dtype)``, which rounds its frequencies.
     """
     torch, config = one_thread(), importlib.import_module("transformers").LlamaConfig
     module = llama().LlamaRotaryEmbedding(config(head_dim=width))
@@ -304,7 +308,7 @@ def positional_encodings_rows(width: int) -> Rows:
 
 
 class Rotation(NamedTuple):
-    """Rotation of x by a peer."""
+    """A call by which a peer rotates x, and the rotated x."""
 
     # call that is timed
     call: Call
@@ -361,7 +365,7 @@ def transformers_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
 
 
 class Peer(NamedTuple):
-    """Another program, with a function for each kind of result that the benchmarks use."""
+    """Another program, with a function for each kind of result that it computes: tables, rows or rotations."""
 
     # name in figures and in the accuracy table of bench/README.md
     name: str
@@ -471,7 +475,7 @@ def found(module: str) -> bool:
 
 
 def missing(peer: Peer) -> list[str]:
-    """Return the modules of a peer that are not installed."""
+    """Return the modules that a peer needs and that are not installed."""
     return [module for module in peer.modules if not found(module)]
 
 
@@ -489,5 +493,5 @@ def calls(length: int, width: int, layout: str) -> dict[str, Call]:
 
 
 def skipped() -> list[str]:
-    """Return the modules of all peers that are not installed."""
+    """Return all modules that peers need and that are not installed."""
     return sorted({module for peer in PEERS for module in missing(peer)})

@@ -1,4 +1,4 @@
-"""Measure and draw time against length, ratios by dtype and instruction-set level, and times of rotation.
+"""Measure and draw time against length, speed by dtype and instruction-set level, and times of rotation.
 
 python bench/plots.py [--data FILE] [--redraw FILE]
 """
@@ -54,9 +54,10 @@ def at(name: str, call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def implementations(length: int) -> dict[str, Callable[[], Any]]:
-    """Return {name: call} for all programs that compute a table as a new array.
+    """Return {name: call} for the programs that compute a table of this length as a new array.
 
-    First check the values of the peers, and of posenc_fast for lengths up to ``LONGEST["python"]``.
+    Programs in `LONGEST` are left out above their largest length. First check the values of the peers, and of
+    posenc_fast for lengths up to ``LONGEST["python"]``.
     """
     encoding = pf.sinusoidal(WIDTH)
     found = {name: at(name, partial(encoding.table, length)) for name in backends()}
@@ -86,7 +87,7 @@ def by_length() -> Data:
 
 
 def by_type() -> Data:
-    """Return the speed relative to the tutorial's formula at 2048x512: {dtype: {level: ratio}}."""
+    """Return the speed relative to the tutorial's formula at 2048x512: {dtype: {name of a backend: ratio}}."""
     encoding = pf.sinusoidal(WIDTH)
     bars: Data = {}
     for name in TYPES:
@@ -153,7 +154,7 @@ def spread(heights: list[float], apart: float) -> list[float]:
 
 
 def style(name: str) -> dict[str, Any]:
-    """Return the line style: posenc_fast blue, the tutorials orange, others grey, and the best level widest."""
+    """Return the line style: posenc_fast blue, its best level widest, tutorials orange, memset black, others grey."""
     if name == "memset":
         return {"color": "black", "linestyle": "--", "linewidth": 1.6, "zorder": 3}
     if name in SHADES:

@@ -1,7 +1,7 @@
 """Print the worst error of each step of the arithmetic. ``src/_loops.pyx`` states these errors.
 
-``python bench/steps.py`` needs mpmath. For each step, it draws arguments from the whole domain of the step, and compares
-the results with mpmath. It calls the Python engine, which computes the same bits as the kernel.
+``python bench/steps.py`` needs mpmath. For each step, it draws random arguments, and compares the results with those of
+mpmath. It calls the Python engine, which computes the same bits as the kernel.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def turns_of(rng: np.random.Generator, count: int) -> Floats:
 
 
 def reduction(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
-    """Yield errors of reduced angles, relative to the angle, for angles up to 2^49 turns."""
+    """Yield errors of reduced angles, relative to the angle before the reduction, for angles up to 2^49 turns."""
     positions, turns = 2.0 ** rng.uniform(0, 49, (samples, 1)), turns_of(rng, 1)
     high, low = python.angles(positions, turns)
     for position, *angle in zip(positions[:, 0], high[:, 0], low[:, 0], strict=True):
@@ -70,8 +70,9 @@ def sincos_dd(rng: np.random.Generator, samples: int) -> Iterator[mpmath.mpf]:
 def rotation(rng: np.random.Generator, samples: int, wide: bool) -> Iterator[mpmath.mpf]:
     """Yield errors of rows of 64 columns that two rotations compute, as in a table.
 
-    The first rotation leads from the start of a span to an anchor row, the second from the anchor to the row. wide:
-    whether the rotations use double-double arithmetic.
+    The first rotation leads from the start of a span to an anchor row, the second from the anchor to the row. The
+    class `Lattice` of the Python engine explains spans and anchors. wide: whether the rotations use double-double
+    arithmetic.
     """
     encoding = pf.sinusoidal(64)
     with pf.use_backend("python"):

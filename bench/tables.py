@@ -1,6 +1,6 @@
 """Save results of the benchmarks in ``bench/results``, and write them as tables into pages.
 
-``python bench/tables.py`` writes the tables of all pages again. It measures nothing.
+``python bench/tables.py`` writes all tables again, from the saved results. It measures nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Run = dict[str, Any]
 
 
 def new_run(results: Sequence[Mapping[str, Any]]) -> Run:
-    """Return results with the date, the machine, and the versions of packages."""
+    """Return results, rounded to four digits, with the date, the machine, versions of packages, and the backend."""
     import posenc_fast as pf
 
     versions = {"Python": platform.python_version()}
@@ -95,7 +95,7 @@ def two_digits(ratio: float) -> str:
 
 
 def conditions(run: Run) -> str:
-    """Return the machine and the versions of a run, in one line."""
+    """Return the machine, the versions and the backend of a run, in one line."""
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items())
     return f"{run['machine']}; {versions} ({run['backend']})"
 
@@ -165,7 +165,7 @@ TABLES: dict[str, tuple[str, Callable[[Run], str]]] = {
 
 
 def place(name: str) -> re.Pattern[str]:
-    """Return the pattern of a table in its page, which is between ``<!-- name -->`` and ``<!-- /name -->``."""
+    """Return a regular expression that matches the text between the marks ``<!-- name -->`` and ``<!-- /name -->``."""
     return re.compile(f"(?<=<!-- {name} -->\n).*?(?=\n<!-- /{name} -->\n)", re.DOTALL)
 
 

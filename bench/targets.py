@@ -1,8 +1,9 @@
-"""Measure the speed targets, and print a table. Most targets are ratios of two sides that alternate in this process.
+"""Measure the speed targets, and print a table. Most targets are ratios of the times of two calls.
 
     python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE] [--write]
 
-Both sides write float32 values with one thread, unless the target says otherwise.
+The two calls, the sides, alternate in this process. Both write float32 values with one thread, unless the target says
+otherwise.
 """
 
 from __future__ import annotations
@@ -292,7 +293,7 @@ def record(target: Target, measured: Measured) -> dict[str, Any]:
 
 
 def load() -> str:
-    """Return the load average as text. Other programs distort ratios, above all those of times with one and two workers."""
+    """Return the load average as text. Other programs distort ratios, mainly those of one and two workers."""
     return f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
 
 

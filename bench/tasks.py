@@ -46,7 +46,8 @@ class Task(NamedTuple):
 def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
     """Return random indices into an array of these sizes.
 
-    A tenth of them has the last index of the first axis. If this axis has the positions, errors are largest there.
+    A tenth of them have the last index of the first axis. If positions are along this axis, errors are usually largest
+    there.
     """
     rng = np.random.default_rng(0)
     places = [rng.integers(0, size, SAMPLES) for size in sizes]
@@ -55,7 +56,10 @@ def drawn(*sizes: int) -> Iterable[tuple[int, ...]]:
 
 
 def column(position: Any, c: int, width: int, layout: str) -> Any:
-    """Return the exact value of a column of ``sinusoidal(width, layout=layout)``. layout may also be "cosines first"."""
+    """Return the exact value of column c of ``sinusoidal(width, layout=layout)`` at a position.
+
+    layout may also be "cosines first": concatenated, with the cosines before the sines.
+    """
     half = width // 2
     pair, second = divmod(c, 2) if layout == "interleaved" else (c % half, c // half)
     return exact.sincos(position, exact.schedule(width)[pair])[second ^ (layout == "cosines first")]

@@ -1,4 +1,4 @@
-"""Extend the timing functions of the package: memory in a known state, and calls with a prepared argument."""
+"""Extend `posenc_fast._selfcheck.timing` by memory in a known state, and by calls with a prepared argument."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def warm_at(shape: tuple[int, ...], dtype: npt.DTypeLike, offset: int) -> Array:
 def fresh(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> Array:
     """Return an array in untouched memory, where the first write to each page causes a page fault.
 
-    Like NumPy's arrays, it uses huge pages if the system offers them.
+    Like NumPy's arrays, an array of at least 4 MiB uses huge pages if the system offers them.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     # the mapping is private, because Linux by default does not make shared pages huge

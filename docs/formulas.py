@@ -49,7 +49,7 @@ def typeset(text: str, arguments: Collection[str] = ()) -> str:
 
 
 def formula(tokens: Sequence[str], arguments: frozenset[str]) -> str:
-    """Return tokens as LaTeX between dollar signs, or as code. Return "" if they are only words or a number."""
+    """Return tokens as LaTeX between dollar signs, or a single name as code. Return "" if they are not a formula."""
     if len(tokens) == 1 and re.fullmatch(FLAG, tokens[0]):
         return f"`{tokens[0]}`"
     try:

@@ -1,7 +1,8 @@
-"""Print a map of the code, with the first sentence of each file: ``python docs/make_map.py``.
+"""Print a map of the code, with first sentences of folders and files: ``python docs/make_map.py``.
 
-With a folder, as in ``python docs/make_map.py posenc_fast/_core/encoding``, it prints only the modules of this folder,
-in an order in which each module comes after those that it imports.
+The map has only the names of the modules in folders of the package. With a folder, as in
+``python docs/make_map.py posenc_fast/_core/encoding``, the program prints the modules of this folder with their first
+sentences. Each module comes after those that it imports.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def summary(path: Path) -> str:
 
 
 def imported(path: Path) -> Iterator[tuple[str, ...]]:
-    """Yield what a file imports from the package: (folders.., module, name), each as a tuple."""
+    """Yield the relative imports of a file, each as a tuple of names: (folders.., module, name)."""
     folder = path.parent.relative_to(PACKAGE).parts
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level:

@@ -141,7 +141,7 @@ def day() -> Figure:
 
 
 def timesteps() -> Figure:
-    """Draw the timestep embeddings of two families, which differ in the half that comes first."""
+    """Draw two timestep embeddings: one with sines in the first half of the columns, the other with cosines there."""
     figure = Figure(figsize=(9, 3.6), layout="constrained")
     families = {
         "ddpm: sines, then cosines": pf.presets.ddpm(128),
@@ -196,7 +196,7 @@ def digits() -> Figure:
 
 
 def turned() -> Figure:
-    """Draw two rotated values of a query and of a key as vectors, for the positions (0, 0), (4, 1) and (9, 6)."""
+    """Draw a query and a key of two values as rotated vectors, at the positions (0, 0), (4, 1) and (9, 6)."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     rotary = pf.Rotary(2, frequencies=[0.25])
     query, key = np.array([[1.0, 0.0]]), np.array([[0.8 * np.cos(1.1), 0.8 * np.sin(1.1)]])
@@ -255,7 +255,7 @@ def variance() -> Figure:
 
 
 def far() -> Figure:
-    """Draw rows of positions that float32 cannot distinguish."""
+    """Draw rows of positions that neither float32 nor float64 can distinguish."""
     figure = Figure(figsize=(6, 3.4), layout="constrained")
     ax = figure.subplots()
     shown = show(ax, pf.sinusoidal(64).table(100, start=2**60 + 500_000_000), "rows[500_000_000:500_000_100]")

@@ -3,7 +3,7 @@
 CASE is one of table, encode, add_to, shift, grid, rotate, c_call, arguments, files, positions, cells, 'odd cells',
 recipes, configs, types, 'edited configs', 'cut frequencies', 'edited safetensors', 'edited npz', 'edited GGUF keys'.
 POSENC_FAST_BACKEND and POSENC_FAST_ISA choose the engine and its level. c_call needs the compiled engine. A failing
-input ends the run, and hypothesis prints the input. Add it to the tests.
+input ends the run, and hypothesis prints the input. Add this input to the tests.
 """
 
 from __future__ import annotations

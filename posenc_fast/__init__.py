@@ -3,7 +3,7 @@
 ================================  ====================================================
 `positional_encoding`             compute the table of a sequence in one call
 `sinusoidal`, `fourier_features`  build an `Encoding` from the formula, or from frequencies
-`Encoding.table`, `.encode`       compute the rows of 0, 1, ..; of any positions or times
+`Encoding.table`, `.encode`       compute the rows of positions 0, 1, .., or of any positions
 `Encoding.add_to`                 add rows to an array, without a table
 `periodic`                        use cycles, such as the day and the week, as frequencies
 `join`, `grid`                    combine axes, and encode all points of a grid

@@ -1,4 +1,4 @@
-"""``python -m posenc_fast`` and the command ``posenc-fast``."""
+"""Run the command line, as ``python -m posenc_fast`` or ``posenc-fast``."""
 
 import sys
 

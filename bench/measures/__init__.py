@@ -1,4 +1,7 @@
-"""Functions that measure the targets. Most compare the times of two sides, and check the values of posenc_fast."""
+"""Functions that measure the targets of bench/targets.py.
+
+Most compare the times of two calls, the sides, and check the values that posenc_fast computes.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ class Measured(NamedTuple):
 
 
 def compare(times: Times, above: str, below: str, elements: int) -> Measured:
-    """Return the ratio of the times of two sides, above / below, and the medians of all sides.
+    """Return the ratio of the times of two sides, above / below, and the median time of each side.
 
-    elements: number of output elements of a call, or 1.
+    elements: number of output elements of a call, for times per element, or 1 for times per call.
     """
     sides = {name: median / elements * 1e9 for name, median in timing.medians(times).items()}
     return Measured(timing.ratio(times, above, below), sides, elements)

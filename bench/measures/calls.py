@@ -37,7 +37,10 @@ print(time.thread_time() - begin)
 
 
 def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times:
-    """Return the times of calls, each in new processes. sides: {name: (code that is not timed, call)}."""
+    """Return CPU times of calls. Each call runs in a new process.
+
+    sides: {name: (code that runs before the call and is not timed, call)}.
+    """
     times: Times = {name: np.empty(runs) for name in sides}
     # the new process imports the same package and compiled modules as this process
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -57,7 +60,7 @@ def first_use(call: str, runs: int) -> Measured:
 
 
 def importing(runs: int) -> Measured:
-    """Measure how many milliseconds the import of the package takes after NumPy's import, instead of a ratio."""
+    """Measure the import of the package after NumPy's import. `Measured.ratio` contains milliseconds of CPU time."""
     sides = {"import posenc_fast": ("", "import posenc_fast")}
     (times,) = in_fresh_processes(sides, runs).values()
     milli = np.percentile(times * 1e3, [50, 25, 75])
@@ -65,7 +68,10 @@ def importing(runs: int) -> Measured:
 
 
 def fixed_cost(runs: int) -> Measured:
-    """Compare calls that compute one row of two values with np.sin of two values: the fixed cost of a call."""
+    """Compare `encode` of one row of two values with np.sin of two values, and also time other small calls.
+
+    These times consist mainly of the fixed cost of a call.
+    """
     encoding, x, two, row = pf.sinusoidal(2), np.zeros((1, 2), np.float32), np.ones(2), np.empty((1, 2), np.float32)
     position = np.array([5.0])
     sides: dict[str, Callable[[], Any]] = {
@@ -83,7 +89,7 @@ def fixed_cost(runs: int) -> Measured:
 
 
 def c_call(runs: int) -> Measured:
-    """Measure microseconds of a call of the C interface that computes two values, instead of a ratio."""
+    """Measure a call of the C interface that computes two values. `Measured.ratio` contains microseconds."""
     headers, calls = sysconfig.get_path("include"), 1000
     if not pf.isa_levels() or shutil.which("cc") is None or not Path(headers, "Python.h").is_file():
         raise Skipped("needs the compiled kernel, the C compiler cc and the header Python.h")
@@ -115,7 +121,7 @@ def in_blocks(write: Callable[[Array, int], Any], block: Array, rows: int) -> No
 
 
 def linear(write_of: Callable[[pf.Encoding], Callable[[Array, int], Any]], most: int, runs: int) -> Measured:
-    """Measure nanoseconds per element for 1e3, 1e4, .. rows. The ratio is the largest divided by the smallest."""
+    """Measure nanoseconds per element for 1e3, 1e4, .., ``most`` rows. The ratio is longest time / shortest time."""
     encoding, width = pf.sinusoidal(128), 128
     write, block = write_of(encoding), timing.warm((1 << 20, width))
     lengths = [10**n for n in range(3, round(math.log10(most)) + 1)]

@@ -1,4 +1,4 @@
-"""Measure encodings of any positions."""
+"""Measure encodings of any positions, calendar cycles, and the positions of `mrope`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def encode_and_numpy(runs: int) -> Measured:
 
 
 def one_timestep(runs: int) -> Measured:
-    """Compare the row of one diffusion timestep with the formula in NumPy, in the faster of two dtypes."""
+    """Compare `encode` of one diffusion timestep with NumPy's formula in float64 or float32, whichever is faster."""
     encoding = pf.sinusoidal(320, layout="concatenated")
     double = encoding.frequencies[:160].copy()
     single = double.astype(np.float32)
@@ -107,7 +107,7 @@ def one_timestep(runs: int) -> Measured:
 
 
 def calendar_and_periods(runs: int) -> Measured:
-    """Compare calendar cycles of nanosecond times with five periods of fixed length."""
+    """Compare five calendar cycles of datetime64[ns] with five periods of fixed length."""
     times = (timestamps() * 1e9).astype("M8[ns]")
     out = timing.warm((len(times), 10))
     fixed = pf.fourier_features(pf.periodic(["1D", "7D", "30D", "91D", "365D"]))
@@ -194,7 +194,7 @@ def mrope_and_transformers(runs: int) -> Measured:
 
 
 def mrope_of_text(runs: int) -> Measured:
-    """Measure how many microseconds `mrope` takes for 128 tokens of text, instead of a ratio."""
+    """Measure `mrope` for 128 tokens of text. `Measured.ratio` contains microseconds."""
     ids = np.arange(128)[np.newaxis]
     side = "128 tokens of text"
     samples = timing.alternate({side: lambda: pf.presets.positions.mrope(ids, "qwen2_vl")}, 10 * runs)[side]

@@ -1,4 +1,4 @@
-"""Compare rotations of queries and keys with those of other packages."""
+"""Measure rotations of queries and keys, most of them compared with NumPy or other packages."""
 
 from __future__ import annotations
 
@@ -70,9 +70,10 @@ def rotary_and_peer(name: str, runs: int) -> Measured:
 
 
 def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
-    """Compare the rotation of queries and keys in torch with transformers' function, on one thread.
+    """Compare the rotation of queries and keys by `posenc_fast.torch` and by transformers, on one thread.
 
-    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors. Tables are computed before the timed calls.
+    There are 32 heads of queries and 8 heads of keys. Both sides return new tensors. Tables are computed before the
+    timed calls. ours: "module" for `RotaryEncoding`, "function" for `apply_rotary_pos_emb`.
     """
     for package in ("torch", "transformers", *(["ml_dtypes"] if dtype == "bfloat16" else [])):
         if not peers.found(package):
@@ -99,7 +100,7 @@ def rotary_cell(dtype: str, tokens: int, ours: str, runs: int) -> Measured:
 
 
 def rotary_token(runs: int) -> Measured:
-    """Measure how many microseconds the rotation of one token at a new position takes, instead of a ratio."""
+    """Measure the rotation of one token at a new position. `Measured.ratio` contains microseconds."""
     rotary, x = pf.Rotary(128), np.ones((1, 32, 1, 128), np.float32)
     position = iter(range(10**9))
     sides = {

@@ -28,7 +28,7 @@ def add(shape: tuple[int, int, int], runs: int) -> Measured:
 
 
 def module(shape: tuple[int, int, int], x_scale: float, inplace: bool, runs: int) -> Measured:
-    """Compare the torch module in evaluation mode with the sum in a tutorial, whose table was computed before."""
+    """Compare the torch module in evaluation mode with a tutorial's sum of x and a table that was computed before."""
     if not peers.found("torch"):
         raise Skipped("torch is not installed")
     torch = peers.one_thread()

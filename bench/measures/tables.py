@@ -24,9 +24,9 @@ HUGE = (131072, 512)
 
 
 def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
-    """Compare a table with memset of the same buffer, whose pages are allocated.
+    """Compare a table with memset of the same buffer, whose pages are already allocated.
 
-    Also measure memset of bytes 255, which is slower than memset of zeros on some processors.
+    Also measure memset with bytes 255, which is slower than memset of zeros on some processors.
     """
     encoding, out = pf.sinusoidal(shape[1]), timing.warm(shape, dtype)
     sides = {
@@ -41,7 +41,7 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
 
 
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
-    """Compare a table with the loops of bare.c, with ordinary stores and with stores that bypass the cache.
+    """Compare a table with the loop of bare.c, with the faster of ordinary stores and stores that bypass the cache.
 
     offset: number of bytes from the start of a cache line to ``out``.
     """
@@ -95,7 +95,7 @@ def tutorial(shape: tuple[int, int], warm: bool, runs: int) -> Measured:
 
 
 def fastest_peer(shape: tuple[int, int], layout: str, runs: int) -> Measured:
-    """Compare a table with all peers that support the layout. The ratio is that of the fastest peer."""
+    """Compare a table with all peers that support the layout. The ratio is fastest peer / table."""
     length, width = shape
     columns = "interleaved" if layout == "one sine" else layout
     encoding = pf.sinusoidal(width, layout=columns)

@@ -24,7 +24,7 @@ from .tables import HUGE
 def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callable[[], None]]], runs: int) -> Measured:
     """Compare a call with one worker and with two, and measure memset in one thread and in two.
 
-    make: function that returns an array, a call with a number of workers that fills the array, and a check.
+    make: function that returns an array, a function that fills it with a number of workers, and a check of its values.
     """
     had = processors()
     if had < 1.8:
@@ -67,7 +67,10 @@ def encode() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
 
 
 def rotary() -> tuple[Array, Callable[[int], object], Callable[[], None]]:
-    """Return an array, a call that rotates 32 heads of 2048 tokens into it at new positions, and a check."""
+    """Return an array, a function that writes 32 rotated heads of 2048 tokens into it, and a check.
+
+    Each call of the function uses new positions.
+    """
     x = np.random.default_rng(0).standard_normal((1, 32, 2048, 128), np.float32)
     rotary, start, out = pf.Rotary(x.shape[-1]), itertools.count(), np.ones_like(x[0])
     return (

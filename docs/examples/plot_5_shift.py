@@ -2,9 +2,10 @@
 A shift is a matrix
 ===================
 
-To move all positions by the same offset, rotate each pair of columns by an angle. The angle is the same at every
-position. All rotations together are one matrix, with blocks of 2 x 2 along the diagonal. So a model can attend to
-"seven tokens back" with the same weights at every position. RoPE applies the same rotations to queries and keys.
+To move all positions by the same offset, rotate each pair of columns by an angle: the offset times the frequency of the
+pair. The angle is the same at every position. All rotations together are one matrix, with blocks of 2 x 2 along the
+diagonal. So a model can attend to "seven tokens back" with the same weights at every position. RoPE applies the same
+rotations to queries and keys.
 """
 
 import matplotlib.pyplot as plt

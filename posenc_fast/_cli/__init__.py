@@ -1,1 +1,1 @@
-"""The command line: one module per command, and modules that read input and write output."""
+"""The command line: modules for its commands, and modules that read input and write output."""

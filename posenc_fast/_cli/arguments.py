@@ -131,7 +131,7 @@ def _is_negative_number(text: str) -> bool:
 
 
 def number(text: str) -> int | float:
-    """Return the number in a text: an int for an integer of any size, else a float."""
+    """Return the number in a text: an int for an integer, else a float."""
     try:
         return int(text)
     except ValueError:
@@ -237,7 +237,10 @@ def cycles_of(arguments: argparse.Namespace, metavar: str) -> Cycles | None:
 
 
 def encoding_of(arguments: argparse.Namespace, metavar: str, default_width: int | None = None) -> Encoding:
-    """Return the encoding of one axis that the options describe. The parameters are explained in `value_of`."""
+    """Return the encoding that the options describe. Raise an error if it has several axes.
+
+    The parameters are explained in `value_of`.
+    """
     from ..presets._registry import encoding_preset
 
     encoding: Encoding = value_of(arguments, metavar, default_width, encoding_preset)

@@ -1,6 +1,6 @@
 """Read positions from a column of CSV text.
 
-Each cell becomes a record: 64 bits, and a form that says which type of number or date the bits are.
+Each cell of the column becomes a record: 64 bits, and a form that says which type of number or date the bits are.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Block(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Positions, which need not fit in memory. ``blocks(n)`` reads them in blocks of n rows.
+    """Positions, which need not fit in memory. ``blocks(n)`` reads them in blocks of at most n rows.
 
     length: number of positions, or None if it is unknown until all are read. label: function that returns a description
     of the positions that were read so far. kept: the columns that --keep copies.
@@ -179,7 +179,7 @@ def _parts(records: Array) -> Iterator[tuple[Any, Array]]:
 
 @contextlib.contextmanager
 def _reading(reader: _Reader, hint: str = "") -> Iterator[None]:
-    """Turn errors of reading into errors that name the file. hint: text to add to errors."""
+    """Turn errors of reading into errors that name the file. hint: text at the end of errors about rows and cells."""
     name = reader.name
     try:
         with named(name):
@@ -264,7 +264,7 @@ class _Column:
         return f"{self.name}, {self.label}{missing}"
 
     def blocks(self, rows: int) -> Iterator[_RecordBlock]:
-        """Yield (records, cells by column) of ``rows`` rows at a time. Without ``keep``, there are no cells."""
+        """Yield (records, cells by column) of at most ``rows`` rows at a time. Without ``keep``, there are no cells."""
         numbered_rows = itertools.chain(self.pending, self.reader)
         while True:
             kept_rows: list[list[str]] = []
@@ -282,7 +282,10 @@ class _Column:
     def _cells(
         self, numbered_rows: Iterator[tuple[int, list[str]]], kept_rows: list[list[str]]
     ) -> Iterator[tuple[list[str], list[int]]]:
-        """Yield (cells of the column, line numbers), CELLS at a time. With ``keep``, append each row to kept_rows."""
+        """Yield (cells of the column, line numbers), at most CELLS at a time.
+
+        With ``keep``, append each row to kept_rows.
+        """
         cells: list[str] = []
         lines: list[int] = []
         for line, row in numbered_rows:
@@ -372,7 +375,7 @@ def column_index(titles: Sequence[str], column: str | None, name: str) -> int:
 def _is_header(titles: list[str], index: int) -> bool:
     """Return whether the first row is a header: its cell in the chosen column does not look like a position.
 
-    If this cell is empty, no other cell of the row may look like a position.
+    If this cell is empty, another cell must have text, and no cell may look like a position.
     """
     if titles[index]:
         return not _is_position(titles[index])
@@ -384,9 +387,10 @@ def _is_header(titles: list[str], index: int) -> bool:
 
 
 def _parse_equal_forms(cells: list[str], content: str, read_date: _DateReader) -> Array | None:
-    """Return the records of cells that are all integers, all floats or all dates. This is a fast path.
+    """Return the records of cells that are all integers or all floats, or all dates if ``content`` is "date".
 
-    Return None if each cell must be parsed separately. content: "number" or "date", or "" if it is unknown.
+    This is a fast path. Return None if each cell must be parsed separately. content: "number" or "date", or "" if it is
+    unknown.
     """
     text = "\n".join(cells)
     # int and float would accept 1_000 and non-ASCII digits, and datetime drops digits after microseconds
@@ -427,7 +431,7 @@ def _is_position(text: str) -> bool:
 
 
 def _parse(cell: str, read_date: _DateReader) -> tuple[int, float]:
-    """Return (form, value) of one cell."""
+    """Return (form, value) of one cell. An empty cell is a missing position, NaN."""
     text = cell.strip()
     if _INTEGER.fullmatch(text):
         return _parse_integer(text)

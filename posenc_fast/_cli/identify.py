@@ -63,9 +63,10 @@ def _identify(arguments: argparse.Namespace) -> int:
 
 
 def _read_arrays(path: str, key: str | None) -> dict[str, Any]:
-    """Return the arguments of `identify_rotary` in a file, or one array named "table".
+    """Return {name: array} of a file: arguments of `identify_rotary`, or one array named "table".
 
-    If only one array of an archive is read, and the array has one dimension, its name is "frequencies".
+    Without ``key``, if all names in an archive are arguments of `identify_rotary`, all arrays are returned. Otherwise
+    one array of the archive is read. It is named "frequencies" if it has one dimension, else "table".
     """
     from .. import identify_rotary
 

@@ -40,8 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0 on success; 1 if nothing was found, a check failed, or the reader of standard output closed the
-        pipe; 2 for bad arguments or input; 128 plus the signal number after an interruption.
+        Exit status: 0 on success; 1 if nothing was found, a check failed, a config.json cannot express an encoding, or
+        the reader of standard output closed the pipe; 2 for other errors, such as bad arguments or input; 128 plus the
+        signal number after an interruption.
     """
     words = sys.argv[1:] if argv is None else argv
     try:

@@ -143,7 +143,10 @@ def scratch(path: str) -> Iterator[tuple[IO[bytes], str]]:
 
 
 def _printable(text: str) -> str:
-    """Return text with unprintable characters escaped, except line feeds. They could control the terminal."""
+    """Return text with line feeds unchanged, and all other unprintable characters escaped.
+
+    Unprintable characters could control the terminal.
+    """
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
@@ -168,7 +171,9 @@ def say(text: str, styles: Mapping[str, Style] | None = None) -> None:
 
 
 def complain(text: str, heading: str = "") -> None:
-    """Print text to standard error. Print nothing if standard error is closed, where `print` would use standard output.
+    """Print text to standard error, or nothing if standard error is closed.
+
+    In this case, sys.stderr is None, and `print` would use standard output.
 
     text: its unprintable characters are escaped. heading: words to print before the text, unchanged.
     """
@@ -179,7 +184,7 @@ def complain(text: str, heading: str = "") -> None:
 
 
 def report_error(message: str) -> None:
-    """Print an error in one line. Line ends in the message become spaces; the repr of an array may have line ends."""
+    """Print an error in one line. Line ends in the message become spaces, such as those in the repr of an array."""
     complain(f" {' '.join(message.splitlines())}", f"posenc-fast: {styled('error:', 'red', sys.stderr)}")
 
 

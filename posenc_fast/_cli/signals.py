@@ -22,7 +22,7 @@ class Stopped(KeyboardInterrupt):
 
 @contextlib.contextmanager
 def interruptible(last: bool) -> Iterator[None]:
-    """Raise `Stopped` at Ctrl-C, SIGTERM and SIGHUP. Then ignore signals, so that none interrupts the cleanup.
+    """Raise `Stopped` at the first Ctrl-C, SIGTERM or SIGHUP. Then ignore them, so that none interrupts the cleanup.
 
     last: whether the process ends after the ``with`` block. If so, signals stay ignored, so that they cannot change the
     exit status.
@@ -51,6 +51,9 @@ def interruptible(last: bool) -> Iterator[None]:
 
 
 def complete() -> None:
-    """Ignore signals from now on. After the output is complete, a signal must not change the exit status."""
+    """Ignore the signals of `interruptible` from now on.
+
+    After the output is complete, a signal must not change the exit status.
+    """
     for number in _handled:
         signal.signal(number, signal.SIG_IGN)

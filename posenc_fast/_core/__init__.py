@@ -1,1 +1,1 @@
-"""The modules that compute: exact numbers, positions, engines, and the classes Encoding and Rotary."""
+"""Modules for exact numbers, positions and engines, and the classes Encoding and Rotary."""

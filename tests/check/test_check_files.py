@@ -408,10 +408,12 @@ print(finding.verdict, most() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the test reads the memory use from /proc")
-@pytest.mark.parametrize("names", [["pe"], ["cos_cached", "sin_cached"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "names", [["pe"], pytest.param(["cos_cached", "sin_cached"], marks=pytest.mark.slow)], ids=" ".join
+)
 def test_tables_of_zeros_take_their_own_memory(names, tmp_path):
     """For compressed arrays, `check` needs the memory of the unpacked arrays, and less than one array more."""
-    size = 16 << 20
+    size = 64 << 20
     np.savez_compressed(tmp_path / "zeros.npz", **dict.fromkeys(names, np.zeros((size // 512, 128), np.float32)))
     verdict, used = python(MEMORY, tmp_path / "zeros.npz").stdout.split()
     assert verdict == "unknown"

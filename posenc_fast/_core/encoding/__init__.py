@@ -1,1 +1,1 @@
-"""The class Encoding, functions that build encodings, plans for an engine, rows, grids, and angle addition."""
+"""The class Encoding, functions that build encodings, and modules that compute rows, grids and shifts."""

@@ -162,7 +162,7 @@ def _whole_waves(
     size = _size(rows)[:, np.newaxis]
 
     def distance(candidates: Floats, indices: Any) -> Floats:
-        """Return the squared distance between each row in indices and the encoding of its candidate."""
+        """Return the squared distances between the rows of these indices and their candidates' encodings, scaled."""
         squares: Floats = (((rows[indices] - _rows(plans, candidates)) / size[indices]) ** 2).sum(axis=1)
         return squares
 
@@ -222,7 +222,7 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
-    """Return positions improved by Gauss-Newton steps. A step is used only if it reduces the distance to the row."""
+    """Return positions improved by Gauss-Newton steps. A step is used only if its encoding is nearer to the row."""
     derivative_plans = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
     difference = rows - _rows(plans, positions)

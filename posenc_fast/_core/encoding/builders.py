@@ -223,7 +223,7 @@ def sinusoidal(
     -----
     The formula is in section 3.5 of Vaswani et al., 2017, arXiv:1706.03762. A widely copied program returns
     [0.909, 0.9998, 0.0002, 1.0] for position 2 and width 4, because its exponent 2c/d uses the column c instead of the
-    pair. The last example reproduces it with separate frequencies for each function.
+    pair. The last example reproduces this row with separate frequencies for each function.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def fourier_features(
     Notes
     -----
     Tancik et al., "Fourier Features Let Networks Learn High Frequency Functions in Low Dimensional Domains", 2020,
-    arXiv:2006.10739, with ``frequencies = 2 pi B``.
+    arXiv:2006.10739. Pass ``2 pi B``, where B is the matrix of the paper.
 
     Examples
     --------
@@ -392,15 +392,16 @@ def fourier_features(
 
 @hinted
 def join(encodings: Sequence[Encoding], *, axes: Sequence[int | Sequence[int]] | None = None) -> Encoding:
-    """Return an Encoding with the columns of several encodings side by side. Each encoding reads its own or given axes.
+    """Return an Encoding with the columns of several encodings side by side, over one or several axes.
 
     Parameters
     ----------
     encodings : sequence of Encoding
         Encodings to join, in the order of their columns.
     axes : sequence, optional
-        Axis that each encoding reads, or a sequence of axes for an encoding of several axes. Several encodings may read
-        the same axis. By default, each encoding reads its own axes, in order.
+        Axis of the positions that each encoding reads, or a sequence of axes for an encoding of several axes. Several
+        encodings may read the same axis. By default, no two encodings read the same axis: the axes follow each other in
+        the order of the encodings.
 
     Returns
     -------

@@ -64,8 +64,8 @@ def reorder_columns(
 
     Notes
     -----
-    In rotary embeddings, GPT-J pairs values as in "interleaved", and GPT-NeoX as in "concatenated". To convert the
-    query and key weights of a model from one to the other, apply the same permutation to each head.
+    In rotary embeddings, GPT-J pairs values as in "interleaved", and GPT-NeoX as in "concatenated". `permute_rotary`
+    converts the query and key weights of a model from one to the other.
 
     Examples
     --------

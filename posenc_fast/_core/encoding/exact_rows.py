@@ -1,8 +1,9 @@
 """Compute rows in exact arithmetic, thousands of times slower than in doubles.
 
-A row needs it if a component of its position times a frequency exceeds 2**49 turns. (A 64-bit integer has two
-components, so it exceeds this limit only at high frequencies.) A row also needs it if a number is too large for
-`two_product`, or if an angle is so small that the error of a product underflows.
+A row needs exact arithmetic if a component of its position times a frequency exceeds 2**49 turns. A 64-bit integer has
+two components, its upper and its lower 32 bits, so it exceeds this limit only at high frequencies. A row also needs
+exact arithmetic if a number is too large for `two_product`, or if an angle is so small that the error of a product
+underflows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ def _bits_of(number: Fraction) -> int:
 
 
 def exact_row(sinusoids: Sinusoids, position: list[Fraction], single: bool) -> npt.NDArray[np.float64]:
-    """Return the exact row of a position as an array (2, d): high parts and low parts of the values."""
+    """Return the exact row of a position as an array (2, d): high parts and low parts of the values.
+
+    single: whether angles are products in float32. The row is then that of the rounded angles.
+    """
     waves = sinusoids.waves()
     # enough bits for all whole turns of the angle, even if position and frequency are large
     largest = max(0, math.frexp(np.abs(sinusoids.radians()).max())[1])

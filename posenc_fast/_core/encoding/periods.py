@@ -50,7 +50,7 @@ def periodic(periods: Any) -> Schedule:
         Lengths of a turn in units of position: real numbers (int, float, Fraction, Decimal), used without rounding. If
         positions are times, numbers are seconds, so 24 means 24 seconds. For times, or positions in seconds, you can
         also pass timedelta64, `datetime.timedelta`, `pandas.Timedelta`, or text such as "1D", "12h" or "365.2425D".
-        Text is a decimal number (default: 1) and one of W, D, h, min (or m), s, ms, us, ns, ps, fs and as.
+        Text is a decimal number (default: 1), followed by a unit: W, D, h, min (or m), s, ms, us, ns, ps, fs or as.
 
     Returns
     -------
@@ -163,9 +163,9 @@ class Turns:
     """Computes the angle of each position for each period: position / period, in turns, without whole turns.
 
     Each period belongs to one axis of the positions. The attributes have one entry for each period. counted has the
-    length in units of the positions. quotients has the results of `_quotient` for the lengths, or is None if one result
-    is None. ratios has the numerators and denominators of the lengths, if these integers are small enough for
-    `_of_integers`. inverse has 1 / (4 numerator).
+    length in units of the positions. quotients has the results of `_quotient` for these lengths, or is None if one
+    result is None. ratios has the numerators and denominators of these lengths, or is None if one of these integers is
+    too large for `_of_integers`. inverse has 1 / (4 numerator), in high and low parts.
     """
 
     def __init__(self, periods: Sequence[Period], unit: Fraction) -> None:

@@ -51,8 +51,9 @@ def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], 
     """Return (indices of at most ``most`` columns, description of the choice, or "" for all columns).
 
     If columns share frequencies, the result has all columns of every n-th frequency. With every n-th column, one part
-    of the picture could show only sines, and the next only cosines. Every n-th column is chosen only if a frequency has
-    more than ``most`` columns.
+    of the picture could show only sines, and the next only cosines. If no two columns share a frequency,
+    adjacent columns are treated as pairs. Every n-th column is chosen only if a frequency has more than ``most``
+    columns.
     """
     width = sinusoids.width
     if width <= most:

@@ -120,7 +120,7 @@ class Plans:
         return columns
 
     def plan(self, engine: Engine, form: str, unit: Fraction = Fraction(1), single: bool = False) -> tuple[Any, bool]:
-        """Return (Plan for positions of this form and unit, whether they need a component of ones for the phases).
+        """Return (Plan for positions of this form and unit, whether the Plan needs a component of ones for the phases).
 
         form is "real", "pair" or "integer", as in `Positions`. If single is true, angles are float32 products.
         """
@@ -159,7 +159,7 @@ class Plans:
         return cached
 
     def calls(self) -> Any:
-        """Return the active engine's compiled calls, the kernel's `Calls` for few rows, or None (see `_calls_of`)."""
+        """Return the `Calls` of the active engine, a fast path for few rows, or None (see `_calls_of`)."""
         engine = self.engine()
         calls_engine, calls = self._calls
         if calls_engine is not engine:
@@ -172,8 +172,8 @@ class Plans:
     def _calls_of(self, engine: Engine) -> Any:
         """Return a `Calls` of the kernel that uses the cached plans and lattices.
 
-        Creating missing plans here would delay the first call. Return None for the Python engine, for exact periods or
-        products in float32, and if no Plan is cached.
+        Missing plans are not created here, because this would delay the first call. Return None for the Python engine,
+        for exact periods or products in float32, and if no Plan is cached.
         """
         sinusoids, name, level = self.sinusoids, engine.backend, engine.level
         real, phase = self._cache.get((name, "real"), (None, False))

@@ -95,7 +95,7 @@ def fill_progression(
     single: bool,
     threads: int,
 ) -> None:
-    """Write the rows of the positions first + i * step. Integer positions use the lattice, if there is one."""
+    """Write the rows of the positions first + i * step. If single is false, integer positions use the lattice."""
     if isinstance(first, int) and isinstance(step, int) and not single:
         engine = plans.engine()
         lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)

@@ -48,7 +48,7 @@ Partners = tuple[npt.NDArray[np.intp], Floats]
 
 
 class Sinusoids:
-    """One sinusoid for each column. Sinusoids are immutable, and equal if all their numbers are equal.
+    """One sinusoid for each column. Sinusoids are immutable. They are equal if all their parameters are equal.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Sinusoids:
     # ---- cached properties --------------------------------------------------------------------------------------
 
     def radians(self) -> Floats:
-        """Return all frequencies rounded to float64, with a zero at the end for the index -1."""
+        """Return all frequencies in radians, rounded to float64, with a zero at the end for the index -1."""
         values: Floats | None = self._cache.get("radians")
         if values is None:
             parts = [schedules_of.radians(schedule) for schedule in self.schedules]

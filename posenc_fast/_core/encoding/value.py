@@ -43,8 +43,8 @@ _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    An Encoding is immutable. Encodings with the same numbers compare equal and have the same hash. You can pickle an
-    Encoding, and share it between threads.
+    An Encoding is immutable. Encodings with equal schedules of frequencies, equal phases and equal amplitudes compare
+    equal and have the same hash. You can pickle an Encoding, and share it between threads.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Encoding:
     Raises
     ------
     TypeError, ValueError
-        If an argument is not finite, or its shape does not match.
+        If an argument is invalid, for example not finite, or of a shape that does not match.
 
     See Also
     --------
@@ -278,7 +278,8 @@ class Encoding:
         length : int
             Number of rows. For 0, the result is an empty array.
         start, step : int or float
-            First position, and distance between positions (default: 0 and 1). All of int64 and uint64 are exact.
+            First position, and distance between positions (default: 0 and 1). Integer positions may be any of int64 and
+            uint64.
         dtype : dtype, optional
             float64, float32, float16 or bfloat16 of ml_dtypes (default: the dtype of out, or float32).
         precision : {"exact", "float32"}
@@ -370,7 +371,7 @@ class Encoding:
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
-            Variance of uncertain positions, in their unit squared: one number, an array with the shape of the
+            Variance of uncertain positions, in squared units of position: one number, an array with the shape of the
             positions, or a matrix for each position, (..., A, A). Each column is then averaged over a normal
             distribution of positions, which multiplies it by exp(-frequency^2 variance / 2). This is an integrated
             encoding.
@@ -386,11 +387,11 @@ class Encoding:
 
         Notes
         -----
-        Let a = abs(position * frequency). For a up to 2^53, the error is at most half a unit in the last place of the
-        result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this holds for every a. For float64,
-        the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to 2^31, plus 2^-50 for larger a.
-        If all phases are whole quarter turns, the rows of -p and p differ only in the signs of the sine columns. All
-        other bits are equal.
+        For columns of amplitude 1, let a = abs(position * frequency). For a up to 2^53, the error is at most half a
+        unit in the last place of the result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this
+        holds for every a. For float64, the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to
+        2^31, plus 2^-50 for larger a. If all phases are whole quarter turns, the rows of -p and p differ only in the
+        signs of the sine columns. All other bits are equal.
 
         With a variance, each column is multiplied by the exponential. The product has a relative error of at most
         2^-50, for float64 too, and is then rounded once.
