@@ -198,7 +198,7 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
 
 
 def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
-    """Return the unscaled frequencies divided by the frequencies, in float32, which is the type in files.
+    """Return the unscaled frequencies divided by the frequencies, in float32, which is the type of divisors in files.
 
     Raise ValueError if a frequency is negative, or a quotient is not a positive float32 number.
     """
@@ -225,7 +225,8 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
 def _sections(settings: Settings, architecture: str, mode: str | None) -> list[int]:
     """Return the number of pairs of each of llama.cpp's four axes.
 
-    Raise an error if there are more axes, or if the order of the sections is not that of the architecture.
+    Raise an error if the Rotary has one axis or more than four, or if the axes are in another order than in the
+    architecture.
     """
     axes = settings.axes
     if axes is not None:

@@ -31,8 +31,8 @@ FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 class Table(NamedTuple):
     """A checked table.
 
-    whole: all rows. values: first rows, in which angles are measured. rows: indices of those rows in ``values`` that
-    are not zero. zero_rows: indices of all rows of zeros. form: format of the numbers.
+    whole: all rows. values: first rows, in which angles are measured. rows: indices of the rows in ``values`` that are
+    not zero. zero_rows: indices of all rows of zeros in ``whole``. form: format of the numbers.
     """
 
     whole: npt.NDArray[Any]
@@ -58,9 +58,9 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the common quotient of values and expected values, measured by least squares.
+    """Return the factor between the values and the expected values, measured by least squares.
 
-    If the quotient agrees with a common factor, such as 1 or the square root of the width, return this factor.
+    If it agrees with a factor that sources use, such as 1 or the square root of the width, return that factor.
     """
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]

@@ -337,7 +337,7 @@ def _fit(table: Table, candidate: _Candidate) -> _Fit:
 
 
 def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
-    """Compare all rows but rows of zeros with an encoding.
+    """Compare all rows, except rows of zeros, with an encoding.
 
     Return (largest quotient of a difference and the tolerated difference, largest difference).
     """
@@ -386,8 +386,9 @@ def _answer(table: Table, fit: _Fit, encoding: Encoding, presets: tuple[str, ...
 def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], ...]:
     """Return (name, encoding) of each preset of one axis with this width.
 
-    Without a base, all presets have their default parameters. With a base, only presets that have this parameter are
-    returned. The tables of one file have few widths and bases, so a few results of about 0.7 d KiB are cached.
+    Without a base, all presets have their default parameters. With a base, only presets that accept a base are
+    returned, built with this base. The tables of one file have few widths and bases, so a few results of about 0.7 d
+    KiB are cached.
     """
     found = []
     for name in names():
