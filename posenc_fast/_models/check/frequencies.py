@@ -419,7 +419,7 @@ def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[
 
 
 def _identified(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the frequencies that `identify_rotary` finds, if they have the config's base, but another scaling or none."""
+    """Yield the frequencies that `identify_rotary` finds, if only their scaling may differ from that of the config."""
     if len(exact) < 8 or rotary.base is None:
         return
     answer, scaling = identify_rotary(frequencies=tensor.numbers), rotary._arguments().get("scaling")

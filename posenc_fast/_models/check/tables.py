@@ -108,7 +108,7 @@ def _judge_array(name: str, array: Array) -> Finding:
 def _may_be_sinusoidal(flat: Array) -> bool:
     """Return whether at least a quarter of the columns are sinusoidal. Only some rows and columns are tested.
 
-    In a sinusoidal column, the sum of the values above and below a value is the same multiple of this value in each row.
+    In a sinusoidal column, the sum of the values before and after a value is the same multiple of it in all rows.
     """
     columns = np.unique(
         np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _SINUSOID_COLUMNS)).round().astype(np.intp)
