@@ -22,7 +22,7 @@ _NO_ROTATION = 1e30
 
 
 def _layout_advice(layout: RotaryLayout, wanted: WeightLayout) -> str:
-    """Return what to do so that a Rotary has the layout that a program computes."""
+    """Return advice for a Rotary whose layout is not ``wanted``, the layout that a program uses."""
     advice = f"use a Rotary with layout={wanted!r}"
     if source_and_target(layout)[0] == wanted:
         return f"{advice}; with the same weights, the attention scores are the same"
@@ -30,7 +30,7 @@ def _layout_advice(layout: RotaryLayout, wanted: WeightLayout) -> str:
 
 
 def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
-    """Return the attributes of RotaryEmbedding, or raise an error if the operator cannot express the encoding."""
+    """Return the attributes of ONNX's RotaryEmbedding, or raise an error if it cannot express the encoding."""
     if settings.layout == "interleaved_to_half":
         raise ValueError(
             "RotaryEmbedding does not support layout='interleaved_to_half'; "

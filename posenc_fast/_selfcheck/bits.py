@@ -2,8 +2,8 @@
 
 The arguments are integers and short binary fractions from a generator in this file, because NumPy's functions and
 random numbers may differ between machines and versions. `bits.json` contains the expected hashes under four keys: "1"
-for few results of each call, "128" for many, "loops" for the kernel's loops at all widths, and "frequencies" for the
-sets of `frequencies.py`. After you change arguments or values, write the file again with
+and "128" for this number of runs of each call, "loops" for the kernel's loops at many widths, and "frequencies" for the
+sets of `frequencies.py`. After you change the arguments or the computed values, write the file again with
 ``python tests/bits.py --write``.
 """
 

@@ -219,8 +219,8 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
     """Return whether values were probably meant to be the exact frequencies.
 
     The result is True if the ratio of each value to the exact value is between 1/2 and 2. If the values never rise, it
-    suffices that the first ratio is in this range. Ratios of 0 or to 0 are ignored, but they may be at most half of all
-    ratios. The result is False if a value is negative.
+    suffices that the first ratio is in this range. Ratios in which a number is 0 are ignored, but they may be at most
+    half of all ratios. The result is False if a value is negative.
     """
     if (numbers < 0).any() or not numbers.any():
         return False
@@ -515,7 +515,7 @@ def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
 
 
 def _bases_by_ends(tensor: _Frequencies, denominator: float) -> list[float]:
-    """Return bases whose powers fall, or rise, about as much as the values from the first to the last.
+    """Return bases for which the last power divided by the first is about the last value divided by the first.
 
     denominator: denominator of the exponents.
     """

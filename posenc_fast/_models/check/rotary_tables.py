@@ -78,8 +78,8 @@ def judge_rotary_tables(
     positions : array_like of shape (rows,) or (rows, axes), optional
         Positions of the rows (default: 0, 1, ..).
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the tables must match one. Encodings that rotate more or fewer pairs than the
-        tables are left out. Empty without a config.
+        Encodings of the model's layers; the tables must match one. An encoding is left out if its number of rotating
+        pairs differs from that of the tables. Empty without a config.
     """
     tables = [array_of(table, name) for table in (cos, sin) if table is not None]
     finding = _judge_arrays(name, tables, positions, rotaries)

@@ -111,9 +111,9 @@ def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len
 
 
 def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
-    """Return the arguments for PhiMoE. The sequence length decides between short and long factors and mscales.
+    """Return the arguments for PhiMoE. The factors and the mscale (attention factor) depend on the sequence length.
 
-    Microsoft's code does the same, and so does transformers until 4.57.
+    Microsoft's code chooses the short or the long values in the same way, and so does transformers up to 4.57.
     """
     rope_type, parameters = scaling
     if rope_type == "default":

@@ -63,7 +63,7 @@ class Sections(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A key of which `Rotary` supports only one value."""
+    """A config key of which `Rotary.from_config` supports only one value."""
 
     key: str
     required: Any

@@ -46,7 +46,7 @@ class Angles(NamedTuple):
     """Measurements of pairs of columns. All fields but step have one value per pair.
 
     frequencies: radians per row. errors: errors of the frequencies. known: whether the frequency exceeds four times its
-    error. phases: angles in row 0. rounding: errors of the phases. step: distance of consecutive positions, 1 or -1.
+    error. phases: angles in row 0. rounding: errors of the phases. step: difference of consecutive positions, 1 or -1.
     """
 
     frequencies: Floats
@@ -177,9 +177,9 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 
 
 def _bases_and_shifts(fall: float, half: float) -> list[tuple[float, float]]:
-    """Return possible (base, freq_shift). The logarithms of their frequencies fall by about ``fall`` per pair.
+    """Return a list of (base, freq_shift) for which the logarithms of frequencies fall by about ``fall`` per pair.
 
-    Bases in `BASES` come first, then estimates that are rounded to 2, 3, .. digits, and then the estimate itself.
+    Bases in `BASES` come first, then the estimated bases rounded to 2, 3, .. digits, and then the estimates themselves.
     """
     options = []
     for order, shift in enumerate(_SHIFTS):

@@ -395,8 +395,8 @@ def _with_widths_of(samples: list[Sample], theta: float | None = None) -> tuple[
 def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
     """Return the frequencies (pairs, axes) of a Rotary for the axes of a sample.
 
-    If only the sample has one axis, the Rotary's frequencies of all axes are added, because tokens of a text have the
-    same position on each axis. Return None if the numbers of axes differ in another way.
+    If the sample has one axis and the Rotary has several, the frequencies of all axes are added, because tokens of a
+    text have the same position on each axis. In other cases, return None if the numbers of axes differ.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
