@@ -1,7 +1,7 @@
 """Check the promised accuracy against exact values on this machine, for ``posenc-fast verify``.
 
-The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. The
-engines share only the formula with these modules.
+The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. The engines
+(Python code and compiled kernel) share only the formula with these modules.
 """
 
 from __future__ import annotations

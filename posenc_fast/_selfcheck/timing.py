@@ -82,8 +82,8 @@ def alternate(
 ) -> Times:
     """Time the sides alternately (A B A B ..), and return the seconds per call of each side and run.
 
-    Slow calls have fewer runs than ``runs``.
-    Untimed calls of the same side precede each sample, so that the other sides do not change what is in the caches.
+    Slow calls have fewer runs than ``runs``. Untimed calls of the same side precede each sample, so that the other
+    sides do not change what is in the caches.
     """
     repeats = {name: _repeats(call) for name, call in sides.items()}
     runs = max(FEWEST, min(runs, int(BUDGET / sum(total for _, _, total in repeats.values()))))

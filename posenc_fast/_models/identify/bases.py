@@ -17,7 +17,7 @@ ROTARY_DIGITS = (1, 2, 3, 4, 6)
 
 
 def few_digits(estimate: float, digits: Sequence[int] = DIGITS) -> list[float]:
-    """Return an estimate rounded to each number of significant digits."""
+    """Return an estimate rounded to each number of significant digits in ``digits``."""
     return [float(f"{estimate:.{count}g}") for count in digits]
 
 
