@@ -22,7 +22,7 @@ _NO_ROTATION = 1e30
 
 
 def _layout_advice(layout: RotaryLayout, wanted: WeightLayout) -> str:
-    """Return what to do so that a Rotary has the layout that a program computes."""
+    """Return advice for a Rotary whose layout is not ``wanted``, the layout that a program uses."""
     advice = f"use a Rotary with layout={wanted!r}"
     if source_and_target(layout)[0] == wanted:
         return f"{advice}; with the same weights, the attention scores are the same"
@@ -30,7 +30,7 @@ def _layout_advice(layout: RotaryLayout, wanted: WeightLayout) -> str:
 
 
 def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
-    """Return the attributes of RotaryEmbedding, or raise an error if the operator cannot express the encoding."""
+    """Return the attributes of ONNX's RotaryEmbedding, or raise an error if it cannot express the encoding."""
     if settings.layout == "interleaved_to_half":
         raise ValueError(
             "RotaryEmbedding does not support layout='interleaved_to_half'; "
@@ -198,7 +198,7 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
 
 
 def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
-    """Return the unscaled frequencies divided by the frequencies, in float32, which is the type in files.
+    """Return the unscaled frequencies divided by the frequencies, in float32, which is the type of divisors in files.
 
     Raise ValueError if a frequency is negative, or a quotient is not a positive float32 number.
     """
@@ -225,7 +225,8 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
 def _sections(settings: Settings, architecture: str, mode: str | None) -> list[int]:
     """Return the number of pairs of each of llama.cpp's four axes.
 
-    Raise an error if there are more axes, or if the order of the sections is not that of the architecture.
+    Raise an error if the Rotary has one axis or more than four, or if the axes are in another order than in the
+    architecture.
     """
     axes = settings.axes
     if axes is not None:

@@ -86,7 +86,7 @@ _YARN = {"yarn_ext_factor": 1.0, "yarn_attn_factor": 1.0, "yarn_beta_fast": 32.0
 
 
 class Windows(NamedTuple):
-    """The layers with a sliding window (all except every n-th), and how their encoding differs from that of others."""
+    """The layers with a sliding window (all except every n-th), and how they differ from layers without a window."""
 
     # n, the distance from one layer without a window to the next; None if the file lists the layers
     every: int | None
@@ -293,7 +293,7 @@ def open_gguf(path: str) -> Any:
         raise ValueError(f"{path} is not a regular file; give the path of a GGUF file")
 
     class Reader(gguf.GGUFReader):  # type: ignore[misc]  # gguf has no types
-        """A reader that raises EOFError if the file ends too early. The package's reader returns too few values or none."""
+        """A reader that raises EOFError if the file ends too early. The package's own reader returns fewer values."""
 
         def _get(self, offset: Any, dtype: Any, count: int = 1, *options: Any, **more: Any) -> Any:
             if int(offset) + np.dtype(dtype).itemsize * int(count) > len(self.data):
@@ -306,7 +306,7 @@ def open_gguf(path: str) -> Any:
 
 @contextlib.contextmanager
 def _errors_about(path: str) -> Iterator[None]:
-    """Add the path to errors of the package's reader, which may raise any error for a broken file."""
+    """Convert errors of the package's reader to a ValueError with the path. A broken file may cause any error."""
     try:
         yield
     except Exception as error:  # noqa: BLE001
@@ -566,7 +566,7 @@ def _divided(short: list[float], long: list[float], length: float, attention: fl
 
 
 def _factor(metadata: Metadata) -> float:
-    """Return the divisor of the positions from the current or the old key, or 1 if both are missing."""
+    """Return the divisor of the positions from the current or the old key, or 1 if both are missing or 0."""
     for key in ("rope.scaling.factor", "rope.scale_linear"):
         value = metadata.get(key)
         # zero means that the value is missing
@@ -576,7 +576,10 @@ def _factor(metadata: Metadata) -> float:
 
 
 def _check_yarn(metadata: Metadata, name: str) -> None:
-    """Raise an error for keys of yarn that llama.cpp does not read for this architecture or scaling type."""
+    """Raise an error if a key of yarn differs from its default, but llama.cpp does not read it.
+
+    Which keys llama.cpp reads depends on the architecture and on the scaling type.
+    """
     for key, default in _YARN.items():
         value = metadata.number(f"rope.scaling.{key}", default)
         is_read = key.startswith("yarn_beta") and metadata.architecture in BETAS and name == "yarn"

@@ -1,7 +1,7 @@
 """Check the promised accuracy against exact values on this machine, for ``posenc-fast verify``.
 
-The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. The
-engines share only the formula with these modules.
+The exact values, including their frequencies, come from `oracle.py` and the definition in `reference.py`. The engines
+(Python code and compiled kernel) share only the formula with these modules.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _FORMATS = {each.name: (each.bits, each.least) for each in FORMATS}
 
 
 def _subnormal(rng: np.random.Generator) -> float:
-    """Return a position close to a subnormal number of a dtype, or to the middle of two subnormal numbers.
+    """Return a position close to a subnormal number of a random dtype, or to the middle of two such numbers.
 
-    The sine of this position is almost the same number.
+    The sine of so small a position is almost equal to the position.
     """
     bits, least = list(_FORMATS.values())[rng.integers(len(_FORMATS))]
     # `middle` is a subnormal number, or the middle of two, in units of the smallest positive number
@@ -89,7 +89,7 @@ class Finding(NamedTuple):
 
 
 def engines() -> dict[str, tuple[Backend, Isa | None]]:
-    """Return the engines of this machine. Keys are names of engines, values are backend and instruction-set level."""
+    """Return a dict from the name of each engine of this machine to (backend, instruction-set level or None)."""
     by_name: dict[str, tuple[Backend, Isa | None]] = {"python": ("python", None)}
     for isa in _backend.isa_levels():
         by_name[isa] = "cython", isa
@@ -102,7 +102,7 @@ def verify(
     """Check random positions for this number of seconds, or longer, until every encoding had positions of every range.
 
     Return a dict (dtype, call, engine) -> Finding. After each sample, call ``done`` with the number of seconds that
-    have passed.
+    have passed, at most ``seconds``.
     """
     rng = np.random.default_rng(seed)
     encodings = [
@@ -161,7 +161,7 @@ class _Sample:
         self.noise[1] = 0
 
     def compute_sums(self, x: Array) -> None:
-        """Compute the exact results of `add_to` for x, and the larger term of each sum (an encoding counts as 1)."""
+        """Compute the exact sums of `add_to` for x, and the larger term of each sum. The encoding counts as 1."""
         self.exact["add_to"] = _oracle.sums(self.exact["encode"], x, self.x_scale)
         self.scaled["add_to"] = _oracle.scaled(self.exact["add_to"])
         self.larger_term = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))

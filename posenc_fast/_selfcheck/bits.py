@@ -2,8 +2,8 @@
 
 The arguments are integers and short binary fractions from a generator in this file, because NumPy's functions and
 random numbers may differ between machines and versions. `bits.json` contains the expected hashes under four keys: "1"
-for few results of each call, "128" for many, "loops" for the kernel's loops at all widths, and "frequencies" for the
-sets of `frequencies.py`. After you change arguments or values, write the file again with
+and "128" for this number of runs of each call, "loops" for the kernel's loops at many widths, and "frequencies" for the
+sets of `frequencies.py`. After you change the arguments or the computed values, write the file again with
 ``python tests/bits.py --write``.
 """
 
@@ -59,7 +59,7 @@ def _values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
 
 
 def calls() -> dict[str, Callable[[np.dtype[Any], int], Array]]:
-    """Return calls by name. Together they reach every code path for rows.
+    """Return calls by name. They cover the methods that compute rows, sums, cosines and sines, or rotations.
 
     A call has two arguments: t, a dtype, and k, a number that selects the values. It returns about 65536 values.
     """
@@ -325,7 +325,7 @@ def _loops() -> dict[str, Callable[[np.dtype[Any]], Iterator[Array]]]:
 
 
 def hashes_of_loops() -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of the results of each loop and dtype at all WIDTHS, from the active engine."""
+    """Yield name and SHA-256 of the results of each function in `_loops` for each dtype, from the active engine."""
     for name in types_here():
         for loop, make in _loops().items():
             yield f"{loop}, {name}", _digest(make(float_type(name)))

@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
     @property
     def noisy(self) -> bool:
-        """True if other load on the machine makes the numbers unreliable."""
+        """True if the times vary so much that the numbers are unreliable, for example on a busy machine."""
         return self.high > 1.5 * self.low or not self.low <= self.ratio <= self.high
 
 
@@ -72,7 +72,7 @@ def sides() -> Iterator[Side]:
     """Yield pairs of calls. Timing all of them takes half a minute.
 
     A name contains our call and, after the slash, the NumPy program. Both sides return new arrays, of float32 unless
-    the name contains another dtype.
+    the side's part of the name contains another dtype.
     """
     wide, narrow = sinusoidal(512), sinusoidal(64)
     tolerances = {"float64": 1e-9, "float32": 1e-7, "float16": 5e-4, "bfloat16": 4e-3}
@@ -106,7 +106,7 @@ def sides() -> Iterator[Side]:
 
 
 def float32_formula(length: int, d_model: int) -> Array:
-    """Return the table of PyTorch's tutorial, computed by the tutorial's program in NumPy, all in float32."""
+    """Return the table of PyTorch's tutorial, computed with NumPy in the steps of the tutorial, all in float32."""
     position = np.arange(length, dtype=np.float32)[:, np.newaxis]
     exponents = np.arange(0, d_model, 2, dtype=np.float32) * np.float32(-math.log(10000.0) / d_model)
     angles = position * np.exp(exponents)

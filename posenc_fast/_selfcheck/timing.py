@@ -35,9 +35,10 @@ class Ratio(NamedTuple):
 def seconds(
     call: Callable[..., Any], repeats: int, *arguments: Any, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Return the mean time of ``repeats`` calls. The result of a single call is freed after the clock has stopped.
+    """Return the mean time of ``repeats`` calls. If ``repeats`` is 1, the result is freed after the clock has stopped.
 
-    For calls of one thread on a shared CPU, pass ``time.thread_time`` as clock.
+    If other programs use the CPU too, and the calls use one thread, pass ``time.thread_time`` as clock. It does not
+    count the time of other programs.
     """
     kept = None
     if repeats == 1:
@@ -54,7 +55,7 @@ def seconds(
 
 
 def _repeats(call: Callable[[], Any]) -> tuple[int, int, float]:
-    """Return the number of calls before a sample and within a sample, and the seconds of all these calls."""
+    """Return the number of calls before a sample and within a sample, and the estimated seconds of all these calls."""
     seconds(call, 1)
     once = seconds(call, 1)
     if once < SAMPLE:
@@ -81,7 +82,8 @@ def alternate(
 ) -> Times:
     """Time the sides alternately (A B A B ..), and return the seconds per call of each side and run.
 
-    Untimed calls of the same side precede each sample, so that the other sides do not change what is in the caches.
+    Slow calls have fewer runs than ``runs``. Untimed calls of the same side precede each sample, so that the other
+    sides do not change what is in the caches.
     """
     repeats = {name: _repeats(call) for name, call in sides.items()}
     runs = max(FEWEST, min(runs, int(BUDGET / sum(total for _, _, total in repeats.values()))))

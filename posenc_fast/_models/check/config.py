@@ -77,8 +77,8 @@ class ConfigParts(NamedTuple):
     def for_tensor(self, name: str) -> tuple[tuple[Rotary, ...], str]:
         """Return (encodings, part) for a tensor of this name.
 
-        The encodings are those that the tensor may have. If the config does not determine them, there are none, and
-        `part` is the name of the part that describes the tensor. Both are empty if no part describes the tensor.
+        If the config determines the encodings that the tensor may have, `part` is "". If not, `encodings` is empty, and
+        `part` is the name of a part that may describe the tensor. Both are empty if no part describes the tensor.
         """
         tower = _TOWERS.search(name) is not None
         if not self.parts or (self.alone and tower and not self.parts[0].tower):
@@ -119,7 +119,7 @@ def parts_of(config: Any) -> ConfigParts:
 def _nested_parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield (place, part) for a config and then for its inner parts, of which those that encode text come first.
 
-    The model_type of an inner part is completed by `_type_of`. depth: largest nesting of inner parts.
+    The model_type of each inner part is the type that `_type_of` returns. depth: largest nesting depth of inner parts.
     """
     yield place, config
     whole = str(config.get("model_type") or "")
@@ -135,7 +135,8 @@ def _nested_parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator
 def _type_of(part: Mapping[str, Any], key: str, whole: str) -> str:
     """Return the model type of a part. key: key of the part. whole: model type of the config that contains the part.
 
-    If the type is missing or equals `whole`, return the default type of `whole` for this key, if there is one.
+    If the part's own type is missing or equals `whole`, return the default type that `whole` has for this key. If there
+    is no default, return the part's own type, or "" if it is missing.
     """
     model = str(part.get("model_type") or "")
     if model and model != whole:
@@ -194,14 +195,15 @@ def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
 
 
 def unscaled_length(part: Mapping[str, Any]) -> float | None:
-    """Return the longest position that a config names, or None. The scaling is ignored."""
+    """Return the longest position that a config names, or None if it names none. The scaling is ignored."""
     return max(_positive_number(part.get(key)) for key in LENGTHS) or None
 
 
 def scaled_length(part: Mapping[str, Any]) -> float | None:
     """Return the longest position of a model, or None if it is unknown.
 
-    It is the length in the config, or the original length times the factor of the scaling, if this is longer.
+    It is the larger of two numbers: the length in the config, and the original length times the factor of the scaling.
+    For longrope, it is the length in the config.
     """
     unscaled = unscaled_length(part) or 0.0
     rope = part.get(parameters_key(part))

@@ -183,7 +183,8 @@ def _zeros(
 ) -> tuple[Fault, str] | None:
     """Return (fault, reason) for rows of zeros if the other rows are right or have a known fault, else None.
 
-    The fault is "length" if the table is too short, and "padding" otherwise. zero: mask of the rows of zeros.
+    The fault is "length" if several rows of zeros follow all other rows, as in a table that is too short. Otherwise, it
+    is "padding". zero: mask of the rows of zeros.
     """
     coordinates = np.abs(sample.positions).max(axis=1)
     reason = f"{_subject_and_verb(coordinates[zero])} zero"
@@ -286,7 +287,8 @@ def _orders(waves: Waves, positions: Floats) -> Iterator[_Variant]:
 def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]] | None:
     """Return (indices of sine columns, indices of cosine columns), or None if the columns do not form pairs.
 
-    They form pairs if each column is a sine or a cosine, and there are as many sines as cosines, or one more.
+    They form pairs if no amplitude is 0, each column is a sine or a cosine, and there are as many sines as cosines or
+    one sine more.
     """
     usable = (waves.amplitudes != 0) & (np.abs(np.sin(2 * waves.phases)) < 1e-9)
     if not usable.all():
@@ -297,7 +299,10 @@ def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 
 
 def _side_by_side(first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
-    """Return the indices of two arrays alternately. The longer array comes first, if the lengths differ by 1."""
+    """Return the indices of both arrays in turn, beginning with the longer array.
+
+    The lengths may differ by 1. If they are equal, ``first`` is the first array.
+    """
     if len(second) > len(first):
         first, second = second, first
     result = np.empty(len(first) + len(second), np.intp)
@@ -324,7 +329,10 @@ class _Powers(NamedTuple):
 
 
 def _powers_in(encoding: Encoding, base: float | None) -> _Powers | None:
-    """Return the frequencies of an encoding as powers of a base, or None if they are not powers."""
+    """Return the frequencies of an encoding as powers of a base, or None if they are not powers of one base.
+
+    base: base of the powers. If it is None, a likely base is chosen.
+    """
     frequencies = encoding.frequencies
     distinct = list(dict.fromkeys(frequencies[encoding.amplitudes != 0].tolist()))
     if len(distinct) < 2 or min(distinct) <= 0:
@@ -384,7 +392,7 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
-    """Return the common factor of all values, or None if it is 0 or cannot be measured."""
+    """Return the factor between the sample's values and the exact values, or None if it is near 0 or not measurable."""
     exact = waves.at(sample.positions @ waves.frequencies.T)
     # measure the factor by least squares
     product, square = float((sample.values * exact).sum()), float((exact**2).sum())
@@ -406,7 +414,7 @@ def _factor_clause(factor: float, d: int) -> str:
 
 
 def _measured_frequencies(sample: Sample, encoding: Encoding, base: float | None) -> Iterator[_Variant]:
-    """Yield variants with a common factor of all frequencies, and with another base.
+    """Yield variants in which one factor multiplies all frequencies, and variants with another base.
 
     Factor and base are measured in the rows of consecutive positions.
     """
@@ -434,7 +442,10 @@ def _measured_frequencies(sample: Sample, encoding: Encoding, base: float | None
 
 
 def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
-    """Return the common quotient of measured angles per row and frequencies, or None if no pair is usable."""
+    """Return the quotient of the measured angles per row and the frequencies, or None if no pair rotates.
+
+    It is measured by least squares in all slow pairs.
+    """
     usable = (frequencies != 0) & (angles > 1e-7)
     if not usable.any():
         return None
@@ -448,7 +459,7 @@ def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
 def _base_of_angles(angles: Floats, first: float, exponents: Floats) -> float | None:
     """Return the base for which ``first * base ** -exponents`` is closest to the angles per row.
 
-    Return None if no angle is usable, or if the base is not between exp(-100) and exp(100).
+    Return None if no pair has an exponent and an angle above 0, or if the base is not between exp(-100) and exp(100).
     """
     usable = (exponents > 0) & (angles > 1e-7)
     if not usable.any():
@@ -460,9 +471,9 @@ def _base_of_angles(angles: Floats, first: float, exponents: Floats) -> float | 
 
 
 def _angles_per_row(sample: Sample, waves: Waves) -> tuple[npt.NDArray[np.intp], Floats] | None:
-    """Return two arrays with one entry per pair: the index of its sine column, and its angle between consecutive rows.
+    """Return two arrays with one entry per pair: the index of its sine column, and the angle of its rotation per row.
 
-    Return None if the columns do not form pairs, or if there are too few consecutive rows.
+    Return None if the columns do not form pairs, or if `_consecutive` returns None.
     """
     columns_of_pairs = _pairs_of(waves)
     rows = _consecutive(sample)
@@ -495,7 +506,7 @@ def _consecutive(sample: Sample) -> Floats | None:
 
 
 def _wrong_continuation(sample: Sample, waves: Waves) -> str:
-    """Return a sentence that says how wrong rows continue after a number of right rows, or "" if this is unknown.
+    """Return a clause that describes the wrong rows after the right rows, or "" if no description fits.
 
     The wrong rows may repeat the right rows, equal the last right row, or be the rows of negative positions.
     """
@@ -536,7 +547,7 @@ def _rows_alike(row: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.
 
 
 def _permutation(sample: Sample, waves: Waves) -> str:
-    """Return a sentence about the order of the columns if the columns are permuted, else an empty string."""
+    """Return a clause about the order of the columns if at most 1024 columns are permuted, else an empty string."""
     d = len(waves.phases)
     if d > 1024 or d < 2:
         return ""
@@ -560,8 +571,8 @@ def _permutation(sample: Sample, waves: Waves) -> str:
 def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] | None:
     """Identify the encoding of the rows, and compare its parameters with those of the expected encoding.
 
-    Return (fault of the first difference, description of all differences). Return None if the encoding is unknown, or
-    there are no differences.
+    Return (fault of the first difference, description of all differences). Return None if the encoding of the rows
+    cannot be identified, or if no parameter differs.
     """
     rows = _consecutive(sample)
     if rows is None or rows.shape[1] < 4:
@@ -585,7 +596,7 @@ def _by_identification(sample: Sample, encoding: Encoding) -> tuple[Fault, str] 
 
 
 def _differences(found: Identification, expected: Identification) -> Iterator[tuple[Fault, str]]:
-    """Yield (fault, description) for each parameter of an identified encoding that differs from the expected one."""
+    """Yield (fault, description) for each parameter of an identified encoding that differs from the expected value."""
     if found.start != expected.start:
         yield "start", f"the first row has the values of position {found.start:g}"
     if found.step != expected.step:

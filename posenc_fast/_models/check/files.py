@@ -1,7 +1,7 @@
-"""List the tensors of a model's files. Listing reads the headers; the values of a tensor are read on request.
+"""List the tensors of a model's files, and read the values of single tensors on request.
 
-torch loads pickles, with ``weights_only=True``. An index is a JSON file that maps tensors to files. It may name only
-files in its own folder.
+The list is made from the headers of the files. Pickles are an exception: torch loads them with ``weights_only=True``.
+An index is a JSON file that maps names of tensors to names of files, which must be in the folder of the index.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Tensor(NamedTuple):
     """A tensor of a file.
 
     size: number of bytes. read: function that returns the values as an array or a torch tensor. unread: name of the
-    tensor's type if it cannot be read, else "". file: name of the file.
+    values' type if posenc_fast cannot read this type, else "". file: name of the file.
     """
 
     name: str
@@ -53,7 +53,10 @@ class Tensor(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Tensors that an index lists, but its files lack. file: name of the index. missing: texts "tensor in file"."""
+    """Tensors that an index lists, but that are missing from their files.
+
+    file: name of the index file. missing: texts such as "'wpe.weight' in model.safetensors".
+    """
 
     file: str
     missing: tuple[str, ...]
@@ -61,7 +64,7 @@ class Gap(NamedTuple):
 
 @contextlib.contextmanager
 def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
-    """Yield an iterator over the tensors of a folder or file, and over gaps of indexes.
+    """Yield an iterator over each `Tensor` in a folder or file, and a `Gap` for each index with missing tensors.
 
     Values can be read only inside of the ``with`` block.
     """
@@ -144,7 +147,10 @@ def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
 
 
 def _indexed(index: Path) -> dict[str, str]:
-    """Return a dict from each tensor in an index to its file name, or raise ValueError for an invalid file name."""
+    """Return a dict from the name of each tensor in an index to the name of its file.
+
+    Raise ValueError if the index is invalid, or if it names a file that is missing or in another folder.
+    """
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):
         raise ValueError(f"{index} has no weight_map that maps names of tensors to names of files")
@@ -222,8 +228,10 @@ def _pickle(path: str) -> Iterator[Tensor]:
 
 
 def _flat(state: Any, kind: type, prefix: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
-    """Yield (name, tensor) for the tensors in nested dictionaries. The keys on the way to a tensor, joined by dots, are
-    its name. depth: largest nesting.
+    """Yield (name, tensor) for the tensors in nested dictionaries.
+
+    The name consists of the keys that lead to the tensor, joined by dots. A state that is itself a tensor has the name
+    "tensor". kind: type of tensors. depth: largest number of nested dictionaries.
     """
     if isinstance(state, kind):
         yield prefix or "tensor", state

@@ -1,7 +1,7 @@
 """Judge frequencies: compare them with a config or with known schedules, and name the fault if they differ.
 
 A schedule is a formula for frequencies, such as powers of a base. Each known fault, such as a wrong base, is applied to
-the exact frequencies, and the result is compared with the values.
+the exact frequencies, and the result is compared with the values of the tensor.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _KIND = "rotary frequencies"
 
 
 class Variant(NamedTuple):
-    """A fault, with the frequencies that it would produce, and the factor of cosines and sines that it would produce.
+    """A fault, with the frequencies that it would produce.
 
-    reason: description of the fault. may_be_right: whether some programs need these frequencies.
+    reason: description of the fault. factor: factor of cosines and sines (attention factor) that the fault would
+    produce. may_be_right: whether the frequencies are right for some programs.
     """
 
     fault: Fault
@@ -56,7 +57,7 @@ class _Frequencies(NamedTuple):
     length: float | None
 
     def near(self, exact: Floats, slack: float | None = None) -> bool:
-        """Return whether all values are the exact frequencies, except for float32 errors and one rounding to ``form``.
+        """Return whether all values agree with exact frequencies, except for errors that `distance` tolerates.
 
         slack: tolerated relative error (default: that of float32 arithmetic).
         """
@@ -65,7 +66,8 @@ class _Frequencies(NamedTuple):
     def distance(self, exact: Floats, slack: float | None = None) -> Floats:
         """Return the differences from exact frequencies, divided by the tolerated differences.
 
-        slack: tolerated relative error (default: that of float32 arithmetic).
+        slack: tolerated relative error (default: that of float32 arithmetic). If ``form`` has 16 bits, the error of one
+        rounding to it is tolerated in addition.
         """
         relative = relative_slack(exact) if slack is None else slack
         size = np.abs(exact)
@@ -81,7 +83,10 @@ class _Frequencies(NamedTuple):
     def finding(
         self, verdict: Any, fault: Fault | None, reason: str, exact: Floats | None, kind: str = _KIND
     ) -> Finding:
-        """Return a finding with the errors of the values. exact: exact frequencies, or None if they are unknown."""
+        """Return a finding, which contains the errors of the values unless ``exact`` is None.
+
+        exact: exact frequencies, or None if they are unknown.
+        """
         if exact is None:
             return Finding(self.name, kind, verdict, fault, reason)
         error = float(np.abs(self.numbers - exact).max())
@@ -109,7 +114,7 @@ def judge_frequencies(
         Encodings of the model's layers; the frequencies must match one. An encoding is left out unless it, or one of
         its axes, has as many frequencies as ``values``. Empty without a config.
     length : float, optional
-        Longest position.
+        Longest position, where the finding gives the error of the angle.
     """
     array = array_of(values, name)
     if array.dtype.kind == "c":
@@ -197,7 +202,10 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
 
 
 def _fault_finding(tensor: _Frequencies, variant: Variant, exact: Floats) -> Finding:
-    """Return the finding for a fault that explains all values. It is "unknown" if some programs need these values."""
+    """Return the finding for a fault that explains all values.
+
+    The verdict is "unknown" if the values are right for some programs, else "wrong".
+    """
     if variant.may_be_right:
         return tensor.finding("unknown", None, variant.reason, exact)
     reason = variant.reason
@@ -211,7 +219,8 @@ def _resembles(numbers: Floats, exact: Floats) -> bool:
     """Return whether values were probably meant to be the exact frequencies.
 
     The result is True if the ratio of each value to the exact value is between 1/2 and 2. If the values never rise, it
-    suffices that the first ratio is in this range. Zeros are ignored, but at most half of the values may be 0.
+    suffices that the first ratio is in this range. Ratios in which a number is 0 are ignored, but they may be at most
+    half of all ratios. The result is False if a value is negative.
     """
     if (numbers < 0).any() or not numbers.any():
         return False
@@ -257,7 +266,7 @@ def _rounded(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Va
 def _arithmetic(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the values of the tensor if errors of 16-bit arithmetic explain how they differ from ``exact``.
 
-    The relative error of a power is the error of the exponent times the logarithm of the base.
+    A relative error e of an exponent becomes a relative error ``e * log(power)`` of the power.
     """
     if tensor.form not in HALVES or not exact.all():
         return
@@ -295,9 +304,10 @@ def _bases(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Vari
 
 
 def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float = 1e-2) -> Iterator[Variant]:
-    """Yield frequencies with other bases and the same scaling. The bases are estimated from the measured numbers.
+    """Yield frequencies with other bases and the same scaling. The bases are estimated from ``numbers``.
 
-    slack: largest difference between the logarithms of a known base and of an estimate.
+    If the numbers are the frequencies of only one of several axes, no scaling is applied. slack: largest difference
+    between the logarithms of a known base and of an estimate.
     """
     config_base, n = rotary.base, len(exact)
     if config_base is None or n < _LEAST_COUNT:
@@ -318,8 +328,8 @@ def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float =
 def _possible_bases(numbers: Floats, slack: float) -> list[float]:
     """Return bases that frequencies may have: known bases near the estimates, rounded estimates, and the estimates.
 
-    There are up to three estimates. They compare the first frequency with the second, with the frequency after the
-    first quarter, and with the last.
+    There are up to three estimates. Each is computed from the first frequency and one other: the second, the one after
+    a quarter of the frequencies, or the last.
     """
     count = len(numbers)
     estimates = []
@@ -350,7 +360,10 @@ def without_scaling(rotary: Rotary, exact: Floats) -> Floats:
 
 
 def scaling_variants(rotary: Rotary, exact: Floats, numbers: Floats) -> Iterator[Variant]:
-    """Yield frequencies with wrong scalings: missing, applied twice, with the measured factor, or linear."""
+    """Yield frequencies with wrong scalings: missing, applied twice, with another factor, or linear.
+
+    The factors are measured from ``numbers``.
+    """
     scaling = rotary._arguments().get("scaling")
     unscaled = without_scaling(rotary, exact)
     rope_type = rotary._settings.rope_type
@@ -393,7 +406,10 @@ def _scalings(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[V
 
 
 def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the values of the tensor if at most a quarter of them differ from the exact frequencies."""
+    """Yield the values of the tensor if at most a quarter of them differ from the exact frequencies.
+
+    Yield nothing if more than 2 values differ, and all of them belong to the slowest pairs.
+    """
     wrong = np.flatnonzero(tensor._replace(form=FLOAT32).distance(exact) > 1)
     # if only the slowest pairs differ, a wrong scaling is more likely
     only_slowest = len(wrong) > 2 and np.array_equal(wrong, np.arange(len(exact) - len(wrong), len(exact)))
@@ -403,7 +419,7 @@ def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[
 
 
 def _identified(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield frequencies with a scaling of another kind, if it can be identified from the values."""
+    """Yield the frequencies that `identify_rotary` finds, if only their scaling may differ from that of the config."""
     if len(exact) < 8 or rotary.base is None:
         return
     answer, scaling = identify_rotary(frequencies=tensor.numbers), rotary._arguments().get("scaling")
@@ -471,7 +487,7 @@ def _without_config(tensor: _Frequencies) -> Finding:
 def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
     """Yield (kind of finding, description, exact frequencies) for each schedule near the values.
 
-    Powers of 2 come first, then powers of other bases, then all other schedules that `identify_rotary` knows.
+    Powers of 2 come first, then powers of other bases, then the schedule that `identify_rotary` finds.
     """
     numbers, n = tensor.numbers, len(tensor.numbers)
     for ratio in (2.0, 0.5):
@@ -499,7 +515,7 @@ def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
 
 
 def _bases_by_ends(tensor: _Frequencies, denominator: float) -> list[float]:
-    """Return bases whose powers have about the ratio of the last value to the first.
+    """Return bases for which the last power divided by the first is about the last value divided by the first.
 
     denominator: denominator of the exponents.
     """

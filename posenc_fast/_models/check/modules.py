@@ -69,13 +69,13 @@ def parts_of_transformers(model: Any) -> tuple[str, ...]:
 def findings_of_runs(
     model: Any, expected: Expected, longest: float | None, buffers: Sequence[Finding], skipped: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Yield a finding for each module of a model that encodes positions.
+    """Yield a finding for each of a model's modules that seem to encode positions.
 
-    The model itself is judged if none of its modules seems to encode positions, none is skipped, and no layer has
+    If no module seems to encode positions, the model itself is judged, unless ``skipped`` has names or a layer has
     weights.
 
-    expected: encoding that the user expects. longest: number of positions in the config, or None. buffers: findings for
-    the model's tensors. skipped: names of modules to leave out, together with their submodules.
+    expected: encoding that the user expects, or None. longest: number of positions in the config, or None. buffers:
+    findings for the model's tensors. skipped: names of modules to leave out, together with their submodules.
     """
     wrong_buffers = {finding.name: finding for finding in buffers if finding.verdict == "wrong"}
     skipped_prefixes = tuple(f"{name}." if name else "" for name in skipped)
@@ -133,7 +133,7 @@ def _own_tensors(module: Any) -> Iterator[tuple[str, Any]]:
 
 @contextlib.contextmanager
 def _random_state_kept() -> Iterator[None]:
-    """Restore the random states of Python, NumPy and torch at the end of the ``with`` block."""
+    """Restore the random states of Python, NumPy and torch (on the CPU) at the end of the ``with`` block."""
     torch = sys.modules["torch"]
     states = random.getstate(), np.random.get_state(), torch.random.get_rng_state()
     try:
@@ -228,8 +228,9 @@ def _judge_module(name: str, module: Any, expected: Expected, longest: float | N
 class _Wanted(NamedTuple):
     """The encodings with which a module can be compared.
 
-    expected: encoding that the user expects. reference: encoding of the module's own buffers. longest: number of
-    positions in the config, or None. alone: whether the model has only one module that encodes positions.
+    expected: encoding that the user expects, or None. reference: encoding of the module's own buffers, or None.
+    longest: number of positions in the config, or None. alone: whether the model has only one module that encodes
+    positions.
     """
 
     expected: Expected
@@ -238,7 +239,7 @@ class _Wanted(NamedTuple):
     alone: bool
 
     def of(self, kind: type) -> Expected:
-        """Return the encoding to compare with, or None. The user's encoding takes precedence over that of buffers.
+        """Return the encoding to compare with, or None. ``expected`` takes precedence over ``reference``.
 
         kind: Encoding for rows, Rotary for cosines and sines and for rotations.
         """
@@ -341,8 +342,8 @@ def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
 def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int) -> Array:
     """Call a module with an x of zeros, and return its n rows.
 
-    Raise `Unusable` if the result does not consist of n rows. Raise it also if the rows depend on x, or differ between
-    the two sequences of the batch.
+    Raise `Unusable` if the result does not consist of n rows, or if the rows differ between the two sequences of the
+    batch. For n = `_FEW_TOKENS`, also raise it if the rows depend on x.
 
     shape: function of n and d that returns the shape of x. rows_axis: axis of length n in x. width: d.
     """
@@ -407,7 +408,7 @@ def _check_rows_are_added(runner: _Runner, x: Any, result: Any) -> None:
 
 
 def _with_batch_clause(runner: _Runner, rows: Any, width: int, finding: Finding) -> Finding:
-    """Return the finding, with a clause if the module returns different rows for an x without a batch axis.
+    """Return the finding. If it is right, but an x without a batch axis gets different rows, add a clause about this.
 
     rows: function of a length that returns the rows for an x with a batch axis.
     """
@@ -451,7 +452,7 @@ def _judge_of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
 
 
 def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, errors: list[str]) -> Finding | None:
-    """Return the finding for a module that takes x, but uses only its dtype or its length, or None if no call works.
+    """Return the finding for a module that uses only the dtype or the length of x, or None if no call works.
 
     The module returns cosines and sines, or rows.
     """
@@ -493,7 +494,8 @@ def _judge_of_x_and_positions(runner: _Runner, name: str, wanted: _Wanted, error
 def _judge_in_any_layout(wanted: _Wanted, judge: Callable[[Expected], Finding]) -> Finding:
     """Return the finding for a rotation, or for cosines and sines.
 
-    If they are compared with the module's own buffer, any layout is right, because frequencies do not determine it.
+    If the comparison is with the module's own buffer of frequencies, any layout is right, because frequencies do not
+    determine the layout.
 
     judge: function that returns the finding for an expected encoding.
     """

@@ -1,6 +1,6 @@
 """Hold the findings of a check for tensors, functions, modules and configs, and show them as text, HTML and JSON.
 
-In text and HTML, findings that differ only in numbers of their names share a line.
+In text and HTML, findings that are equal except for numbers in their names share a line.
 """
 
 from __future__ import annotations
@@ -91,11 +91,12 @@ class Finding:
     is_ : str
         Kind of what was checked, such as "rotary frequencies", "computed rows" or "config". Its key in JSON is ``is``.
     verdict : {"right", "wrong", "unknown"}
-        unknown: learned positions, other weights, an unknown or ambiguous config, or code that could not be called.
+        unknown: the check cannot decide, for example because of learned positions, other weights, an unknown or
+        ambiguous config, or code that could not be called.
     fault : str or None
         Kind of fault if the verdict is wrong: rounded (values, positions or angles were rounded to 16 bits), base,
-        layout, scaling, frequencies (wrong for another reason), values (single rows or columns). Code can also have the
-        faults amplitude, error, exponent, functions, length, padding, shape, sign, start and units.
+        layout, scaling, frequencies (they differ for an unknown reason), values (some values are wrong). Code can also
+        have the faults amplitude, error, exponent, functions, length, padding, shape, sign, start and units.
     says : str
         Reason for the verdict.
     largest_error : float or None
@@ -116,9 +117,9 @@ class Finding:
     first_position: float | None = None
 
     def undecided(self, reason: str) -> Finding:
-        """Return the finding for a tensor whose config cannot be read. The verdict "right" becomes "unknown".
+        """Return the finding for a tensor whose encoding the config leaves open. The verdict "right" becomes "unknown".
 
-        reason: name of the part of the config that cannot be read.
+        reason: name of the part of the config whose finding says why.
         """
         if self.verdict != "right":
             return self
@@ -127,7 +128,7 @@ class Finding:
         )
 
     def twice_rounded(self) -> Finding:
-        """Return the finding for values that were rounded to bfloat16, and then stored in float16: "wrong"."""
+        """Return the finding "wrong" for values that were rounded to bfloat16 and then stored in float16."""
         reason = self.says.removesuffix(", with values of bfloat16, rounded once")
         reason = f"{reason}, but the values were rounded to bfloat16 before they were stored in float16"
         return replace(self, verdict="wrong", fault="rounded", says=reason)
@@ -164,8 +165,8 @@ class Report:
     path : str
         File or folder that was checked, the name of the function or of the module's class, "arrays" or "config".
     findings : tuple of Finding
-        One for each function, module and positional tensor, for some parts of the config, and for an index whose
-        tensors are missing.
+        One for each function, module and positional tensor, and for each index whose tensors are missing. A part of the
+        config has a finding if it is wrong, or if the tensors alone do not give the result.
     """
 
     path: str
@@ -187,7 +188,7 @@ class Report:
         return True if self.compared else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return path, number of comparisons and findings as a dictionary for JSON."""
+        """Return `path`, `compared` and `findings` as a dictionary for JSON."""
         findings = [finding.to_json() for finding in self.findings]
         return {"path": self.path, "compared": self.compared, "findings": findings}
 
@@ -224,7 +225,7 @@ class Report:
         )
 
     def _lines(self) -> list[tuple[str, Finding]]:
-        """Return (name, finding) for each line. Findings that differ only in numbers of their names share a line."""
+        """Return (name, finding) for each line. Findings whose names differ only in numbers share a line."""
         groups: dict[Any, list[Finding]] = {}
         for finding in self.findings:
             fields = tuple(value for name, value in vars(finding).items() if name != "name")
@@ -235,7 +236,7 @@ class Report:
         ]
 
     def _computes(self) -> bool:
-        """Return whether a config is right, so that the program that loads the model computes the encoding from it."""
+        """Return whether a part of the config is right. Programs that load the model compute the encoding from it."""
         return any(finding.is_ == "config" and finding.verdict == "right" for finding in self.findings)
 
     def _advice(self) -> Iterable[tuple[Fault, str]]:

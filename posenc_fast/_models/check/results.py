@@ -43,7 +43,7 @@ class Unusable(Exception):
 
 
 def numbers_in(value: Any, name: str) -> Array:
-    """Return the result of a call as an array of floats, or raise `Unusable`.
+    """Return the result of a call as an array of floats or of complex numbers, or raise `Unusable`.
 
     The result may be an array, a tensor, a list of arrays or tensors, or nested lists of numbers.
     """
@@ -79,7 +79,10 @@ def shape_of(value: Any) -> str:
 
 
 def rows_in(value: Any, count: int, name: str) -> Array | None:
-    """Return the result of a call as real rows (count, columns), without axes of length 1. None for other shapes."""
+    """Return the result of a call as rows (count, columns), without axes of length 1.
+
+    Return None for other shapes and for complex numbers.
+    """
     array = numbers_in(value, name)
     if array.ndim < 1 or array.dtype.kind == "c":
         return None
@@ -90,7 +93,8 @@ def rows_in(value: Any, count: int, name: str) -> Array | None:
 def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
     """Return the result of a call as (cosines, sines) with ``count`` rows, or None for other shapes.
 
-    An array of shape (2, count, ..) is split into cosines and sines. For any other single array, return (array, None).
+    A real array of shape (2, count, ..) is split into cosines and sines. For any other single array, which may contain
+    both, return (array, None).
     """
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(item, "shape") for item in value):
         cos, sin = (numbers_in(item, name) for item in value)
@@ -114,9 +118,10 @@ def axes_of(expected: Expected) -> int:
 
 
 def expected_of_width(expected: Expected, width: int, name: str) -> Encoding | Rotary | None:
-    """Return the expected encoding. If it is the name of a preset, return the preset's encoding of this width.
+    """Return ``expected`` or, if it is the name of a preset, the preset's encoding of this width.
 
-    Raise ValueError if the preset has no such encoding. width: number of columns, or of values that are rotated.
+    Raise ValueError if the preset has no encoding of this width. width: number of columns. For a rotary preset, it is
+    the width of a head or the number of values that are rotated.
     """
     if not isinstance(expected, str):
         return expected
@@ -176,8 +181,8 @@ def _outcome_finding(name: str, kind: str, outcome: Outcome, words: str, call_cl
 class Identified(NamedTuple):
     """The identified encoding of rows at consecutive positions.
 
-    start: position of the first row. words: description. factor: common factor of all values; for a preset, the factor
-    by which they differ from those of the preset.
+    start: position of the first row. words: description. factor: factor of all values, relative to the values of the
+    preset or, without a preset, to sines and cosines.
     """
 
     encoding: Encoding
@@ -383,7 +388,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
 def _judge_angles(
     name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
 ) -> Finding:
-    """Return the finding for the cosines and sines of a rotation. The code may round them to 16 bits.
+    """Return the finding for the cosines and sines of a rotation. The user's code may round them to 16 bits.
 
     tables: (cosines, sines), which are computed from the vectors before and after the rotation.
     """

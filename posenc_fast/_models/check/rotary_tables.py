@@ -31,10 +31,10 @@ _SAMPLED_ROWS = 256
 class Tables(NamedTuple):
     """Tables of cosines and sines, of shape (rows, columns), for one of the orders that the columns may have.
 
-    sin: None if the tables are only cosines. layout: order of the columns if the arrays had two columns per pair, else
-    None. copies: number of columns per pair in the tables. It is 1 if the arrays have one column per pair, or two equal
-    ones, of which the tables keep one. It is 2 if the two columns of some pairs differ. They are then half of the width
-    apart.
+    sin: None if the tables are only cosines. layout: order of the columns in the user's arrays if they have two columns
+    per pair, else None. copies: number of columns per pair in ``cos`` and ``sin``. It is 1 if the user's arrays have
+    one column per pair, or two equal columns, of which one is kept. It is 2 if the two columns of some pairs differ.
+    Then both columns are kept, half of the width apart.
     """
 
     cos: Array
@@ -50,7 +50,7 @@ class Tables(NamedTuple):
         return self._replace(cos=self.cos[part], sin=None if self.sin is None else self.sin[part])
 
     def together(self, swapped: bool = False) -> Array:
-        """Return one table with the columns of the cosines before those of the sines, or after them if swapped."""
+        """Return one table: all columns of cosines, then all columns of sines. If ``swapped``, the sines come first."""
         if self.sin is None:
             return self.cos
         return np.concatenate([self.sin, self.cos] if swapped else [self.cos, self.sin], axis=1)
@@ -78,8 +78,8 @@ def judge_rotary_tables(
     positions : array_like of shape (rows,) or (rows, axes), optional
         Positions of the rows (default: 0, 1, ..).
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the tables must match one. Encodings that rotate more or fewer pairs than the
-        tables are left out. Empty without a config.
+        Encodings of the model's layers; the tables must match one. An encoding is left out if its number of rotating
+        pairs differs from that of the tables. Empty without a config.
     """
     tables = [array_of(table, name) for table in (cos, sin) if table is not None]
     finding = _judge_arrays(name, tables, positions, rotaries)
@@ -226,9 +226,9 @@ def _match_equal_axes(candidates: list[Tables], positions: Floats, form: Format,
 
 
 def _first_pairs(tables: Tables, pairs: int) -> Tables | None:
-    """Return the tables with only their first ``pairs`` pairs, or None if these pairs do not represent the tables.
+    """Return the tables with only their first ``pairs`` pairs, or None if there are fewer pairs or later pairs rotate.
 
-    All later pairs must not rotate: their cosines must be 1, and their sines 0.
+    A pair does not rotate if all its cosines are 1 and all its sines are 0.
     """
     if tables.pairs == pairs:
         return tables
@@ -247,7 +247,7 @@ def _rotary_finding(name: str, verdict: Any, fault: Fault | None, reason: str, j
 def _judge_layout(name: str, tables: Tables, rotary: Rotary, judgement: Judgement) -> Finding:
     """Return the finding for tables with right values.
 
-    The layout is wrong if the columns are interleaved, and the model rotates pairs that are half a head apart.
+    The layout is wrong if the two columns of a pair are adjacent, but the model's pairs are half of the width apart.
     """
     words = f"same as {described(rotary)}"
     if tables.layout == "interleaved" and rotary.layout == "half" and tables.pairs > 1:
@@ -305,7 +305,8 @@ def _judge_separately(
 ) -> Finding | None:
     """Compare cosines and sines with a config separately, and return the finding if an order or a factor is wrong.
 
-    Return None if cosines or sines match the config in no order, or if both match in one usual order with one factor.
+    Return None if cosines or sines match the config in no order. Return None also if both match in the same order, but
+    not mirrored, and with the same factor.
     """
     for rotary in rotaries:
         pairs, factor = rotary.rotary_dim // 2, rotary.attention_factor
@@ -388,7 +389,7 @@ def _are_cosines_and_sines(tables: Tables, form: Format) -> bool:
 
 
 def _without_config(name: str, candidates: list[Tables], positions: Floats, form: Format) -> Finding:
-    """Return the finding for tables whose encoding is identified, because there is no config."""
+    """Return the finding for tables that cannot be compared with a config. Identify their encoding first."""
     in_pairs = [tables for tables in candidates if tables.pairs > 1 and tables.copies == 1]
     tables = next((tables for tables in in_pairs if _are_cosines_and_sines(tables, form)), None)
     if tables is None or tables.sin is None or len(positions) < 8:

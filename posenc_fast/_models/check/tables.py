@@ -46,7 +46,8 @@ class _Guess(NamedTuple):
 def judge_table(name: str, table: Any) -> Finding:
     """Return the finding for a table such as ``pe`` with one row per position.
 
-    The encoding is identified with `posenc_fast.identify`, and the table is compared with its exact values.
+    The encoding is identified with `posenc_fast.identify`. Then the table is compared with the exact values of this
+    encoding or, if none was identified, of likely encodings.
 
     Parameters
     ----------
@@ -105,9 +106,9 @@ def _judge_array(name: str, array: Array) -> Finding:
 
 
 def _may_be_sinusoidal(flat: Array) -> bool:
-    """Return whether at least a quarter of the columns are sinusoidal. Some rows and columns are tested.
+    """Return whether at least a quarter of the columns are sinusoidal. Only some rows and columns are tested.
 
-    In a sinusoidal column, the sum of the values before and after each value is a fixed multiple of this value.
+    In a sinusoidal column, the sum of the values before and after a value is the same multiple of it in all rows.
     """
     columns = np.unique(
         np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _SINUSOID_COLUMNS)).round().astype(np.intp)
@@ -166,8 +167,8 @@ def _right_finding(name: str, array: Array, answer: Identification, form: Format
 def _with_zero_rows(finding: Finding, zero: tuple[int, ...], rows: int) -> Finding:
     """Return the finding for a table that is right except for rows of zeros.
 
-    Zeros are right in the first rows (other tokens), and in one row anywhere (padding). They are unknown in the last
-    rows (padding, or never written), and wrong elsewhere.
+    The finding stays "right" if only the first 1 to 4 rows (other tokens) or a single row (padding) are zeros. Zeros in
+    the last rows make it "unknown" (padding, or never written). Other rows of zeros make it "wrong".
     """
     if not zero or _are_tokens(zero):
         return finding
@@ -245,7 +246,7 @@ def _guesses(flat: Array, kept: Any, answer: Identification) -> Iterator[_Guess]
 
 
 def tutorial_encodings(d: int) -> Iterator[Encoding]:
-    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and shift 0 or 1."""
+    """Yield the encodings of tutorials: all combinations of layout, order of sine and cosine, and freq_shift 0 or 1."""
     for layout, functions, shift in itertools.product(LAYOUTS, ORDERS, (0.0, 1.0)):
         yield sinusoidal(d, layout=layout, functions=functions, freq_shift=shift)
 

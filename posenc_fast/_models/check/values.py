@@ -20,7 +20,7 @@ TYPE_SAMPLE = 1 << 16
 
 
 def array_of(values: Any, name: str) -> Array:
-    """Return an array, or a tensor on any device, as an array of float64, float32, float16 or bfloat16.
+    """Convert an array, or a tensor on any device, to an array of float64, float32, float16 or bfloat16.
 
     Complex arrays stay complex. bfloat16 becomes float32 if ml_dtypes is not installed.
     """
@@ -58,7 +58,7 @@ def fits(form: Format, values: Floats) -> bool:
 
 
 def narrowest(array: Array) -> Format:
-    """Return the narrowest type that represents all values of a real array exactly.
+    """Return the narrowest type that represents the values of a real array exactly. A sample of the values is tested.
 
     16-bit values are often stored in 32 bits.
     """
@@ -86,7 +86,7 @@ def is_constant(array: Array) -> bool:
 
 
 def widened(array: Array) -> Array | None:
-    """Return a float16 array in float32 if bfloat16 represents its values exactly, else None.
+    """Return an array as float32 if it is float16, and bfloat16 represents its values exactly, else None.
 
     Such values were rounded to bfloat16 before they were stored in float16.
     """

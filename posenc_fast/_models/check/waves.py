@@ -66,7 +66,8 @@ class Judgement(NamedTuple):
     """The result of the comparison of a table with an encoding.
 
     complete: whether the values are right, or a fault explains them. fault: None if no fault was found. gross: whether
-    a difference is larger than the noise of float32 arithmetic. The other fields are fields of a `Finding`.
+    a difference is larger than the noise of float32 arithmetic; False if ``complete`` is True. The other fields are
+    fields of a `Finding`.
     """
 
     complete: bool
@@ -151,7 +152,10 @@ def radians_at_end(table: Array, waves: Waves, positions: Floats, rows: npt.NDAr
 
 
 def _few_wrong(positions: Floats, wrong_rows: npt.NDArray[np.intp], wrong_columns: npt.NDArray[np.intp]) -> str:
-    """Return a sentence about the wrong rows or columns if only few rows or columns are wrong, else an empty string."""
+    """Return a clause about the wrong rows or columns, or an empty string if too many are wrong.
+
+    At most half of the rows or a quarter of the columns may be wrong.
+    """
     rows, columns = np.flatnonzero(wrong_rows), np.flatnonzero(wrong_columns)
     if 2 * len(rows) <= len(positions):
         shown = listed((f"{value:g}" for value in positions[rows, 0]), 8)
@@ -193,7 +197,7 @@ def _rounding(
 
 
 def _evenly_spread(count: int, most: int) -> npt.NDArray[np.intp]:
-    """Return at most ``most`` indices from 0 to ``count - 1``."""
+    """Return at most ``most`` indices, evenly spread from 0 to ``count - 1``."""
     return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
 
 

@@ -13,7 +13,7 @@ from .table import LayerGroup
 
 
 def requested(part: Part, layer: Any, layer_type: Any) -> tuple[str | None, int | None]:
-    """Return the layer type and the layer index that the caller requests. None means that a value is unknown."""
+    """Return (layer type, layer index) of the caller's request. A value that the request leaves open is None."""
     if layer is None and layer_type is None:
         return None, None
     if layer is not None and layer_type is not None:
@@ -174,7 +174,10 @@ def _check_shared(part: Part) -> None:
 
 
 def _check_type_key(part: Part, parameters: Mapping[str, Any], where: str) -> None:
-    """Raise an error if only the key "type" names a scaling. The class ignores this key, because it sets rope_type."""
+    """Raise an error if only the key "type" names a scaling.
+
+    The class ignores this key, because its default parameters contain a rope_type.
+    """
     if parameters.get("rope_type") is None and parameters.get("type") not in (None, "default"):
         raise ValueError(
             f"{where}['type']={parameters['type']!r} is not read by {part.model}, which reads rope_type; rename type to "

@@ -109,7 +109,7 @@ class _Config(NamedTuple):
         return self.count(head, 2) if self.has(head) else self.count(width) // self.count(heads)
 
     def scaling(self, factor: float, low: float, high: float, length: float) -> dict[str, Any]:
-        """Return Llama 3.1's scaling, as `Rotary` takes it.
+        """Return a scaling by the formula of Llama 3.1, as an argument of `Rotary`.
 
         low: low_freq_factor. high: high_freq_factor. length: original_max_position_embeddings.
         """

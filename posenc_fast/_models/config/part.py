@@ -96,7 +96,7 @@ class Part(NamedTuple):
 
     @property
     def model(self) -> str:
-        """Model type in the config, for errors."""
+        """Model type in the config, or "this model" if it is missing, for errors."""
         return self.row.model or "this model"
 
     @property
@@ -120,14 +120,17 @@ class Part(NamedTuple):
         return f"{self.where}[{present[0] if present else key!r}]"
 
     def get(self, key: str) -> Any:
-        """Return the value of a key or of one of its aliases, or None if all are missing or null."""
+        """Return the value of a key or of one of its aliases, or None if all are missing or null.
+
+        Raise an error if two of them have different values.
+        """
         places = [(self.key(name), self.config.get(name)) for name in SPELLINGS.get(key, (key,))]
         places = [(where, value) for where, value in places if value is not None]
         check_same(places, "values of one setting")
         return places[0][1] if places else None
 
     def integer(self, key: str, least: int) -> int | None:
-        """Return the integer of a key, checked against a minimum, or None if it is missing."""
+        """Return the value of a key, which must be an integer of at least ``least``, or None if the key is missing."""
         value = self.get(key)
         return None if value is None else count_of(value, self.key(key), least)
 
@@ -186,8 +189,8 @@ class Part(NamedTuple):
     def of_layer(self, values: Sequence[Any], where: str) -> Any:
         """Return the value of the requested layer from values per layer.
 
-        If no index is requested, return the common value of the requested kind of layers, or raise `Several` if they
-        have different values. where: place of the values in the config, for errors.
+        If no index is requested, return the common value of the requested kind of layers, or of all layers with RoPE.
+        Raise `Several` if their values differ. where: place of the values in the config, for errors.
         """
         if self.layer is not None:
             if self.layer >= len(values):

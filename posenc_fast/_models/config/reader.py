@@ -166,7 +166,8 @@ def _part(config: Config) -> tuple[Config, str, str]:
     """Return (part with RoPE, its place in the config, its model type).
 
     The config of a composite model has a part for each of its models. Return the part that models.txt lists, which is
-    usually the text part, or raise an error if the config has several of the listed parts.
+    usually the text part, or raise an error if the config has several of the listed parts. Any other config is itself
+    the part.
     """
     where, model = "config", _type_of(config)
     # descend into sub-configs until the model type has RoPE
@@ -208,7 +209,10 @@ def _type_of(config: Config, default: str = "") -> str:
 
 
 def _type_of_only_part(config: Config, where: str, model: str) -> str:
-    """Return the model type of the only part of a composite config, if the part's keys are at the top level."""
+    """Return the model type of the only part of a composite config whose keys are at the top level.
+
+    Raise an error if the type has several parts, or if the keys are missing or belong to an image encoder.
+    """
     parts = table.parts()[model]
     if len(parts) > 1 or all(config.get(name) is None for name in SPELLINGS["hidden_size"]):
         raise Undecided(
@@ -326,7 +330,7 @@ def _layout_of(part: Part) -> str:
 
 
 def _unscaled_if_listed(part: Part) -> Part:
-    """Return the part. Remove its scaling if the config lists the scaled layers, but not the requested layer."""
+    """Return the part, without its scaling if the config lists the scaled layers, but not the requested layer."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":

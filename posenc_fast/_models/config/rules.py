@@ -26,9 +26,10 @@ def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
 
 
 def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair. Each pair has the axis of which the largest share of pairs remains.
+    """Return the axis of each pair. Each pair gets the axis with the largest share of pairs that have no place yet.
 
-    Neighbouring pairs have different axes, unless only one axis is left. With three axes, the last pair has axis 0.
+    Neighbouring pairs have different axes, unless only one axis is left. With three axes, the last pair always has axis
+    0, whatever its neighbour has.
     """
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
@@ -87,7 +88,8 @@ def _dinov3(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_le
 def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
     """Return frequencies and axes for positions of atoms: x, y and z, and the unique id (uid) of the atom's group.
 
-    x, y and z have equal frequencies. The remaining pairs do not rotate, and belong to the axis of the uid.
+    x, y and z have equal frequencies. Pairs that neither x, y, z nor the uid needs do not rotate. They belong to the
+    axis of the uid.
     """
     keys = ("num_spatial_rope_pairs_per_axis", "num_uid_rope_pairs")
     spatial_pairs, uid_pairs = (count_of(part.needed(key), part.key(key), 0) for key in keys)
@@ -109,9 +111,9 @@ def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len
 
 
 def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
-    """Return the arguments for PhiMoE. The sequence length decides between short and long factors and mscales.
+    """Return the arguments for PhiMoE. The factors and the mscale (attention factor) depend on the sequence length.
 
-    Microsoft's code does the same, and so does transformers until 4.57.
+    Microsoft's code chooses the short or the long values in the same way, and so does transformers up to 4.57.
     """
     rope_type, parameters = scaling
     if rope_type == "default":

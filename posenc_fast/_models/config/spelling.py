@@ -57,7 +57,7 @@ def keys_of(family: str) -> frozenset[str]:
 def _corrected(key: str, family: str) -> str | None:
     """Return the key of a family that the author of a config probably meant by an unknown key, or None.
 
-    Either the two keys differ by one or two letters, or another package uses the unknown key for the same setting.
+    Either the two keys differ by at most two letters, or another package uses the unknown key for the same setting.
     """
     foreign = table.pairs("foreign").get(key)
     if foreign in keys_of(family):
@@ -84,7 +84,7 @@ def _letters(key: str) -> str:
 
 
 def _distance(one: str, other: str) -> int:
-    """Return the edit distance of two words: insertions, deletions, replacements and swaps of neighbours."""
+    """Return the edit distance of two words. It counts insertions, deletions, replacements and swaps of neighbours."""
     # row[j]: distance between the first i letters of `one` and the first j letters of `other`
     second_last, last = [0] * (len(other) + 1), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -63,7 +63,7 @@ class Sections(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A key of which `Rotary` supports only one value."""
+    """A config key of which `Rotary.from_config` supports only one value."""
 
     key: str
     required: Any
@@ -220,8 +220,8 @@ def pairs(block: str) -> dict[str, str]:
     """Return a dict from names to texts, for a block whose lines have the form "name: text".
 
     `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why
-    `from_config` returns no Rotary for a model type. `no rotations`: why it returns none for a rope_type. `foreign`:
-    key to use instead of a key of another package.
+    `from_config` returns no Rotary for a model type. `no rotations`: why `from_config` returns no Rotary for a
+    rope_type. `foreign`: key to use instead of a key of another package.
     """
     return dict(line.split(": ", 1) for line in _blocks()[f"@{block}"].lines)
 

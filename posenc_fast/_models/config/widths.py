@@ -44,15 +44,15 @@ def _keys_of_width(part: Part) -> str:
 
 
 def _has_own_heads(part: Part) -> bool:
-    """Return whether the requested layers have heads of another width, which a function in `HEADS` computes."""
+    """Return whether a function in `HEADS` computes the head width of the requested layers."""
     return part.group is not None and bool(part.group.head) and "per_layer_config" not in part.config
 
 
 def _width_in_config(part: Part) -> int:
     """Return the head width that the keys of a part determine. The caller checks its limits.
 
-    In this order: heads of the requested layers, keys of the width, the default of the class, the width of all heads
-    divided by their number.
+    It is the first of these that exists: the result of a function in `HEADS`, the value of a key in `Row.width`, the
+    default of the class, the width of all heads divided by their number.
     """
     row, group = part.row, part.group
     if group is not None and _has_own_heads(part):
@@ -174,7 +174,7 @@ def _check_unread_dims(part: Part, head: int, dim: int) -> None:
 
 
 def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
-    """Raise an error for a rotated fraction that contradicts a class without fractions, which rotates whole heads."""
+    """Raise an error for a rotated fraction in the config that contradicts a class which reads no fraction."""
     if factor is None or factor == part.row.only_factor:
         return
     if "qk_rope_head_dim" in part.row.width:
@@ -206,9 +206,9 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
 
 
 def _check_default(part: Part, factor: float | None) -> None:
-    """Raise an error for a partial_rotary_factor that the class does not read, or for a missing one in ambiguous cases.
+    """Raise an error if the class does not read the config's partial_rotary_factor, or if it is missing but needed.
 
-    In these cases, the default is not 1, and the class may not use it.
+    It is needed if the default is not 1, and the class may not use the default.
     """
     row, group, model = part.row, part.group, part.model
     outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")

@@ -31,8 +31,8 @@ FIRSTS = (1.0, 2 * math.pi, math.pi, 2.0, 0.5)
 class Table(NamedTuple):
     """A checked table.
 
-    whole: all rows. values: first rows, in which angles are measured. rows: indices of those rows in ``values`` that
-    are not zero. zero_rows: indices of all rows of zeros. form: format of the numbers.
+    whole: all rows. values: first rows, in which angles are measured. rows: indices of the rows in ``values`` that are
+    not zero. zero_rows: indices of all rows of zeros in ``whole``. form: format of the numbers.
     """
 
     whole: npt.NDArray[Any]
@@ -46,7 +46,7 @@ class Angles(NamedTuple):
     """Measurements of pairs of columns. All fields but step have one value per pair.
 
     frequencies: radians per row. errors: errors of the frequencies. known: whether the frequency exceeds four times its
-    error. phases: angles in row 0. rounding: errors of the phases. step: distance of consecutive positions, 1 or -1.
+    error. phases: angles in row 0. rounding: errors of the phases. step: difference of consecutive positions, 1 or -1.
     """
 
     frequencies: Floats
@@ -58,9 +58,9 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the common quotient of values and expected values, measured by least squares.
+    """Return the factor between the values and the expected values, measured by least squares.
 
-    If the quotient agrees with a common factor, such as 1 or the square root of the width, return this factor.
+    If it agrees with a factor that sources use, such as 1 or the square root of the width, return that factor.
     """
     scale = float((values * expected).sum() / max((expected**2).sum(), 1e-300))
     d = values.shape[1]
@@ -177,9 +177,9 @@ def schedules(angles: Angles, half: float) -> Iterator[dict[str, float]]:
 
 
 def _bases_and_shifts(fall: float, half: float) -> list[tuple[float, float]]:
-    """Return possible (base, freq_shift). The logarithms of their frequencies fall by about ``fall`` per pair.
+    """Return a list of (base, freq_shift) for which the logarithms of frequencies fall by about ``fall`` per pair.
 
-    Bases in `BASES` come first, then estimates that are rounded to 2, 3, .. digits, and then the estimate itself.
+    Bases in `BASES` come first, then the estimated bases rounded to 2, 3, .. digits, and then the estimates themselves.
     """
     options = []
     for order, shift in enumerate(_SHIFTS):

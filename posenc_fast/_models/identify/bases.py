@@ -17,14 +17,14 @@ ROTARY_DIGITS = (1, 2, 3, 4, 6)
 
 
 def few_digits(estimate: float, digits: Sequence[int] = DIGITS) -> list[float]:
-    """Return an estimate rounded to each number of significant digits."""
+    """Return an estimate rounded to each number of significant digits in ``digits``."""
     return [float(f"{estimate:.{count}g}") for count in digits]
 
 
 def bases_near(
     estimates: Sequence[float], slack: float, known: Sequence[float], digits: Sequence[int] = DIGITS
 ) -> list[float]:
-    """Return the known bases near an estimate, then the estimates, rounded to each number of digits.
+    """Return the known bases near an estimate, and then the estimates rounded to each number of significant digits.
 
     Each caller estimates bases in its own way, because the data differ. Some pairs may be scaled, only the ends may be
     known, or the errors may differ. slack: largest difference between the logarithms of a known base and of an

@@ -73,7 +73,7 @@ class Identification(Shown):
         The encoding. Row i of the table is the encoding of position ``start + i * step``, except for zero rows. None
         if nothing was found.
     start, step : float
-        Position of the first row, and distance of consecutive positions (1 or -1).
+        Position of the first row, and difference of consecutive positions (1 or -1).
     base, freq_shift, first : float or None
         Arguments of `sinusoidal`; None if the frequencies are not in geometric progression, or if the encoding was only
         found by a comparison with presets.
@@ -135,8 +135,8 @@ class Identification(Shown):
 class _Candidate(NamedTuple):
     """An encoding that may have computed a table.
 
-    start: position of row 0. step: distance of consecutive positions, 1 or -1. settings: arguments of `sinusoidal`, or
-    {} for the encoding of a preset.
+    start: position of row 0. step: difference of consecutive positions, 1 or -1. settings: arguments of `sinusoidal`,
+    or {} for the encoding of a preset.
     """
 
     frequencies: Floats
@@ -202,7 +202,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     times the angle. These are the errors of sources that compute angles in float32. If several sets of parameters
     match, the most common set is returned. For example, with four columns, base 10000 has the same frequencies as base
     100 with freq_shift 1, and base 10000 is returned. The start is found up to half of the longest wavelength on either
-    side of 0. The base is not found for three columns.
+    side of 0. A table of three columns is compared only with base 10000 and with presets.
 
     Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
     one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0, from 1
@@ -337,7 +337,7 @@ def _fit(table: Table, candidate: _Candidate) -> _Fit:
 
 
 def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]:
-    """Compare all rows but rows of zeros with an encoding.
+    """Compare all rows, except rows of zeros, with an encoding.
 
     Return (largest quotient of a difference and the tolerated difference, largest difference).
     """
@@ -360,7 +360,7 @@ def _compare(table: Table, fit: _Fit, encoding: Encoding) -> tuple[float, float]
 
 
 def _answer(table: Table, fit: _Fit, encoding: Encoding, presets: tuple[str, ...]) -> Identification | None:
-    """Return the identification if all rows match the encoding, else None. presets: names of its presets."""
+    """Return the identification if all rows match the encoding, else None. presets: names of the encoding's presets."""
     misfit, error = _compare(table, fit, encoding)
     if misfit > 1:
         return None
@@ -386,8 +386,9 @@ def _answer(table: Table, fit: _Fit, encoding: Encoding, presets: tuple[str, ...
 def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], ...]:
     """Return (name, encoding) of each preset of one axis with this width.
 
-    Without a base, all presets have their default parameters. With a base, only presets that have this parameter are
-    returned. The tables of one file have few widths and bases, so a few results of about 0.7 d KiB are cached.
+    Without a base, all presets have their default parameters. With a base, only presets that accept a base are
+    returned, built with this base. The tables of one file have few widths and bases, so a few results of about 0.7 d
+    KiB are cached.
     """
     found = []
     for name in names():

@@ -101,7 +101,10 @@ def _stretched(lengths: tuple[int, ...], table: Table) -> Iterator[Encoding]:
 
 
 def _shapes(points: int, ndim: int) -> Iterator[tuple[int, ...]]:
-    """Yield shapes with this number of points. Each side is at least 2. Shapes with similar last sides come first."""
+    """Yield shapes with this number of points and sides of at least 2.
+
+    Shapes whose last two sides are similar come first. The ratio of these sides is at most `_LONGEST`.
+    """
     sides = [n for n in range(2, math.isqrt(points) + 1) if points % n == 0]
     divisors = sorted({*sides, *(points // n for n in sides)})
     if ndim == 2:

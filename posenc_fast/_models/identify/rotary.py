@@ -1,6 +1,6 @@
 """Identify a rotary encoding from frequencies, tables of cosines and sines, or rotated vectors.
 
-Vectors before and after the rotation are converted to complex numbers, one for each token and pair. They are first
+Vectors before and after the rotation are converted to complex numbers, one for each token and pair. The input is first
 compared with presets. If no preset fits, frequencies are measured and compared with known formulas.
 """
 
@@ -63,7 +63,8 @@ class RotaryIdentification(Shown):
         Largest difference from the cosines and sines or from the rotated values; for frequencies, the largest relative
         difference. If nothing was found, the error of the nearest preset, or infinity if no preset has the width.
     closest : str or None
-        The nearest preset if nothing was found, and if ``error`` is at most half of the preset's largest value.
+        The nearest preset if nothing was found, and if ``error`` is at most half of the largest cosine (for vectors, of
+        the largest rotated value) that this preset can produce.
     """
 
     presets: tuple[str, ...] = ()
@@ -288,7 +289,10 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
 
 
 def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterator[Sample]:
-    """Yield a sample for each layout and each possible number of rotated values. All later values are unchanged."""
+    """Yield a sample for each layout and each number of values that may rotate.
+
+    The values after these are equal in ``x`` and ``turned``.
+    """
     before, kind_before = _array(x, "x")
     after, kind_after = _array(turned, "turned")
     real = before.dtype.kind != "c" and after.dtype.kind != "c"
@@ -391,8 +395,8 @@ def _with_widths_of(samples: list[Sample], theta: float | None = None) -> tuple[
 def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
     """Return the frequencies (pairs, axes) of a Rotary for the axes of a sample.
 
-    For one axis, the frequencies of all axes are added, because tokens of a text have the same position on each axis.
-    Return None if the Rotary has another number of axes.
+    If the sample has one axis and the Rotary has several, the frequencies of all axes are added, because tokens of a
+    text have the same position on each axis. In other cases, return None if the numbers of axes differ.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)

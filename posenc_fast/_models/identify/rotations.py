@@ -67,7 +67,8 @@ class Sample(NamedTuple):
         """Compare the sample with frequencies (pairs, axes), and with a factor of cosines and sines.
 
         The factor is not used if only frequencies are known.
-        Return (largest quotient of a difference and the tolerated difference, largest difference).
+        Return (largest quotient of a difference and the tolerated difference, largest difference). If only frequencies
+        are known, the second number is a relative difference.
         """
         rounding, least = FORMATS[self.kind].rounding, least_of(FORMATS[self.kind])
         if self.frequencies is not None:
