@@ -190,7 +190,7 @@ cdef inline void rotate_outer(crdouble v1, crdouble q1, crdouble v2, crdouble q2
                               narrow_row above1, narrow_row below2, Py_ssize_t n) noexcept nogil:
     """Compute the row above anchor 1 and the row below anchor 2.
 
-    If a table begins and ends with half a block or less, only these two of the four rows can be in the table.
+    This is for a first block whose lower half is not in the table, and a last block whose upper half is not.
     """
     cdef Py_ssize_t c
     for c in range(n):

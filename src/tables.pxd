@@ -146,10 +146,10 @@ cdef inline void write_streamed(const Anchor* anchor, const Offset* by, char* ab
 
     If shared is NULL, ordinary stores write the parts of lines at both ends of each row. Otherwise the rows of the
     table are adjacent in memory, and the function is called for one offset after another, from the anchor outwards.
-    From one call to the next, shared keeps two incomplete lines. The first line begins with the end of this call's row
-    above. In the next call, the start of the next row above completes the line. The second line ends with the start of
-    this call's row below. In the next call, the end of the next row below completes the line. first and last are true
-    for the first and the last of these calls.
+    From one call to the next, shared keeps two incomplete lines. Rows above the anchor have higher addresses, and rows
+    below have lower addresses. The first line is the line in which this call's row above ends. The next row above
+    begins in it. The second line is the line in which this call's row below begins. The next row below ends in it.
+    first and last are true for the first and the last of these calls.
     """
     cdef Py_ssize_t head = min(n, before_line(above, 4)), tail = (n - head) % 16, end = n - tail, c = head, m
     cdef const double* value = anchor.value
