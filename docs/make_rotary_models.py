@@ -149,7 +149,7 @@ ORDERS = {
     "contiguous": "the axes use COUNTS successive pairs by default",
     "interleaved": "pairs alternate between the axes, which have COUNTS pairs by default",
     "ernie": "pairs first alternate between row and column, and then use t; the default sections are COUNTS",
-    "atoms": "the axes use successive pairs, and the remaining pairs do not rotate",
+    "atoms": "x, y and z use `num_spatial_rope_pairs_per_axis` pairs each, the id uses the next `num_uid_rope_pairs` pairs, and the remaining pairs do not rotate",
 }
 
 
@@ -202,6 +202,8 @@ def part(row: Row, types: list[Row]) -> str:
 
 
 def bases(row: Row, types: list[Row]) -> str:
+    if row.spectrum == "atoms":
+        return "`spatial_rope_base_frequency` for x, y and z, `uid_rope_base_frequency` for the id; no defaults"
     if row.groups:
         return "; ".join(
             f"{f'{ticked(group.base_keys)} ({number(group.base)})' if group.base_keys else number(group.base)} in {name} layers"

@@ -161,7 +161,7 @@ def _dtype_code(array: Any) -> int:
 @overload(_dtype_code)
 def _dtype_code_of_type(array: Any) -> Any:
     if not isinstance(array, types.Array) or array.dtype not in (types.float64, types.float32):
-        raise errors.TypingError(f"posenc_fast.numba accepts arrays of float64 and float32, not {array}")
+        raise errors.TypingError(f"x and out must be arrays of float64 or float32, not {array}")
 
     def float64(array: Any) -> Any:
         return 0

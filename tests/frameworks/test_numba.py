@@ -66,7 +66,7 @@ def at(value):
 @wrong_calls("""
     pfn.table(at(LINE), 0, ROWS[:, 1:]) | ValueError | d_model values (for an Encoding)
     pfn.table(at(LINE), 0, np.empty((3, 24))[:, ::2]) | ValueError | each row of x and out must be contiguous
-    pfn.table(at(LINE), 0, np.empty((3, 12), np.int64)) | numba.TypingError | float64 and float32
+    pfn.table(at(LINE), 0, np.empty((3, 12), np.int64)) | numba.TypingError | x and out must be arrays of float64 or float32
     pfn.table(at(LINE), 0.5, ROWS) | numba.TypingError | start must be an integer
     pfn.table(at(LINE), 1e300, ROWS) | numba.TypingError | start must be an integer
     pfn.table(at(LINE), True, ROWS) | numba.TypingError | start must be an integer

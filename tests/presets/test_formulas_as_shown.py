@@ -211,7 +211,8 @@ def read(name, arguments):
         elif not equals and (re.search("[ick]", WORDS.sub("", latex)) or "linspace" in latex):
             formulas.append(latex)
         elif not equals and last is not None:
-            # a formula without = and without an index is a value of the last name for another axis, or with an option
+            # a formula without = and without an index is another value of the name before it: the value for another
+            # axis, or the value if an option is set
             names[last].append(number(latex, names))
     if "rounded down" in text:
         names["D"] = [int(value) for value in names["D"]]
@@ -229,7 +230,7 @@ def value_of(latex, scope):
 
 
 def values_of(latex, scope, count):
-    """Return the first `count` values of a formula. If the formula contains a matrix, each axis has a column."""
+    """Return the first `count` values of a formula. If the formula contains a matrix, return a column for each axis."""
     if "operatorname" in latex:
         return np.asarray(value_of(latex, scope))
     first = scope.get("min_deg", 0)

@@ -325,8 +325,8 @@ def test_results_describe_what_the_program_measures(name, rows, command):
         import sys
         sys.path.insert(0, sys.argv[1])
         import peers, targets
-        for each in targets.table_targets() + targets.other_targets(10**7):
-            print(each.name, "|", each.what, "|", each.sense, f"{each.bound:g}")
+        for each in targets.table_targets() + targets.other_targets(10**7) + targets.reported(False):
+            print(each.name, "|", each.what, "|", f"{each.sense} {each.bound:g}" if each.sense else None)
         for peer in peers.PEERS:
             if peer.library:
                 print(peer.library, "|", peer.arithmetic)

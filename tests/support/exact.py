@@ -64,7 +64,8 @@ def fixed_point(positions, frequency):
         shift = bits - kept - 2 + denominator.bit_length() - 1
         scaled = ratios.get(shift)
         if scaled is None:
-            # shorten the frequency once for each denominator: only 192 bits below a quarter turn matter
+            # Drop low bits of the frequency, once for each denominator: the angle needs 192 bits below a quarter turn.
+            # Keep 64 more bits for the product with the numerator.
             scaled = ratios[shift] = turns >> (shift - 64)
         angle = (numerator * scaled) >> 64
         quadrant, rest = divmod(angle + half, one)

@@ -214,7 +214,7 @@ class Sinusoids:
         return periods
 
     def single(self) -> Floats:
-        """Return all frequencies in radians, rounded to float32, as sums of two doubles."""
+        """Return all frequencies in radians, rounded to float32, in the form of `turns`, with low parts of zero."""
         with np.errstate(over="ignore"):
             rounded = self.radians().astype(np.float32).astype(np.float64)
         return np.stack([rounded, np.zeros_like(rounded)])

@@ -268,7 +268,7 @@ def _explaining_variant(tables: Tables, rotary: Rotary, positions: Floats, form:
     if agrees(table, tables.encoding(rotary), positions, form):
         # these rows are right, so no fault of frequencies explains the tables
         return None
-    # cosine + i sine, of shape (rows, 1, pairs); its size is the attention factor of the tables
+    # cosine + i sine, of shape (rows, 1, pairs); absolute values are the attention factor of the tables
     z = (tables.cos[rows].astype(np.float64) + 1j * tables.sin[rows].astype(np.float64))[:, np.newaxis]
     sizes = np.abs(z)
     size = float(sizes.mean())

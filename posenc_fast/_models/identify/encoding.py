@@ -286,8 +286,8 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     rows = np.flatnonzero(~is_zero[:_ROWS])
     if len(rows) < LEAST_ROWS:
         raise ValueError(
-            f"table has {len(array)} rows, {len(rows)} of them not zero, but must have at least {LEAST_ROWS} rows "
-            "that are not zero"
+            f"{len(rows)} of the first {len(is_zero[:_ROWS])} rows of table are not zero, but at least {LEAST_ROWS} "
+            "must be"
         )
     return Table(array, values, rows, tuple(np.flatnonzero(is_zero).tolist()), form), shape
 
