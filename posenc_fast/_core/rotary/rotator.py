@@ -59,7 +59,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
     """Return rows of all cosines and then all sines, in the dtype that the engines need for an x of this kind."""
     pairs = cos.shape[-1]
     rows = np.empty((*cos.shape[:-1], 2 * pairs), angles_type(kind))
-    # cosines above the range of float32 become infinite
+    # cosines and sines above the range of float32 become infinite
     with np.errstate(over="ignore"):
         rows[..., :pairs] = cos
         rows[..., pairs:] = sin

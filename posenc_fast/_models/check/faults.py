@@ -21,7 +21,7 @@ from .report import Fault, listed
 from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
-# number of rows in the first comparison, which rejects most faults quickly
+# number of rows in the first comparison, which quickly rejects most of the faults that are tried
 _FIRST_COMPARED = 10
 # largest number of rows that are passed to `identify`
 _MOST_CONSECUTIVE = 64
