@@ -31,7 +31,7 @@ MOST_CACHED = 1 << 19
 AT_ONCE = 1 << 17
 # minimum number of bytes of x for a second thread (measured by python bench/targets.py --only workers-rotary)
 WORTH_THREADS = 1 << 24
-# minimum number of rows to compute and cache, even if fewer are requested
+# number of rows to compute and cache if fewer are requested; wide rows are fewer, so that they fit into ANGLES
 AHEAD = 32
 # dtypes of cosines and sines; the index is the kind of x (see `kind_of`). Cosines and sines are float64 if x is float64
 # or float32, and float32 if x has 16-bit values.

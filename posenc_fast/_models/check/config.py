@@ -32,7 +32,7 @@ _MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
 # Parts are read up to the nesting depth _DEPTH. A config with more than _MOST_PARTS parts, or more than _MOST_KEYS keys
 # in a part, is not read. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
-# A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
+# A finding describes at most _MOST_KINDS kinds of layers. Its reason is cut off after _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600
 _COMPUTED = "the program that loads the model computes the frequencies from this config"
 
