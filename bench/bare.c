@@ -78,7 +78,7 @@ void bare_table(float *out, ptrdiff_t rows, ptrdiff_t d, ptrdiff_t half, ptrdiff
         _mm_sfence();
 }
 
-/* Write sine and cosine of each position and wave, next to each other. A wave is a frequency of high + low turns. */
+/* Write sine and cosine of each position and wave, next to each other. high + low: frequencies in turns per position */
 void bare_encode(row out, ptrdiff_t rows, ptrdiff_t waves, numbers positions, numbers high, numbers low)
 {
     for (ptrdiff_t i = 0; i < rows; i++)

@@ -361,7 +361,7 @@ def transformers_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
     return Rotation(rotate, rotate()[0].numpy(), 2)
 
 
-# ---- the list -------------------------------------------------------------------------------------------------------
+# ---- the list of peers ----------------------------------------------------------------------------------------------
 
 
 class Peer(NamedTuple):

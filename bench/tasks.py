@@ -144,7 +144,7 @@ def image() -> Task:
     side, width = 64, 768
     make = peers.diffusers_embeddings().get_2d_sincos_pos_embed
     encoding = pf.presets.mae(width)
-    # the first half of the columns encodes the column of a patch, the second half its row
+    # the first half of each table row encodes the patch's column in the image (p % side), the second half its row there
     true = [
         ((p, c), column((p % side, p // side)[c // (width // 2)], c % (width // 2), width // 2, "concatenated"))
         for p, c in drawn(side * side, width)

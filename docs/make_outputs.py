@@ -41,7 +41,7 @@ def shell_program(page: str) -> str:
     lines = ["set -e"]
     for _, language, code, _ in BLOCK.findall(page):
         if language == "sh":
-            # skip commands that install packages
+            # skip blocks that install packages
             commands = [] if "pip install" in code else code.splitlines()
             for command in commands:
                 if len(commands) > 1:

@@ -177,7 +177,8 @@ def by_value(values: dict[str, float]) -> list[tuple[float, list[str]]]:
 def width(row: Row, types: list[Row]) -> str:
     sources = [f"`{key}`" for key in row.width]
     heads = {one.model: float(one.head) for one in types if one.head is not None and "head_dim" in row.width}
-    # The default of a class takes precedence over the quotient. Some classes use the quotient if head_dim is null.
+    # A class's default for head_dim takes precedence over the quotient of two keys (`row.per_head`). Some classes use
+    # the quotient if head_dim is null.
     if row.per_head is not None and (len(heads) < len(types) or any(one.divides for one in types)):
         sources.append(f"`{row.per_head[0]} // {row.per_head[1]}`")
     groups = by_value(heads)

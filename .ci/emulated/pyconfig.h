@@ -1,4 +1,4 @@
-/* Settings for Python's headers on systems without Python. They suffice to compile and run the loops. */
+/* Settings for Python's headers on systems without Python. They suffice to compile the kernel and run its loops. */
 #define SIZEOF_SHORT __SIZEOF_SHORT__
 #define SIZEOF_INT __SIZEOF_INT__
 #define SIZEOF_LONG_LONG __SIZEOF_LONG_LONG__

@@ -41,7 +41,7 @@ def encode_and_bare(rows: int, width: int, runs: int) -> Measured:
     sides["encode"]()
     for part in values.blocks(*out.shape):
         values.check_rows(out[part], encoding, positions[part])
-    # the bare loop has angles of up to 3e8 turns in one double, which cause errors of up to 1e-6
+    # the bare loop has each frequency in one double, which at angles of up to 3e8 turns causes errors of up to 1e-6
     assert np.abs(out - expected).max() < 1e-6
     return compare(times, "encode", "bare", out.size)
 

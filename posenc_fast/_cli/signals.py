@@ -36,7 +36,7 @@ def interruptible(last: bool) -> Iterator[None]:
         if threading.current_thread() is threading.main_thread():
             for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 number = getattr(signal, name, None)
-                # keep signals ignored if nohup or a shell's background job ignores them
+                # leave signals ignored that nohup, or a shell for its background job, has set to be ignored
                 if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
                     _handled[number] = signal.getsignal(number)
                     signal.signal(number, interrupt)

@@ -51,7 +51,7 @@ class Cycles:
         if lengths or not self.calendar:
             schedule = periodic(lengths if self.calendar else periods)
         self.encoding = fourier_features(periodic([1]) if self.calendar else schedule, layout=layout)
-        # index of each period in the list of all calendar cycles and then all lengths
+        # `_order[i]` is the place of period i if all calendar cycles come before all lengths
         self._order = np.argsort(np.argsort(np.logical_not(is_cycle), kind="stable"))
 
     @property

@@ -172,8 +172,8 @@ def filled(
 
     def fill(rows: slice) -> None:
         target = result[rows].view(np.uint16)
-        # Each column is in the table of one axis, and its bits are zero in the other tables. So OR returns the
-        # bits of the column, including the sign of -0.0.
+        # Each column, except the `mixed` ones, is in the table of one axis, and its bits are zero in the other tables.
+        # So OR returns the bits of the column, including the sign of -0.0.
         outer = tables[0][rows]
         for table in tables[1:-1]:
             outer = outer[..., np.newaxis, :] | table

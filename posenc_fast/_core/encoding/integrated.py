@@ -98,7 +98,7 @@ class Variance:
         high, low = np.zeros((2, rows, turns.shape[1]))
         for a, b, variance in pairs:
             square, square_low = product(*turns[:, :, a], *turns[:, :, b])
-            # most waves depend on one axis only, so most products are zero
+            # with several axes, most waves depend on only one, so most products are zero
             here = np.flatnonzero(square)
             if len(here):
                 term = product(square[here], square_low[here], variance, 0.0)

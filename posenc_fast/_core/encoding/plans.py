@@ -140,7 +140,8 @@ class Plans:
                 factors += [per_frequency[:, waves.frequency[:, a]] for a in range(sinusoids.axes)]
             if not single:
                 has_period = [waves.frequency[:, period.axis] == period.frequency for period in sinusoids.periods()]
-                # the components are the high parts of all periods, then the low parts of all periods
+                # each period has two components: the high parts of the turns come first, for all periods, then the low
+                # parts
                 factors += [np.stack([mask, np.zeros(len(mask))]) for mask in 2 * has_period]
             if has_phase:
                 phases = np.stack([waves.residual, np.zeros_like(waves.residual)])

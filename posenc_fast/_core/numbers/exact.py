@@ -159,8 +159,8 @@ def sincos_turns(turns: Real, bits: int = 200) -> tuple[Real, Real]:
     mantissa %= whole
     quadrant, remainder = divmod(4 * mantissa + whole // 2, whole)
     remainder -= whole // 2
-    # The angle in quarter turns is `remainder / whole`, a number in [-1/2, 1/2). x is the angle in radians, with `bits`
-    # significant bits.
+    # Without the quadrant, the angle in quarter turns is `remainder / whole`, a number in [-1/2, 1/2). x is this angle
+    # in radians, with `bits` significant bits.
     x = multiply((remainder, exponent - 2), two_pi(bits + 32), bits + 32)
     scale = bits + 32 + max(0, -(x[0].bit_length() + x[1]))
     fixed = x[0] << (x[1] + scale) if x[1] + scale >= 0 else x[0] >> -(x[1] + scale)

@@ -39,8 +39,8 @@ _DAYS_SINCE_MONDAY = 3
 _FIRST, _BEYOND = -62135596800, 253402300800
 # maximum number of units in a second for arithmetic in int64 and float64; finer units use Python's integers
 _FINEST = 10**9
-# Changes of an offset are cached in blocks of 2**_BLOCK_BITS seconds, about two years. Offsets are looked up every
-# _SAMPLE_SECONDS seconds. No zone changes its offset and then changes it back within three days.
+# Changes of a zone's UTC offset are cached in blocks of 2**_BLOCK_BITS seconds, about two years. Offsets are looked up
+# every _SAMPLE_SECONDS seconds. No zone changes its offset and then changes it back within three days.
 _BLOCK_BITS, _SAMPLE_SECONDS = 26, 2 * _DAY
 _SECOND = datetime.timedelta(seconds=1)
 _ROWS = 1 << 14

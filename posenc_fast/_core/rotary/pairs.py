@@ -91,8 +91,8 @@ def checked_axes(sections: Any, frequencies: Any, pairs: int) -> tuple[int, ...]
     if not isinstance(sections, (Sequence, np.ndarray)) or isinstance(sections, str):
         raise TypeError(f"sections must be a sequence of integers, not {sections!r}")
     numbers = [count_of(number, "each number in sections", 0) for number in sections]
-    # sections has two meanings. Numbers of pairs are all positive, and add up to the number of all pairs. Axes of pairs
-    # are counted from 0, so one of them is 0.
+    # sections has either the number of pairs of each axis, or the axis of each pair. Numbers of pairs are positive, and
+    # add up to the number of all pairs. Axes are counted from 0, so one of them is 0.
     if numbers and min(numbers) > 0 and sum(numbers) == pairs:
         return tuple(np.repeat(np.arange(len(numbers)), numbers).tolist())
     if len(numbers) == pairs and set(numbers) == set(range(max(numbers) + 1)):

@@ -31,7 +31,7 @@ MOST_CACHED = 1 << 19
 AT_ONCE = 1 << 17
 # minimum number of bytes of x for a second thread (measured by python bench/targets.py --only workers-rotary)
 WORTH_THREADS = 1 << 24
-# minimum number of rows to compute and cache, even if fewer are requested
+# number of rows to compute and cache if fewer are requested; wide rows are fewer, so that they fit into ANGLES
 AHEAD = 32
 # dtypes of cosines and sines; the index is the kind of x (see `kind_of`). Cosines and sines are float64 if x is float64
 # or float32, and float32 if x has 16-bit values.
@@ -59,7 +59,7 @@ def _side_by_side(cos: Array, sin: Array, kind: int) -> Array:
     """Return rows of all cosines and then all sines, in the dtype that the engines need for an x of this kind."""
     pairs = cos.shape[-1]
     rows = np.empty((*cos.shape[:-1], 2 * pairs), angles_type(kind))
-    # cosines above the range of float32 become infinite
+    # cosines and sines above the range of float32 become infinite
     with np.errstate(over="ignore"):
         rows[..., :pairs] = cos
         rows[..., pairs:] = sin

@@ -25,9 +25,9 @@ from .rotary_tables import judge_rotary_tables
 from .tables import judge_table
 from .values import array_of, is_constant
 
-# (encodings, part) for a tensor. The encodings are those that the config allows for the tensor. They are empty if a
-# part of the config describes the tensor, but does not determine its encoding. `part` is then the name of this part,
-# otherwise "".
+# (encodings, part) for a tensor. The encodings are those that the config allows for the tensor. If a part of the config
+# describes the tensor, but does not determine its encoding, there are no encodings, and `part` is the name of this
+# part. Otherwise `part` is "".
 _ByConfig = tuple[tuple[Rotary, ...], str]
 # the value of _ByConfig for a tensor that no config describes
 _NOTHING: _ByConfig = ((), "")
@@ -190,7 +190,7 @@ def _findings(
     any_compared = any(by_config != _NOTHING for _, by_config in judged)
     open_parts = {open_part for _, (_, open_part) in judged}
     for part in config_parts.parts:
-        # maps the verdict on a part to whether the part has a finding
+        # maps the verdict on a part to whether the report contains the finding for the part
         shown = {"right": whole and not any_compared, "wrong": True, "unknown": part.name in open_parts}
         if not judged or shown[part.verdict]:
             findings.append(part.finding)

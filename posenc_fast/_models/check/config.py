@@ -16,7 +16,7 @@ from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping, parameters
 from .frequencies import described
 from .report import Finding, Verdict, listed
 
-# keys of a config whose value is the number of positions, here also called the longest position
+# keys of a config whose value is the number of positions; "longest position" in this module means this number
 LENGTHS = SPELLINGS["max_position_embeddings"]
 # matches names of tensors, and of parts of a config, that belong to images, audio or other data instead of text
 _TOWERS = re.compile(
@@ -32,7 +32,7 @@ _MODEL_KEYS = {name for names in SPELLINGS.values() for name in names}
 # Parts are read up to the nesting depth _DEPTH. A config with more than _MOST_PARTS parts, or more than _MOST_KEYS keys
 # in a part, is not read. Models have far fewer.
 _DEPTH, _MOST_PARTS, _MOST_KEYS = 3, 64, 4096
-# A finding describes at most _MOST_KINDS kinds of layers. Its text has at most _MOST_LETTERS characters.
+# A finding describes at most _MOST_KINDS kinds of layers. Its reason is cut off after _MOST_LETTERS characters.
 _MOST_KINDS, _MOST_LETTERS = 8, 600
 _COMPUTED = "the program that loads the model computes the frequencies from this config"
 
@@ -127,7 +127,8 @@ def _nested_parts(place: str, config: Mapping[str, Any], depth: int) -> Iterator
     for key, value in sorted(inner, key=lambda item: not _TEXT.search(item[0])):
         if depth and isinstance(value, Mapping) and value and key not in _NO_MODELS:
             model = _type_of(value, key, whole)
-            # if the type of the whole is known, all its rotary parts have types, so a part without a type is skipped
+            # If the model type of the whole config is known, all its rotary parts have model types. So a part without
+            # a model type is skipped.
             if model or (_MODEL_KEYS & set(value) and whole not in {*table.types(), *table.parts()}):
                 yield from _nested_parts(f"{place}[{key!r}]", {**value, "model_type": model}, depth - 1)
 

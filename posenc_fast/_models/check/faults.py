@@ -21,7 +21,7 @@ from .report import Fault, listed
 from .values import dtype_for
 from .waves import Waves, judge_waves, radians_at_end
 
-# number of rows in the first comparison, which rejects most faults quickly
+# number of rows in the first comparison, which quickly rejects most of the faults that are tried
 _FIRST_COMPARED = 10
 # largest number of rows that are passed to `identify`
 _MOST_CONSECUTIVE = 64
@@ -399,8 +399,8 @@ def _factor(sample: Sample, waves: Waves) -> float | None:
     if square == 0:
         return None
     factor = product / square
-    # If the rows are not a multiple of the exact rows, they have another fault too, and least squares fails. Return the
-    # quotient of the root mean squares, which most faults leave unchanged.
+    # If the rows are not a multiple of the exact rows, they have another fault too, and least squares fails. Then use
+    # the quotient of the root mean squares, which most faults leave unchanged.
     largest_difference = float(np.abs(sample.values - factor * exact).max())
     if largest_difference > 0.05 * abs(factor) * float(np.abs(exact).max()):
         factor = math.sqrt(float((sample.values**2).sum()) / square)

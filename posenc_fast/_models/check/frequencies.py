@@ -186,7 +186,7 @@ def exact_sets(rotary: Rotary) -> Iterator[Floats]:
     They are the frequencies of all pairs or of one axis: unchanged, as absolute values, or in turns instead of radians.
     """
     of_pairs = rotary.frequencies
-    # With several axes, frequencies of shape (pairs,) belong to one axis each, whose index is in `axes`. In the shape
+    # With several axes, there are two shapes. In shape (pairs,), pair i uses only the axis `axes[i]`. In shape
     # (pairs, axes), each pair has a frequency for each axis.
     sets = [of_pairs] if of_pairs.ndim == 1 else list(of_pairs.T)
     axes = rotary._settings.axes
