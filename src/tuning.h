@@ -37,8 +37,8 @@ enum {
     POSENC_PREFETCH_LARGE = 3 << 19,
     POSENC_PREFETCH_MIDDLE = 3 << 18,
     /* In a grid, a row of one axis is merged (by bitwise OR) with each of several rows of another axis. A loop over one
-       short row would be slow. So a loop merges copies of the first row with adjacent rows of the other axis. It uses as
-       many copies as give at least this number of 16-bit pieces, but at most one copy for each of the adjacent rows.
+       short row would be slow. So a loop merges copies of the row with adjacent rows of the other axis. The copies have
+       at least this number of 16-bit pieces, but there are at most as many copies as adjacent rows.
        Measured by python bench/targets.py --only grid */
     POSENC_MERGED = 512,
     /* A result is written past the cache if it has at least a minimum number of bytes: the size of the last-level cache
@@ -116,9 +116,9 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    /* Without x, rows that are computed one by one take longer to compute than to write. So writing past the cache would
-       not save time (measured by python bench/crossover.py --encode). Rows of float64 are an exception: they are always
-       computed in a buffer, which can be written past the cache without another copy. */
+    /* Unless they are added to x, rows that are computed one by one take longer to compute than to write. So writing
+       past the cache would not save time (measured by python bench/crossover.py --encode). Rows of float64 are an
+       exception: they are always computed in a buffer, which can be written past the cache without another copy. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */
