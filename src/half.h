@@ -162,8 +162,8 @@ enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
 /* A bfloat16 is *far* if it is subnormal, infinite or NaN, or its absolute value is 2^97 or more. Cosines and sines
-   contain the attention factor. In float32, their products with far values may overflow, or lose bits below the
-   smallest float32. Return whether any of n values is far. The first loop is fast. It is enough if all values are
+   are multiplied by the attention factor. In float32, their products with far values may overflow, or lose bits below
+   the smallest float32. Return whether any of n values is far. The first loop is fast. It is enough if all values are
    usual, because usual values are not far. Otherwise the second loop checks the values. Zeros are neither far nor
    usual. */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
