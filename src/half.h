@@ -134,7 +134,7 @@ static inline void posenc_from_bfloat(cruint16 x, rfloat out, ptrdiff_t n)
 static inline float posenc_bfloat_value(uint32_t x) { return posenc_float(x << 16); }
 
 /* Return two adjacent bfloat16 as one number, the first in the lower 16 bits. A loop over such numbers needs no
-   shuffles of vectors to separate the two values of adjacent pairs. */
+   shuffles of vectors between 16 and 32 bits. */
 static inline uint32_t posenc_two_bfloats(const bfloat *x)
 {
     uint32_t u;
@@ -161,10 +161,11 @@ static inline void posenc_set_two_bfloats(bfloat *x, bfloat first, bfloat second
 enum { POSENC_USUAL = 0x40004000 };
 static inline uint32_t posenc_usual_bits(uint32_t two) { return two + 0x20002000u; }
 
-/* A bfloat16 is *far* if it is subnormal, infinite or NaN, or its absolute value is 2^97 or more. In float32, products
-   of such values with cosines and sines may overflow, or lose bits below the smallest float32. Return whether any of n
-   values is far. The first loop is fast, and enough if all values are usual, and so not far. Otherwise the second loop
-   checks the values. Zeros are neither far nor usual. */
+/* A bfloat16 is *far* if it is subnormal, infinite or NaN, or its absolute value is 2^97 or more. Cosines and sines
+   are multiplied by the attention factor. In float32, their products with far values may overflow, or lose bits below
+   the smallest float32. Return whether any of n values is far. The first loop is fast. It is enough if all values are
+   usual, because usual values are not far. Otherwise the second loop checks the values. Zeros are neither far nor
+   usual. */
 static inline int posenc_any_far(const bfloat *x, ptrdiff_t n)
 {
     uint16_t least = 0xffff, most = 0, usual = 0xffff;

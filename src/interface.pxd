@@ -367,7 +367,7 @@ cdef inline int encode_rows(const CEncoding* e, const CPlan* plan, const double*
 
 cdef inline int write_rows(const CEncoding* e, const Positions* p, Py_ssize_t rows, const Output* output,
                            double* scratch) noexcept nogil:
-    """Write rows of positions that passed `check_rows`. Return BEYOND if another thread has changed them since."""
+    """Write rows of positions that passed `check_rows`. Return BEYOND if a thread changed the positions since."""
     cdef RowsOfPositions work
     cdef Output part = output[0]
     cdef const CPlan* plan
@@ -474,9 +474,9 @@ cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
 cdef inline void fill_output(const CEncoding* e, Output* output, void* out, const Py_ssize_t* shape,
                              const Py_ssize_t* strides, int type, const void* x, const Py_ssize_t* x_strides,
                              double scale, bint one_by_one) noexcept nogil:
-    """Fill output for an array of shape (batches, rows, width). Fields that affect only speed are set as in `stores`.
+    """Fill output for an array of shape (batches, rows, width).
 
-    one_by_one is as in `stores`.
+    Fields that affect only speed are set as by the function `stores` in _kernel.pyx. one_by_one is as in that function.
     """
     cdef Result result
     cdef int stores

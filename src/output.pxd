@@ -35,8 +35,9 @@ cdef inline step add_row_in_place(rfloat x, double scale, crdouble row, Py_ssize
 
 
 cdef inline step add_dd(double x, double scale, double high, double low, double overflow, double* out) noexcept nogil:
-    """Set `out` to scale * x + (high + low). The errors and low are summed in one double, e.
+    """Set `out` to scale * x + (high + low).
 
+    The double e sums low and the rounding errors of the product scale * x and of the sum with high.
     overflow is `overflow_factor(scale)`.
     """
     cdef double e

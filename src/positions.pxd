@@ -5,9 +5,9 @@ Results of float64 are computed in double-double, all other results in doubles.
 
 All instruction-set levels must return the same bits, but sines and cosines with and without FMA may differ in their
 last bits. So for results of 32 and 16 bits, a level without FMA computes a row in plain products and sums. Then it
-rounds the largest and the smallest values that FMA could give (within REACH). If the two roundings differ, the level
-computes the row again with emulated FMA (``posenc_fma``), which is slow. For sums with x, no level uses FMA in sines
-and cosines.
+rounds the values times 1 + REACH, and the values times 1 - REACH. The values that FMA would give lie between the two.
+If the two roundings differ, the level computes the row again with emulated FMA (``posenc_fma``), which is slow. For
+sums with x, no level uses FMA in sines and cosines.
 """
 
 from libc.math cimport INFINITY, NAN, fabs

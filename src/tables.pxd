@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Compute tables, sums with tables, and rows of integers in any order, from the lattice.
+"""Compute tables, sums with tables, and rows of integers in any order, from a lattice (see ``lattice.pxd``).
 
 A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows are written in one of
 these ways:

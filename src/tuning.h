@@ -15,7 +15,7 @@ enum {
        PREFETCH_COLUMNS: number of columns between two prefetches.
        PREFETCH_DISTANCE: number of values, of x and the result together, between a prefetch and its use.
        PREFETCH_BLOCK: while the rows around one anchor are added, the rows around the next anchor are prefetched if
-       they have at most this number of values. If the result is not written over x, the maximum is a quarter of it.
+       they have at most this number of values. If the result is not written over x, the maximum is PREFETCH_BLOCK / 4.
        ADDED: number of doubles to compute before they are added to each of several batches. */
     POSENC_PREFETCH_COLUMNS = 64,
     POSENC_PREFETCH_DISTANCE = 3072,
@@ -36,16 +36,16 @@ enum {
     POSENC_PREFETCH_ROWS_16 = 8,
     POSENC_PREFETCH_LARGE = 3 << 19,
     POSENC_PREFETCH_MIDDLE = 3 << 18,
-    /* In a grid, each row of one axis is merged (by bitwise OR) with all rows of another axis. Loops over short rows
-       would be slow. So copies of the first axis's row are joined until they have at least this number of 16-bit
-       pieces, or as many copies as there are adjacent rows (measured by python bench/targets.py --only grid). */
+    /* In a grid, a row of one axis is merged (by bitwise OR) with each of several rows of another axis. A loop over one
+       short row would be slow. So a loop merges copies of the row with adjacent rows of the other axis. The copies have
+       at least this number of 16-bit pieces, but there are at most as many copies as adjacent rows.
+       Measured by python bench/targets.py --only grid */
     POSENC_MERGED = 512,
     /* A result is written past the cache if it has at least a minimum number of bytes: the size of the last-level cache
        divided by PAST_PART, but at most PAST_BYTES.
        python bench/crossover.py writes results and reads them once. Writing past the cache is at least as fast as
-       writing through it for results of 16 MiB and more on Zen 3 (with a last-level cache of 32 MiB), of 11 MiB and
-       more on Zen 5, and of 8 MiB and more on Sapphire Rapids (with a slow last-level cache of 260 MiB that many
-       processors share). */
+       writing through it from these sizes of the result on: 16 MiB on Zen 3 (with a last-level cache of 32 MiB), 11 MiB
+       on Zen 5, and 8 MiB on Sapphire Rapids (with a slow last-level cache of 260 MiB that many processors share). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
     /* minimum number of bytes of a row that is written past the cache; narrower rows would share too many cache
@@ -92,8 +92,9 @@ static inline ptrdiff_t posenc_too_large(ptrdiff_t last_level)
    Large (Sapphire Rapids, 2 MiB, with a slow last level): prefetch if x does not fit into the second level. This saves
    a seventh of the time.
    Middle (Zen 5, 1 MiB): prefetch if x is too large for the last level. This saves a seventh of the time. For a smaller
-   x, it would cost 8 %.
-   Small (Zen 3, 512 KiB): never prefetch, because the hardware prefetches all rows. It would cost 4 to 15 %.
+   x, a prefetch would cost 8 %.
+   Small (Zen 3, 512 KiB): never prefetch, because the hardware prefetches all rows. A prefetch by the program would
+   cost 4 to 15 %.
    Measured by python bench/targets.py --only rotary- */
 static inline ptrdiff_t posenc_prefetch_from(ptrdiff_t second_level, ptrdiff_t last_level)
 {
@@ -114,9 +115,9 @@ static inline int posenc_stores(const posenc_result *r)
         return POSENC_AT_ONCE;
     if (r->row < POSENC_PAST_ROW)
         return POSENC_NARROW;
-    /* Rows that are computed one by one take longer to compute than to write, so writing past the cache would not save
-       time (measured by python bench/crossover.py --encode). Rows of float64 are an exception: they are always computed
-       in a buffer, which can be written past the cache without another copy. */
+    /* Unless they are added to x, rows that are computed one by one take longer to compute than to write. So writing
+       past the cache would not save time (measured by python bench/crossover.py --encode). Rows of float64 are an
+       exception: they are always computed in a buffer, which can be written past the cache without another copy. */
     if (r->one_by_one && !r->sum && !r->wide)
         return POSENC_SLOW;
     /* the time of a sum does not depend on `mapped`, because a sum waits for x */

@@ -49,7 +49,7 @@ def main() -> int:
     for engine in arguments.engines.split(","):
         begin = time.monotonic()
         with pf.use_backend(*engines()[engine]):
-            # the Python engine takes long for the hashes of loops, so it computes them only with --write
+            # the Python engine needs a long time for hashes_of_loops, so it computes these hashes only with --write
             each = made(arguments.long, arguments.write or engine != "python")
         found[engine], parts = joined(each), parts | each
         print(f"{engine}: {len(found[engine])} hashes in {time.monotonic() - begin:.0f} s", file=sys.stderr)

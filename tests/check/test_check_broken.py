@@ -75,7 +75,7 @@ def test_the_first_frequencies_of_a_longer_list():
     finding = the_finding({NAME: FREQUENCIES[:32]})
     assert finding.verdict == "unknown"
     assert "the config's rotary encodings have 64" in finding.says
-    # this is the name of a vision encoder, which may have another number of frequencies than the config's text model
+    # this name means a vision encoder, whose number of frequencies may differ from that of the config's text model
     finding = the_finding({"visual.rotary_pos_emb.inv_freq": pf.Rotary(40).frequencies.astype(np.float32)})
     assert finding.verdict == "right"
 

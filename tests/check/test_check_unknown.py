@@ -55,8 +55,8 @@ def test_learned_positions_that_are_smooth(smooth, seed):
 
 
 def test_numbers_far_from_all_frequencies_do_not_overflow():
-    # The first value is 0. `check` compares the values with 0 times powers of 2, so quotients overflow to infinity.
-    # This must not cause a warning.
+    # The first value is 0. So `check` also compares the values with a schedule of zeros, and tolerates almost no
+    # differences. The quotients of differences and tolerances overflow to infinity. This must not cause a warning.
     (finding,) = pf.check({"inv_freq": np.arange(4.0)}).findings
     assert finding.verdict == "unknown"
 

@@ -279,7 +279,7 @@ def test_bench(capsys, monkeypatch):
     assert max(len(line) for line in lines if "*" not in line) <= 80
     first = 1 + [line.split() for line in lines].index(["posenc_fast", "NumPy", "ratio", "middle", "half"])
     names = [side.name for side in _speed.sides()]
-    # a name consists of the names of both sides
+    # a name consists of the names of both compared calls
     assert all(" / " in name for name in names)
     lines, more = lines[first : first + len(names)], lines[first + len(names) :]
     assert [line[:43].rstrip() for line in lines] == names

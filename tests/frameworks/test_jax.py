@@ -168,7 +168,7 @@ def test_static_positions_are_exact_without_64_bits():
             jax_call, numpy_call = both(name, value, positions=positions)
             same_bits(jax.jit(jax_call)(x), numpy_call(x))
     same_bits(pfj.table(ENCODING, 3, start=2**62 + 1), ENCODING.table(3, start=2**62 + 1))
-    # as a jax array, the same position is rounded to float32
+    # jax rounds positions in its own arrays to float32, but not positions in NumPy arrays
     moved = np.array([2.0**24 + 1])
     assert not (pfj.encode(ENCODING, jnp.asarray(moved)) == pfj.encode(ENCODING, moved)).all()
 

@@ -16,7 +16,7 @@ pl = optional("polars")
 optional("posenc_fast.polars")
 
 ENGINES = ["in-memory", "streaming"]
-# types of errors when an expression is computed: the version of polars determines which one it raises
+# errors when polars computes an expression: some versions raise the first type, other versions raise the second
 COMPUTED = TypeError, pl.exceptions.ComputeError
 PAIRS = pl.Series([[1.0, 2.0]], dtype=pl.Array(pl.Float64, 2))
 START = datetime.datetime(2026, 3, 28, 22, 30, 0, 123456)

@@ -274,7 +274,7 @@ def test_columns_of_another_zone_are_converted(kind, zone):
         np.testing.assert_array_equal(got, expected)
         np.testing.assert_array_equal(each.inverse_transform(got), encoder.inverse_transform(expected))
         np.testing.assert_array_equal(each.get_feature_names_out(), names)
-    # `transform` also accepts frames of other packages than `fit`
+    # `transform` also accepts a frame of another package than the frame that `fit` got
     for each in KINDS:
         got = encoder.transform(in_frame(each, time=berlin.tz_convert("UTC")))
         np.testing.assert_array_equal(got, expected)

@@ -10,7 +10,7 @@ import pytest
 import posenc_fast as pf
 
 FREQUENCIES = np.exp(np.arange(8, dtype=np.float32) * np.float32(-0.7))
-# at this position, products with frequencies change much if they are rounded to float32
+# at this position, rounding the products with frequencies to float32 changes sines and cosines much
 FAR = 123457
 
 

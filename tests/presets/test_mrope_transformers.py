@@ -114,7 +114,7 @@ def layout(rng, model):
     for _ in range(rng.integers(1, 4)):
         ids = text()
         for _ in range(rng.integers(0, 6)):
-            # in a batch of an omni model, all videos have sound or none has
+            # if scenes is true, all videos in a batch of an omni model have sound, else none has
             kind = rng.choice(["image", "video", "audio"] if model in OMNI else ["image", "video"])
             if kind == "image":
                 images.append(grid(rng))

@@ -218,7 +218,8 @@ def loftr():
 # masks of an image of 3 by 5 cells, and of the same image padded by a row and a column
 WHOLE = np.ones((1, 3, 5), bool)
 PADDED = np.pad(WHOLE, ((0, 0), (0, 1), (0, 1)))
-# float32 angles are up to 8 pi, float64 angles up to 6; in g182, diffusers rounds positions to float32
+# keys: dtypes of outputs, and the output g182, for which diffusers rounds positions to float32. Angles are at most 8 pi
+# in float32 outputs, and at most 6 in float64 outputs.
 TOLERANCE = {"float32": 2e-6, "float64": 1e-12, "g182": 5e-8}
 NAMED = {
     "g020": lambda: presets.annotated_transformer(16).table(24),

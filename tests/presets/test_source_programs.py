@@ -341,8 +341,8 @@ def test_double_fourier_sphere(scales, recipes, torchspatial, places):
 def test_points_of_the_unit_sphere(recipes, torchspatial, places):
     _, expected = torchspatial("XYZ")
     same(recipes["xyz"](places), expected, bound=ROUNDED)
-    # The program geo_prior with its option encode_3D computes these products, but multiplies latitudes by pi / 90
-    # instead of pi / 180. So the preset xyz gets doubled latitudes.
+    # The program geo_prior with its option encode_3D computes the products below. It multiplies latitudes by pi / 90
+    # instead of pi / 180, so the function xyz of howto-features.md gets doubled latitudes.
     lon, lat = np.pi * (places / [180, 90]).T
     expected = np.stack([np.cos(lon) * np.cos(lat), np.sin(lon) * np.cos(lat), np.sin(lat)], axis=1)
     same(recipes["xyz"](places * [1, 2]), expected, bound=ROUNDED)

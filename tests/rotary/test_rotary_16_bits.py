@@ -14,9 +14,9 @@ from support.optional import optional
 ml_dtypes = optional("ml_dtypes")
 TYPES = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 LAYOUTS = ["half", "interleaved", "interleaved_to_half"]
-# In bfloat16, these are small values (products with a cosine may be subnormal in float32), large values (sums may exceed
-# the range of float32), values near the limits of both, 1 and 0. In float16, they are subnormal and normal numbers, NaN
-# and 0.
+# In bfloat16, these bits are small values, large values, values just outside of these two ranges, 1 and 0. Products of
+# small values with a cosine may be subnormal in float32. Sums of large values may exceed the range of float32.
+# In float16, these bits are subnormal and normal numbers, NaN and 0.
 FAR = [0x0001, 0x0002, 0x0003, 0x007F, 0x0080, 0x0081, 0x00FF, 0x6FFF, 0x7000, 0x7F00, 0x7F7F, 0x3F80, 0x0000]
 
 
@@ -175,8 +175,8 @@ def test_large_rows_among_others(head_dim, dtype, rng):
 
 @pytest.mark.parametrize("n", [33, pytest.param(1, marks=pytest.mark.slow)], ids=["behind-usual-pairs", "alone"])
 def test_largest_subnormals_near_ties(n):
-    # Products of these values with a cosine or sine are subnormal in float32, so they lose bits. This changes a result
-    # only if its distance from a rounding midpoint is at most 2^-16 units in the last place.
+    # Products of small bfloat16 (a and b below) with a cosine or sine may be subnormal in float32, and then lose bits.
+    # This changes a result only if its distance from a rounding midpoint is at most 2^-16 units in the last place.
     positions, everywhere = [], np.arange(1 << 20)
     cosines, sines, pairs = np.cos(everywhere), np.sin(everywhere), []
     for a in (0x007F, 0x0080, 0x0081):

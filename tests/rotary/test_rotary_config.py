@@ -236,7 +236,7 @@ READ = [
     ({"model_type": "dots3_note", "text_config": {"qk_rope_head_dim": 64, "layer_types": ["sliding_attention"]}}, {}, TURN(64, base=5e4, **LATENT)),
     ({"model_type": "aya_vision", "text_config": {"model_type": "cohere2", "head_dim": 8}, "vision_config": {"model_type": "siglip_vision_model"}}, {}, TURN(8, layout="interleaved")),
     ({"thinker_config": {"text_config": {"head_dim": 128}}, "model_type": "qwen2_5_omni"}, {}, TURN(128, base=1e6, sections=MROPE)),
-    # the first versions of this config have the keys of the text part at the top
+    # the first configs of Qwen2-VL have the keys of the text part at the top
     ({**FLAT, "vision_config": {}}, {}, TURN(128, base=1e6, sections=MROPE)),
     (ERNIE, {}, TURN(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)),
     ({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}}, {}, TURN(128, base=1e8, sections=[0, 1, 2] * 20 + [0] * 4)),

@@ -155,7 +155,7 @@ def stable_audio(s: Source, p: Any) -> Any:
 
 
 def qwen_layers() -> Any:
-    # the last image is the condition, which has frame -1
+    # the last image is the one that the model gets as a condition, and has frame -1
     return np.concatenate([positions.qwen_image(H, W, TEXT), positions.qwen_image(H, W + 1) - np.array([1, 0, 0])])
 
 

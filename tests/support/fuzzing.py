@@ -242,7 +242,7 @@ class Blocks:
             self.values = {"WORTH_A_THREAD": 1, "BLOCK": draw(st.sampled_from([1, 64, 1000]))}
         if draw(st.booleans()):
             self.values["cache_size"] = lambda: 3
-        # bypass the cache in all calls that can do so. By default, a call does so only if this is faster.
+        # whether all calls that can bypass the cache do so; by default, a call bypasses it only if this is faster
         self.all_past = draw(st.booleans())
 
     def __enter__(self):

@@ -21,7 +21,7 @@ atan atan2 arcsinh arccosh arctanh hypot cbrt sinc angle unwrap geomspace logspa
 matmul tensordot vander polyval
 """
 MODULES = {"np", "numpy", "math", "cmath"}
-# keys: files, or expressions in them, with such a function, power or matrix product. Values: what the code does
+# keys: files, or expressions in them, with one of FUNCTIONS, a power or a matrix product. Values: what the code does
 # instead of computing values of encodings.
 ALLOWED = {
     "_core/encoding/algebra.py: a @ b": "chooses where locate begins to search",
