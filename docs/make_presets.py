@@ -50,7 +50,7 @@ Frequencies are in radians per unit of position. "The paper" is Vaswani et al. 2
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses.
   The axes t, h and w are time, row and column.
 - *axes of a position*: number of coordinates of a position.
-- *source*: the file that the preset follows, and a class or function in it.
+- *source*: the code that the preset follows, usually a file and a class or function in it.
 - *also*: other programs with the same encoding, except for the differences that the entry names.
 
 <!-- written by make_presets.py -->

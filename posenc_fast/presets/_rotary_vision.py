@@ -54,8 +54,8 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
     odd="ValueError unless 4 divides head_dim",
-    differs="pairs are not adjacent values; of the frequencies of RoFormer, rows use those of"
-    " even index, columns those of odd index",
+    differs="pairs are not adjacent values; of the frequencies of a RoPE with one axis, rows use those of even index,"
+    " columns those of odd index",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",

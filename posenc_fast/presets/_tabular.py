@@ -91,8 +91,9 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
-    frequency="one turn per period; each period is a number of period_base_list times a power of ten, from"
-    " 10^(-frac_digit_len) to 10^int_digit_len; periods of 10^(int_digit_len + 1) or more are left out",
+    frequency="one turn per period; each period is a number of period_base_list times a power of ten, whose exponents"
+    " are the integers from minus frac_digit_len to int_digit_len; periods of ten times the largest power or more are"
+    " left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
     odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",
