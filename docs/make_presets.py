@@ -29,26 +29,28 @@ HEAD = """\
 SEARCH
 Find the preset of your model or library, and call `posenc_fast.presets.NAME(...)`. It returns an `Encoding` or a
 `Rotary` that computes the encoding of this model or library. `posenc-fast presets` searches the presets
-[in a shell](howto-shell.md). [`identify`](port.md) finds the presets that match a table. The page has COUNT presets.
-BESIDE more entries [at the end](#not-available-as-presets) describe what presets cannot express. The presets are in
-these families:
+[in a shell](howto-shell.md). [`identify`](port.md) finds the presets that match the table of a checkpoint. The page has
+COUNT presets. BESIDE more entries [at the end](#not-available-as-presets) describe what presets cannot express. The
+presets are in these families:
 
 CONTENTS
 
-In the formulas, $d$ is the number of columns, $i$ counts frequencies and $c$ counts columns, from 0. Frequencies are in
-radians per unit of position. "The paper" is Vaswani et al. 2017 ([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)).
-Each entry has some of these facts:
+In the formulas, $d$ is the number of columns that you request, $i$ counts frequencies and $c$ counts columns, from 0.
+Frequencies are in radians per unit of position. "The paper" is Vaswani et al. 2017
+([arXiv:1706.03762](https://arxiv.org/abs/1706.03762)). RoFormer is the first model with RoPE
+([arXiv:2104.09864](https://arxiv.org/abs/2104.09864)). Each entry has some of these facts:
 
 - *columns*: order of the columns.
-- *positions*: positions to pass, and what an `Encoding` cannot express, such as additional columns and rows of zeros.
-  `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`. `positions.grid` and
-  other functions of `positions` are in `posenc_fast.presets.positions`.
+- *positions*: positions to pass, and parts of the source's output that the preset does not compute, such as rows of
+  zeros. `mask_positions`, `mask_coordinates` and `relative_positions` are functions of `posenc_fast`. Functions such as
+  `positions.grid` are in the module `posenc_fast.presets.positions`.
 - *widths*: the number of columns, or which numbers are valid, and what the preset does with odd numbers. "Crop" means
   that columns beyond the width are left out. For a `Rotary`, which widths of a head, or of all heads together, are
   valid.
 - *pairs*: for a `Rotary`, the two values of a head that form a pair, and the axis of the position that each pair uses.
   The axes t, h and w are time, row and column.
 - *axes of a position*: number of coordinates of a position.
+- *source*: the code that the preset follows, usually a file and a class or function in it.
 - *also*: other programs with the same encoding, except for the differences that the entry names.
 
 <!-- written by make_presets.py -->
@@ -110,8 +112,8 @@ Mask2Former for video adds an encoding of the frame to the encoding of `detr`. A
 ### Learned frequencies
 
 If a checkpoint contains learned frequencies, pass them to `fourier_features` or `Encoding`. `Encoding` also accepts
-phases, such as the random phases of `InfinitePositionalEncoding` in trax. This class also adds random noise to each
-angle, which an `Encoding` does not contain.
+phases, such as the random phases of `InfinitePositionalEncoding` in trax. `InfinitePositionalEncoding` also adds random
+noise to each angle. An `Encoding` does not contain this noise.
 """
 
 REFERENCE = """

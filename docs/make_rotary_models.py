@@ -18,13 +18,13 @@ HEAD = """\
 # Which RoPE does my model use?
 
 SEARCH
-Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts a
-config.json, a part of it, or a config object of transformers. If the config is incomplete, the error names the missing
-key. The list has FAMILIES entries for the TYPES model types with RoPE that `from_config` reads. OTHERS more entries are for
-composite models, for models that `from_config` cannot read, and for model types without RoPE. The tests compare the
-entries with the classes of transformers 5.24, except for models whose code is elsewhere.
-[Port a checkpoint](port.md#read-other-formats) describes params.json, GGUF, and the configs of torchtune and litgpt.
-The blocks of this page build on each other.
+Find the RoPE of your model in this list, or read it from the config with `Rotary.from_config`. The function accepts the
+path or the content of a config.json, a part of the content, or a config object of transformers. If the config is
+incomplete, the error names the missing key. The list has FAMILIES entries for the TYPES model types with RoPE that
+`from_config` reads. OTHERS more entries are for composite models, for models that `from_config` cannot read, and for
+model types without RoPE. The tests compare the entries with the classes of transformers 5.24, except for models whose
+code is elsewhere. [Port a checkpoint](port.md#read-other-formats) describes params.json, GGUF, and the configs of
+torchtune and litgpt. The code blocks of this page build on each other.
 
 ```python
 import numpy as np
@@ -58,8 +58,8 @@ Rotary(256, base=1000000.0, scaling={'rope_type': 'linear', 'factor': 8.0})
   Also use it for unknown model types.
 - For the scalings dynamic and longrope, pass `seq_len=`, because their frequencies depend on the length of the
   sequence.
-- `from_config` raises an error for contradictory or ambiguous configs. Examples are sections that do not fit the pairs,
-  a base that the model's class does not read, null instead of a number, and misspelt keys.
+- `from_config` raises an error for contradictory or ambiguous configs. Examples are numbers of pairs per axis that do
+  not add up to all pairs, a base that the model's class does not read, null instead of a number, and misspelt keys.
 
 ## By model
 
@@ -70,7 +70,7 @@ The entries use these terms:
 - `interleaved_to_half`: the two values are neighbours before the rotation, and rotary_dim/2 apart after it.
 - rotated width, base: `from_config` reads the first of the listed keys that the config has. Numbers in parentheses are
   defaults, such as "128: qwen3" for the model type `qwen3`. A number without names is the default of the other model
-  types. A default width takes precedence over a quotient of keys.
+  types. If the config lacks `head_dim`, a default width takes precedence over a quotient of keys.
 - If only a part of a head rotates, it is the first part, unless the entry names another part.
 - axes: the coordinates of a position, and the axis that each pair uses.
 """

@@ -96,8 +96,8 @@ def pytorch3d(
     frequency="2 pi * 2^linspace(min_freq_exp, max_freq_exp, num_frequencies)",
     layout="sines of all frequencies of the first axis, then of the next; then the cosines in the same order",
     positions="coordinates in [0, 1]; with include_input, the source puts the coordinates after the columns:"
-    " `np.concatenate([encoding.encode(x), x], -1)`; with covs, the source uses only the variances, and does not"
-    " multiply them by (2 pi)^2:"
+    " `np.concatenate([encoding.encode(x), x], -1)`; with covs (covariance matrices), the source uses only"
+    " the variances, and does not multiply them by (2 pi)^2:"
     " `.encode(x, variance=np.diagonal(covs, 0, -2, -1) / (2 * np.pi) ** 2)`",
     odd="2 columns for each frequency of each axis",
     differs="frequencies ascend; positions are multiplied by 2 pi",

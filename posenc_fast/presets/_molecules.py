@@ -34,7 +34,7 @@ __all__ = [
     positions="time differences: `.encode(t)`; after training: `Encoding(weight, bias / (2 * np.pi) + 0.25)`",
     odd="any number of columns, because columns do not form pairs",
     differs="only cosines; the last frequency is exactly 10^-9",
-    also="TGAT TimeEncode (weights basis_freq and phase), DyGLib TimeEncoder",
+    also="TGAT TimeEncode (weight is basis_freq, bias is phase), DyGLib TimeEncoder",
     example="pf.presets.tgn(4).frequencies -> array([1.e+00, 1.e-03, 1.e-06, 1.e-09])",
 )
 def tgn(dimension: int) -> Encoding:
@@ -98,7 +98,8 @@ def structured_transformer(num_embeddings: int = 16) -> Encoding:
     odd="1 column for each weight",
     differs="frequencies and phases are random numbers from the source or a checkpoint; the source draws them with"
     " jax.random from PRNGKey(42) with jax_threefry_partitionable=False",
-    also="Boltz FourierEmbedding (weights proj.weight[:, 0] and proj.bias), whose input is np.log(sigma / 16) / 4",
+    also="Boltz FourierEmbedding (weights are proj.weight[:, 0], biases are proj.bias), whose input is"
+    " np.log(sigma / 16) / 4",
     example="pf.presets.alphafold3([2.0], [0.0]).encode(1.0) -> array([-1.], dtype=float32)",
 )
 def alphafold3(weights: npt.ArrayLike, biases: npt.ArrayLike) -> Encoding:

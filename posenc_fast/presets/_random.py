@@ -1,4 +1,4 @@
-"""Presets of random Fourier features: their frequencies come from a checkpoint."""
+"""Presets of random Fourier features: frequencies are random numbers from a checkpoint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def score_sde_fourier(weights: npt.ArrayLike) -> Encoding:
     positions="noise levels: `.encode(x)`",
     odd="2 columns for each row of weights",
     differs="frequencies are random numbers from a checkpoint; cosines come first",
-    also="NVlabs/edm FourierEmbedding (weights freqs), diffusers GaussianFourierProjection with flip_sin_to_cos",
+    also="NVlabs/edm FourierEmbedding (weights are its freqs), diffusers GaussianFourierProjection with"
+    " flip_sin_to_cos",
     axes="any number",
     example="pf.presets.k_diffusion_fourier([0.25]).encode(2).round(6) -> array([-1.,  0.], dtype=float32)",
 )

@@ -226,11 +226,12 @@ def wan(axes_dim: Sequence[int] = (44, 42, 42), *, theta: float = 10000.0) -> Ro
 
 @rotary_preset(
     source="huggingface/diffusers: models/transformers/transformer_cosmos.py, CosmosRotaryPosEmbed",
-    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis; for head_dim 128, D is 44, 42 and 42",
+    frequency="(10000 * rope_scale^(D/(D-2)))^(-2i/D) for each axis, where D values of a head use the axis;"
+    " for head_dim 128, D is 44, 42 and 42",
     pairs="values half a head apart; consecutive blocks of pairs for frame, row and column",
     positions="(frame * 24 / fps, row, column): `positions.cosmos(frames, rows, columns, fps=fps)`",
     odd="ValueError if head_dim is odd, or below 12",
-    differs="pairs are not adjacent values; each axis has its own base",
+    differs="pairs are not adjacent values; the base of an axis depends on its rope_scale",
     axes="3",
     example="pf.presets.cosmos().tables(pf.presets.positions.cosmos(2, 3, 4, fps=30))[0].shape -> (24, 64)",
 )

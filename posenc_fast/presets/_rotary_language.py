@@ -233,7 +233,7 @@ def deepseek_v3(head_dim: int = 64, *, factor: float = 40.0) -> Rotary:
     " 65536)",
     pairs="adjacent values, in the last eighth of a head: apply the Rotary to `x[..., -64:]`; the output of attention"
     " is rotated back",
-    positions="the token's index from 0; a compressed key has the position of its window",
+    positions="the token's index from 0; a compressed key has the position of the first token of its window",
     differs="slow frequencies are divided by factor; sliding layers have theta 10000 and no YaRN",
     example="pf.presets.deepseek_v4().attention_factor -> 1.0",
 )
@@ -298,7 +298,7 @@ def ministral3(head_dim: int = 128, *, theta: float = 1000000.0, factor: float =
     example="round(float(pf.presets.hunyuan().frequencies[1]), 6) -> 0.776034",
 )
 def hunyuan(head_dim: int = 128, *, theta: float = 10000.0, alpha: float = 1000.0) -> Rotary:
-    """Rotary embedding of HunYuan, with a base multiplied by a power of alpha at every sequence length."""
+    """Rotary embedding of HunYuan, whose base is multiplied by a power of alpha."""
     return Rotary(
         whole_pairs(head_dim, "head_dim"), base=positive(theta, "theta"), scaling={"rope_type": "ntk", "alpha": alpha}
     )

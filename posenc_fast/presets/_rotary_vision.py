@@ -54,7 +54,8 @@ def qwen2_vl_vision(head_dim: int = 80, *, theta: float = 10000.0, frequencies: 
     " of the pairs uses the row, the second half the column",
     positions="(row, column) from 0: `positions.grid(rows, columns)`",
     odd="ValueError unless 4 divides head_dim",
-    differs="pairs are not adjacent values; rows use frequencies 0, 2, .. of one list, columns use frequencies 1, 3, ..",
+    differs="pairs are not adjacent values; of the frequencies of a RoPE with one axis, rows use those of even index,"
+    " columns those of odd index",
     also="the vision tower of Mistral Small 3.1",
     axes="2",
     example="pf.presets.pixtral().frequencies[[0, 16]].round(3) -> array([1.  , 0.75])",
@@ -118,7 +119,8 @@ def sam2(head_dim: int = 256, *, theta: float = 10000.0, frequencies: Precision 
 @rotary_preset(
     source="huggingface/transformers: models/kimi_k25/modeling_kimi_k25.py, Kimi_K25VisionRotaryEmbedding",
     frequency="theta^(-4i/head_dim) for each axis",
-    pairs="values half a head apart (adjacent values in the checkpoint); pairs alternate between column and row",
+    pairs="values half a head apart (adjacent values for the weights in the checkpoint, which transformers permutes);"
+    " pairs alternate between column and row",
     positions="(row, column): `positions.qwen2_vl_vision(rows, columns)`",
     odd="ValueError unless 4 divides head_dim",
     differs="pairs are not adjacent values",

@@ -31,8 +31,8 @@ __all__ = ["fone", "moirai", "nemos", "pbld", "plr", "prophet", "rbf_sampler"]
     " not contain the linear layers of the model",
     odd="2 columns for each weight",
     differs="frequencies are learned numbers from a checkpoint; each frequency belongs to one axis; cosines come first",
-    also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos (weights"
-    " weight_1[:, 0])",
+    also="TabR, and TabM with these embeddings; pytabkit PLREmbeddingsLayer and PeriodicEmbeddingsLayerSinCos"
+    " (weight is weight_1[:, 0])",
     axes="any number",
     example="pf.presets.plr([[0.25], [0.5]]).encode([1.0, 1.0]).round(6) -> array([ 0.,  1., -1.,  0.], dtype=float32)",
 )
@@ -72,7 +72,8 @@ def pbld(weight_1: npt.ArrayLike, bias_1: npt.ArrayLike) -> Encoding:
     odd="1 column for each column of random_weights",
     differs="frequencies and phases are random numbers from the fitted sampler: `random_weights_` and"
     " `random_offset_`; all columns are multiplied by sqrt(2/d)",
-    also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder (weights dirvec and shift)",
+    also="random kitchen sinks of Rahimi and Recht; Sphere2Vec RFFSpatialRelationEncoder"
+    " (random_weights is dirvec, random_offset is shift)",
     axes="any number",
     example="pf.presets.rbf_sampler([[0.5, 1.0]], [0.0, 3.0]).encode([0.0]).round(2) -> array([[ 1.  , -0.99]], dtype=float32)",
 )
@@ -90,14 +91,13 @@ def rbf_sampler(random_weights: npt.ArrayLike, random_offset: npt.ArrayLike) -> 
 
 @preset(
     source="KevinZhoutianyi/FoNE: number_encoders/FNE.py, FNE",
-    frequency="one turn per period; periods are the products of a number of period_base_list and a power of ten; powers"
-    " are 1, the first frac_digit_len powers below 1 and the first int_digit_len above 1; periods of ten times the"
-    " largest power or more are left out",
+    frequency="one turn per period; each period is a number of period_base_list times a power of ten, whose exponents"
+    " are the integers from minus frac_digit_len to int_digit_len; periods of ten times the largest power or more are"
+    " left out",
     layout="alternating cosines and sines, from the shortest period to the longest, then zero columns",
     positions="numbers: `.encode(x)`; the source encodes the number 0 as zeros",
     odd="zero columns at the end if d is more than twice the number of periods; ValueError if d is less",
-    differs="periods are exact, so the digits of integers are exact; cosines come first; the source computes in"
-    " float64",
+    differs="periods are exact; cosines come first; the source computes in float64",
     also="arXiv:2502.09741, whose periods are the powers of ten: period_base_list=(10,)",
     by_width=False,
     example="pf.presets.fone(4, int_digit_len=0, frac_digit_len=0, period_base_list=(2,)).encode(7)"
@@ -141,7 +141,7 @@ def prophet(period: float, series_order: int) -> Encoding:
     source="flatironinstitute/nemos: src/nemos/basis/_fourier_basis.py, FourierBasis",
     frequency="2 pi masked_frequencies[:, i] / period",
     layout="cosines, then sines; if the first frequency is 0, it has no sine",
-    positions="samples minus their lower bound: `.encode(x - low)`, with period=high - low",
+    positions="samples x between the bounds low and high: `.encode(x - low)`, with period=high - low",
     odd="2 columns for each frequency, but only 1 for the first frequency if it is 0",
     differs="frequencies are integer multiples of one frequency; an angle can depend on several axes; cosines come"
     " first",

@@ -117,7 +117,7 @@ def flux_timesteps(
     positions="timesteps: `.encode(t)`",
     odd="zero column at the end if the width is odd",
     differs="the last exponent is exactly -1; sines come first",
-    also="ermongroup/ddim, yang-song/score_sde, CSDI and SSSD calc_diffusion_step_embedding",
+    also="ermongroup/ddim, yang-song/score_sde, SSSD calc_diffusion_step_embedding",
     example="pf.presets.ddpm(5).encode(0) -> array([0., 0., 1., 1., 0.], dtype=float32)",
 )
 def ddpm(embedding_dim: int, *, max_positions: float = 10000.0, frequencies: Precision = "exact") -> Encoding:
@@ -204,6 +204,7 @@ def qwen_omni_timesteps(dim: int, *, scale: float = 1000.0, frequencies: Precisi
     " table",
     odd="always 128 columns",
     differs="frequencies ascend, from 1 to 10000; sines come first",
+    also="CSDI DiffusionEmbedding (default width)",
     example="pf.presets.diffwave().frequencies[[0, 63]].round(6) -> array([1.e+00, 1.e+04])",
 )
 def diffwave() -> Encoding:

@@ -1,4 +1,4 @@
-"""Presets of widely copied mistakes: for checkpoints that were trained with them."""
+"""Presets of widely copied mistakes: these presets are for checkpoints that were trained with such a mistake."""
 
 from __future__ import annotations
 

@@ -273,7 +273,7 @@ def _listed(part: Part, key: str, index: int | None) -> bool:
 
 # the rules, by their names in models.txt
 WITHOUT = {
-    "hybrid": Without("layers without attention (mamba, linear, conv, recurrent) have no RoPE", _with_attention),
+    "hybrid": Without("mamba, linear_attention, conv, recurrent and MLP layers have no RoPE", _with_attention),
     "full_attention": Without(
         "full_attention layers have no RoPE", lambda part, layer_type, index: layer_type != "full_attention"
     ),
@@ -289,13 +289,13 @@ WITHOUT = {
     ),
     "no_base": Without("no layer has RoPE if rope_theta is null", _with_base, by_type=False),
     "no_rope_layers": Without(
-        "layers whose no_rope_layers is 0 have no RoPE (default: every 4th layer)",
+        "layers whose entry in no_rope_layers is 0 have no RoPE (default: every 4th layer)",
         _no_rope_layers,
         by_type=False,
         keys=("no_rope_layers", "no_rope_layer_interval"),
     ),
     "layer_rope_theta": Without(
-        "layers whose layer_rope_theta is 0 have no RoPE",
+        "layers whose entry in layer_rope_theta is 0 have no RoPE",
         lambda part, layer_type, index: _listed(part, "layer_rope_theta", index),
         by_type=False,
         keys=("layer_rope_theta",),
