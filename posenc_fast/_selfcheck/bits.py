@@ -145,7 +145,7 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# outputs of more bytes bypass the cache on each machine with a known cache size whose kernel can write past the cache
+# outputs of more bytes bypass the cache, if the kernel can write past the cache and knows its size
 _BYTES_PAST_CACHE = 1 << 24
 # positions with angles of all sizes, signed zeros, and invalid positions
 _POSITIONS = [

@@ -49,7 +49,7 @@ from .grids import fit_grid
 
 # smallest number of rows, other than rows of zeros, that a table must have
 LEAST_ROWS = 8
-# Angles are measured in the first _ROWS rows. Candidates are compared with the first and the last _SAMPLE of them.
+# Angles are measured in the first _ROWS rows. Candidates are compared first with _SAMPLE rows from each end of these.
 _ROWS, _SAMPLE = 1024, 32
 # first positions to try with presets
 _STARTS = (0, 1, 2)

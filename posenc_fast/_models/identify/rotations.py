@@ -22,7 +22,7 @@ from .tolerances import PER_ANGLE, PRODUCT, least_of
 
 Complex = npt.NDArray[np.complex128]
 
-# original lengths of scalings to try, the most common first
+# values of original_max_position_embeddings to try, the most common first
 _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
