@@ -492,7 +492,7 @@ class _Grids:
                 )
 
 
-# keys: kinds of tokens. Values, for errors: name of the argument, what its grids are of, and what tokens contain.
+# keys: kinds of tokens. Values: words for errors: the argument, the objects that it describes, the objects in tokens.
 _NAMES = {
     IMAGE: ("image_grid_thw", "images", "images"),
     VIDEO: ("video_grid_thw", "videos", "videos or frames of videos"),

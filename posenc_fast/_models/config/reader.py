@@ -395,8 +395,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
                 "must be at most 1; correct partial_rotary_factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
-    # if factor and attention_factor are missing, longrope computes the attention factor from max_position_embeddings and
-    # original_max_position_embeddings
+    # if factor and attention_factor are missing, longrope computes the attention factor from max_position_embeddings
+    # and original_max_position_embeddings
     needs_length = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or needs_length:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")

@@ -101,8 +101,8 @@ class Row(NamedTuple):
     head: int | None = None
     # whether the class computes the quotient if head_dim is null; other classes fail
     divides: bool = False
-    # For classes that compute frequencies from head_dim instead of the keys in `width`: the default of head_dim, or 0 if
-    # this default is the head width. None for other classes.
+    # For classes that compute frequencies from head_dim instead of the keys in `width`: the default of head_dim, or 0
+    # if this default is the head width. None for other classes.
     whole_head: int | None = None
     # default fraction of the width that rotates. None: the class reads no fraction.
     factor: float | None = None
@@ -140,8 +140,8 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     # key of a list of the layers that have the scaling; the other layers are not scaled
     scaled_layers: str = ""
-    # Whether the class has default rotary parameters with a rope_type. The rotary parameters in a config replace them one
-    # by one if all layers share them. So the key `type` in a config has no effect.
+    # Whether the class has default rotary parameters with a rope_type. The rotary parameters in a config replace them
+    # one by one if all layers share them. So the key `type` in a config has no effect.
     preset: bool = False
     # whether a config must contain rotary parameters and a base, because the defaults of the class depend on whether a
     # config has rotary parameters

@@ -315,8 +315,8 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     changed = np.flatnonzero((before != after).any(axis=(0, 1)))
     if not len(changed):
         return
-    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so also try k / 8 of the head
-    # for k from 1 to 8, and the widths of presets.
+    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so also try k / 8 of the
+    # head for k from 1 to 8, and the widths of presets.
     smallest = (int(changed[-1]) + 2) // 2 * 2
     widths = {width * k // 16 * 2 for k in range(1, 9)}
     widths |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
