@@ -569,7 +569,7 @@ class _Rotation:
         """Return x rotated by jax operations. The cosines and sines come from a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
-        # rows is (length, rotary_dim), possibly after the first axes of x. Insert axes of length 1 for its other axes.
+        # rows is (length, rotary_dim), possibly after the first axes of x; insert 1 as the length of x's other axes
         rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)

@@ -26,8 +26,9 @@ LIKENESS = "viridis"
 # the curves must be visible on white and on black.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _MARKERS = ".x+^vs"
-# A picture has at most _CELLS_A_PIXEL columns per pixel across its Axes, and rows per pixel down. This number is below
-# 1, because a colour bar makes the Axes smaller. The limits are never above _MOST_CELLS or below _LEAST_CELLS.
+# The limit of a picture's columns is the width of its Axes in pixels, times _CELLS_A_PIXEL. The limit of its rows is
+# computed from the height. _CELLS_A_PIXEL is below 1, because a colour bar makes the Axes smaller. Both limits lie
+# between _LEAST_CELLS and _MOST_CELLS.
 _MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
 # width of a tick label in inches
 _LABEL = 0.5

@@ -32,7 +32,7 @@ from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, default_factor, factor_of, rotated_dim, width
 
-# keys of the text part in a config of unknown type
+# keys that a config may have for its text part
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
 # keys that only image encoders have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")

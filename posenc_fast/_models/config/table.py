@@ -130,7 +130,7 @@ class Row(NamedTuple):
     prefers_inner_base: bool = False
     # kinds of layers with their own rotary parameters, by name
     groups: Mapping[str, LayerGroup] = {}
-    # (key, layer type of each number): the key of a list with one number per layer, which replaces layer_types
+    # (key, layer type of each number): key of a list with one number per layer, for configs without layer_types
     codes: tuple[str, Mapping[Any, str]] = ("", {})
     # whether layer_types may list the MLP of each layer after the layer
     mlp_entries: bool = False
@@ -140,8 +140,8 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     # key of a list of the layers that have the scaling; the other layers are not scaled
     scaled_layers: str = ""
-    # Whether the class has default rotary parameters with a rope_type. The rotary parameters in a config replace them
-    # one by one if all layers share them. So the key `type` in a config has no effect.
+    # Whether the class has default rotary parameters with a rope_type. The parameters that a config has for all layers
+    # replace these defaults one by one. So there is always a rope_type, and the key `type` has no effect.
     preset: bool = False
     # whether a config must contain rotary parameters and a base, because the defaults of the class depend on whether a
     # config has rotary parameters

@@ -274,7 +274,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
             f"cos has shape {values.shape}, but must have shape (.., tokens, columns), with at least two tokens"
         )
     if (table == table[0]).all():
-        # all rows are equal: no pair rotates, or each pair rotates by whole turns
+        # all rows are equal, for example because no pair rotates
         return
     positions = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]

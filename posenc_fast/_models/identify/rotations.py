@@ -241,7 +241,7 @@ def _with_base(base: float, sign: float, frequencies: Floats, errors: Floats, fa
     if sign < 0 or pairs < 8 or precise.sum() < 4:
         return
     divisors = unscaled[precise] / frequencies[precise]
-    # scalings divide the frequency of the slowest pair by their factor
+    # linear, llama3 and yarn divide the frequency of the slowest pair by their factor
     measured_factor = float(divisors[-1])
     two_digits = float(f"{measured_factor:.2g}")
     scaling_factor = two_digits if abs(two_digits / measured_factor - 1) < 0.02 else measured_factor
