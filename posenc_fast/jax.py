@@ -626,7 +626,7 @@ def _at_positions(
     batch = np.broadcast_shapes(batch, batch_of_positions)
     x = np.broadcast_to(x, batch + shape)
     if math.prod(batch_of_positions) == 1 and shared:
-        # all of x has the same positions
+        # all sequences in x have the same positions
         return call.compute(x, positions=positions.reshape(tokens))
     positions = np.broadcast_to(positions, batch + tokens)
     if isinstance(call, _Sum) and shared:

@@ -168,7 +168,7 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
     sections = None if axes == 1 else axis_of_pair.tolist()
     if sections is not None and set(sections) != set(range(axes)):
         return
-    # (pairs,): frequency of each pair on its axis, and the error
+    # (pairs,): frequency of each pair on its axis, and its error
     frequencies, errors = (array[np.arange(pairs), axis_of_pair] for array in (measured.frequencies, measured.errors))
     sign = float(np.sign(frequencies[rotates][0]))
     # the formulas are compared as if all pairs rotated forwards
