@@ -25,9 +25,9 @@ PURE = flag("POSENC_FAST_NO_EXTENSIONS") or sys.implementation.name != "cpython"
 # free-threaded builds have no stable ABI yet
 ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
-# The kernel computes the rounding errors of sums and products. They are right only if the compiler keeps each operation
-# as it is written. These flags come after CFLAGS and LDFLAGS, and so override them. src/arithmetic.h stops the build if
-# a flag cannot be overridden.
+# The kernel computes the rounding errors of sums and products. These errors are right only if the compiler keeps each
+# operation as it is written. The flags below come after CFLAGS and LDFLAGS, and so override them. src/arithmetic.h
+# stops the build if a flag cannot be overridden.
 STRICT = ["-O3", "-fno-fast-math", "-fno-unsafe-math-optimizations", "-fno-associative-math", "-fno-reciprocal-math"]
 STRICT += ["-fno-finite-math-only", "-fsigned-zeros", "-ffp-contract=off"]
 # These flags override -Ofast and -ffast-math, with which the linker of gcc 12 and earlier adds code that flushes

@@ -569,7 +569,7 @@ class _Rotation:
         """Return x rotated by jax operations. The cosines and sines come from a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
-        # rows is (length, rotary_dim), possibly with the first axes of x in front: insert 1 for the other axes of x
+        # rows is (length, rotary_dim), possibly after the first axes of x; insert 1 as the length of x's other axes
         rows = _call(angles, *traced)
         rows = rows.reshape(*rows.shape[:-2], *[1] * (x.ndim - rows.ndim), *rows.shape[-2:])
         cos, sin = jnp.split(jnp.moveaxis(rows, -2, self.seq_axis), 2, -1)
@@ -626,7 +626,7 @@ def _at_positions(
     batch = np.broadcast_shapes(batch, batch_of_positions)
     x = np.broadcast_to(x, batch + shape)
     if math.prod(batch_of_positions) == 1 and shared:
-        # all of x has the same positions
+        # all sequences in x have the same positions
         return call.compute(x, positions=positions.reshape(tokens))
     positions = np.broadcast_to(positions, batch + tokens)
     if isinstance(call, _Sum) and shared:

@@ -89,7 +89,7 @@ def product(position: Number, frequency: Number) -> Decimal:
 
 def sine(angle: Decimal, phase: Decimal) -> Decimal:
     """Return sin(angle + 2 pi phase), by Taylor's series about the nearest quarter turn."""
-    # the whole angle is this number of quarter turns plus x, with abs(x) at most an eighth of a turn
+    # the whole angle is `quarters` quarter turns plus x, with abs(x) at most an eighth of a turn
     quarters = int((2 * angle / pi() + 4 * phase).to_integral_value())
     x = angle - (quarters - 4 * phase) * pi() / 2
     with localcontext() as context:

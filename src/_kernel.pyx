@@ -258,12 +258,12 @@ def stores(out, x, int kind, Py_ssize_t last_level, bint given, bint one_by_one=
 cdef class Plan:
     """Waves and columns of an encoding.
 
-    frequencies, of shape (2, axes, waves), are in turns per unit, as sums of two doubles. For calls with ``single``,
-    they are in radians per unit, rounded to float32, and low parts are zero. source, of shape (width,), has the index
-    of each column's value in a row of sines and cosines. amplitude has the factor of each column. largest has the
-    largest absolute frequency of each axis, in turns per unit. runs has the first column of each run of consecutive
-    sources, and then the width. planar is true if a row of sines and cosines has all sines first, and false if sines
-    and cosines alternate.
+    frequencies, of shape (2, axes, waves), are in turns per unit, as sums of two doubles. If angles are float32
+    products (``single`` in `encode`), frequencies are in radians per unit, rounded to float32, and low parts are zero.
+    source, of shape (width,), has the index of each column's value in a row of sines and cosines. amplitude has the
+    factor of each column. largest has the largest absolute frequency of each axis, in turns per unit. runs has the
+    first column of each run of consecutive sources, and then the width. planar is true if a row of sines and cosines
+    has all sines first, and false if sines and cosines alternate.
     """
     cdef CPlan c
     cdef const double[:, :, ::1] _frequencies

@@ -11,16 +11,16 @@ Design
 (c) ``sincos`` returns sine and cosine of the rest in doubles, for results that are rounded to 32 or 16 bits.
     ``sincos_dd`` returns them in double-double, as sums of two doubles, for float64 results and for (d).
 (d) Rows of integer positions are not evaluated, but rotated from the row of an *anchor*, an integer nearby: value *
-    cosine + quadrature * sine (see ``lattice.pxd``). The row above and the row below the anchor by the same offset
-    share both products. The rows of anchors are themselves rotated, from a row that is evaluated once per *span*. The
-    anchor of a position depends only on the position, and so do the bits of the position's row.
+    cosine + quadrature * sine (see ``lattice.pxd``). The rows of anchor + offset and anchor - offset share both
+    products. The rows of anchors are themselves rotated, from a row that is evaluated once per *span*. The anchor of a
+    position depends only on the position, and so do the bits of the position's row.
 (e) An *output* describes how rows are stored: written, or added to scale * x, in any of the four types, through the
     cache or past it by non-temporal stores.
 (f) The bits are the same at every level. Products and sums are separate operations, except in two places that use FMA.
     The first is the error of a product, which is exact with FMA and without. The second is the polynomials of
     ``sincos`` in rows of 32 and 16 bits, but not in sums with x. A level without FMA computes these polynomials in
-    plain products and sums, which differ by at most REACH. If this difference could change the rounded result, the row
-    is evaluated again with emulated FMA.
+    plain products and sums. The results differ by at most REACH from those with FMA. If this difference could change
+    the rounded result, the row is evaluated again with emulated FMA.
 (g) Range: angles of up to 2^49 turns at positions of up to 2^990. Rows beyond this range, or with so few turns that
     errors of products are subnormal, are EXACT_ROWs: Python computes them in exact arithmetic. Rows at positions that
     are NaN or infinite are NaN. If an encoding has a lattice, rows of 64-bit integers are rotated (d), at any angle.

@@ -348,9 +348,9 @@ cdef inline void rotate_rows(const CRotation* r, const char* x, Py_ssize_t strid
 
 # ---- rows of several heads at once ----------------------------------------------------------------------------------
 
-# Rows of several members: count rows of each member, at equal distances. The rows of a member are the tokens of one
-# head, or if `RotationWork.heads_inside` is true, some heads of one token. Rows with the same index in their members
-# share angles.
+# Several members, which are rotated together. A member is `count` rows at equal distances: the tokens of one head, or
+# if `RotationWork.heads_inside` is true, some heads of one token. Rows with the same index in their members share
+# angles.
 cdef struct Rows:
     const char* x[TOGETHER]
     char* out[TOGETHER]

@@ -16,8 +16,8 @@
 #endif
 
 /* POSENC_LONG_VECTORS is 1 if a vector is as long as a cache line (64 bytes). Loops then write the values before the
-   first cache line of a row separately. Otherwise each vector would cross two lines, which takes a quarter to two
-   thirds longer on a Sapphire Rapids. Shorter vectors lose only 3 to 7 %, less than a separate loop costs. */
+   first start of a cache line in a row separately. Otherwise each vector would lie in two lines, which takes a quarter
+   to two thirds longer on a Sapphire Rapids. Shorter vectors lose only 3 to 7 %, less than a separate loop costs. */
 #if defined(__AVX512F__)
 #define POSENC_LONG_VECTORS 1
 #else

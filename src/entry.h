@@ -72,7 +72,7 @@ typedef struct {
     posenc_caches caches;
 } posenc_rotation;
 
-/* Places of the two values of a pair. HALF: as many values apart as there are pairs. INTERLEAVED: adjacent. SEPARATED:
+/* Where the two values of a pair lie. HALF: as many values apart as there are pairs. INTERLEAVED: adjacent. SEPARATED:
    adjacent in x, but in `out` as in HALF. */
 enum { POSENC_HALF, POSENC_INTERLEAVED, POSENC_SEPARATED };
 

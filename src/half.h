@@ -119,7 +119,7 @@ static inline int posenc_to_bfloat(const void *POSENC_RESTRICT x, ruint16 out, p
         uint32_t u, distance;
         memcpy(&u, (const char *)x + 4 * i, sizeof u);
         out[i] = (uint16_t)posenc_nearest_bfloat(posenc_float(u));
-        distance = (u << 16) ^ 0x80000000u; /* 0 if x lies in the middle */
+        distance = (u << 16) ^ 0x80000000u; /* 0 if the float lies in the middle */
         nearest = distance < nearest ? distance : nearest;
     }
     return nearest == 0;

@@ -17,7 +17,7 @@ from .._core.rotary.scaling import SCALINGS
 from ..typing import RotaryLayout, WeightLayout
 from .gguf import ARCHITECTURES, BETAS, layout_of, yarn_attention_factor
 
-# Divisor that converters write for a pair that does not rotate. A frequency divided by it is practically 0.
+# Divisor that converters to GGUF write for a pair that does not rotate. A frequency divided by it is practically 0.
 _NO_ROTATION = 1e30
 
 

@@ -61,8 +61,7 @@ _SWITCHED = ("granite", "granitemoe", "granitehybrid")
 _RECURRENT = ("qwen3next", "qwen35", "qwen35moe")
 # architectures that read beta_fast and beta_slow of YaRN; for other architectures, both are constants of llama.cpp
 BETAS = ("mistral3", "grok", "laguna")
-# keys: architectures that read yarn_log_multiplier. Values: this number in files of models whose config has the
-# mscale_all_dim 1.
+# maps each architecture that reads yarn_log_multiplier to the value of this key for models with mscale_all_dim=1
 _LOG_MULTIPLIERS = {"deepseek2": 0.1, "deepseek2-ocr": 0.1, "deepseek32": 0.1, "mistral4": 0.1, "glm-dsa": 0.1,
                     "mistral3": 1.0}  # fmt: skip
 # names of tensors that contain divisors of the frequencies

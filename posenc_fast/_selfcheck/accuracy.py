@@ -44,8 +44,8 @@ def _subnormal(rng: np.random.Generator) -> float:
     return float(rng.choice([-1, 1]) * math.ldexp(middle * factor, least))
 
 
-# name of a range of positions -> function that draws a position of the range. An integer is the first of ROWS
-# consecutive positions.
+# name of a range of positions -> function that draws a position of the range. If it draws an integer, this is the first
+# of ROWS consecutive positions.
 RANGES: dict[str, Callable[[np.random.Generator], Any]] = {
     "0 .. 4095": lambda rng: rng.integers(0, 4096 - ROWS),
     "1e6 .. 2e6": lambda rng: rng.integers(10**6, 2 * 10**6),

@@ -34,10 +34,10 @@ from .accuracy import engines
 from .frequencies import sets
 
 FILE = Path(__file__).with_name("bits.json")
-# number of values in the result of one call
+# approximate number of values in the result of one call
 VALUES = 1 << 16
-# Two numbers of runs of each call. With SHORT runs, all calls together compute at least 2^20 values of a dtype, and
-# with LONG runs 2^27.
+# Each call runs SHORT or LONG times. SHORT runs of all calls compute at least 2^20 values of each dtype, and LONG runs
+# at least 2^27.
 SHORT, LONG = 1, 128
 
 
@@ -145,7 +145,7 @@ _ORDERS: tuple[tuple[Layout, tuple[Function, Function]], ...] = (
     ("concatenated", ("-sin", "-cos")),
     ("interleaved", ("cos", "-sin")),
 )
-# outputs of more bytes bypass the cache on each machine with a known cache size whose kernel can write past the cache
+# outputs of more bytes bypass the cache, if the kernel can write past the cache and knows its size
 _BYTES_PAST_CACHE = 1 << 24
 # positions with angles of all sizes, signed zeros, and invalid positions
 _POSITIONS = [
@@ -372,7 +372,7 @@ def report_bits() -> bool:
         prefix = f"backend or level {engine}, "
         with _backend.use_backend(backend, isa):
             equal &= _compare(engine, prefix, dict(hashes(SHORT)), expected_calls)
-            # the loops are in the compiled kernel
+            # only the compiled kernel has these loops
             if isa is not None:
                 equal &= _compare(
                     f"{engine} at all widths", f"{prefix}loops, ", dict(hashes_of_loops()), expected_loops

@@ -7,8 +7,9 @@
  *     on any thread:        pf->table(e, 0, rows, POSENC_FAST_FLOAT32, out, row_bytes, scratch, pf->scratch(e));
  *
  * Several threads may call the functions of posenc_fast_api at the same time. The functions allocate no memory and keep
- * no pointers. They return 0 or a POSENC_FAST_ERROR_..; after an error, nothing has been written. Strides are in bytes
- * and may be negative. The values of a row are contiguous. Addresses and strides are multiples of the size of a value.
+ * no pointers. Functions of type int return 0 or a POSENC_FAST_ERROR_..; after an error, nothing has been written.
+ * Strides are in bytes and may be negative. The values of a row are contiguous. Addresses and strides are multiples of
+ * the size of a value.
  */
 #ifndef POSENC_FAST_H
 #define POSENC_FAST_H
@@ -47,7 +48,7 @@ typedef struct posenc_fast_rotary posenc_fast_rotary;
 
 typedef struct {
     uint32_t major, minor; /* version of the installed package's interface */
-    size_t size;           /* size of that version's posenc_fast_api */
+    size_t size;           /* sizeof(posenc_fast_api) in that version */
 
     /* return the text of an error, in English, never NULL */
     const char *(*error_text)(int error);

@@ -26,8 +26,9 @@ LIKENESS = "viridis"
 # the curves must be visible on white and on black.
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 _MARKERS = ".x+^vs"
-# A picture has at most as many rows and columns as its Axes have pixels, times _CELLS_A_PIXEL. This factor is below 1,
-# because a colour bar makes the Axes smaller. The limit is never above _MOST_CELLS or below _LEAST_CELLS.
+# The limit of a picture's columns is the width of its Axes in pixels, times _CELLS_A_PIXEL. The limit of its rows is
+# computed from the height. _CELLS_A_PIXEL is below 1, because a colour bar makes the Axes smaller. Both limits lie
+# between _LEAST_CELLS and _MOST_CELLS.
 _MOST_CELLS, _LEAST_CELLS, _CELLS_A_PIXEL = 256, 16, 0.7
 # width of a tick label in inches
 _LABEL = 0.5
@@ -102,7 +103,8 @@ def picture(
     # earlier curves in the same Axes may have set a logarithmic scale
     axes.set(xscale="linear", yscale="linear")
     for axis, (first, last), count in ((axes.xaxis, columns, values.shape[1]), (axes.yaxis, rows, values.shape[0])):
-        # true if the first edge lies at k + 0.5 for an integer k, and a cell covers at least 1; then ticks are integers
+        # Whether the first edge lies halfway between two integers, and cells are at least 1 wide. If so, ticks lie at
+        # integers.
         at_integers = (first + 0.5) % 1 == 0 and abs(last - first) >= count
         if at_integers and abs(last - first) == 1:
             axis.set_major_locator(FixedLocator([first + 0.5]))
@@ -139,7 +141,7 @@ def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bo
     shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}
     axes.plot(x, y, color=line_colour(drawn), label=label, **(shape | style))
     if drawn:
-        # remove the title, because it cannot name several curves
+        # remove the default title, because it cannot name several curves
         axes.legend(fontsize="small")
         label = ""
     axes.set_title(label if title is None else title, fontsize="medium", wrap=True)

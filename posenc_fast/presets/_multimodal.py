@@ -61,8 +61,8 @@ _QWEN3_5 = _SPLIT._replace(image=248056, video=248057)
 _GLM = _SPLIT._replace(image=151343, video=151344, between=(151341, 151342))
 _OMNI = Family(timed=True, marked=True, following="largest")
 
-# keys: model_type. Values: rules. The token ids are the defaults of transformers' config classes and the ids of the
-# published models.
+# keys: model_type. Values: rules for its positions. The token ids are the defaults of transformers' config classes and
+# the ids of the published models.
 FAMILIES: dict[str, Family] = {
     "cohere_compass": _SPLIT._replace(image=255031, video=255032),
     "cosmos3_edge": _SPLIT._replace(image=19, video=18),
@@ -492,7 +492,7 @@ class _Grids:
                 )
 
 
-# keys: kinds of tokens. Values, for errors: name of the argument, what its grids are of, and what tokens contain.
+# keys: kinds of tokens. Values: words for errors: the argument, the objects that it describes, the objects in tokens.
 _NAMES = {
     IMAGE: ("image_grid_thw", "images", "images"),
     VIDEO: ("video_grid_thw", "videos", "videos or frames of videos"),

@@ -26,7 +26,7 @@ def scaled(tensor: torch.Tensor, scale: float) -> torch.Tensor:
     return tensor if scale == 1 else tensor * scale
 
 
-# ---- derivatives of x: sums and rotations by positions ---------------------------------------------------------------
+# ---- derivatives with respect to x: sums, and rotations by positions -------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,7 +137,7 @@ class _OfX(torch.autograd.Function):
         return of_x(call.batched(), x, positions), 0
 
 
-# ---- derivatives of x and tables: rotations by tables ----------------------------------------------------------------
+# ---- derivatives with respect to x and tables: rotations by tables ---------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +218,7 @@ class _OfTables(torch.autograd.Function):
         return of_tables(dataclasses.replace(call, seq_axis=_shifted_axis(call.seq_axis)), x, cos, sin), 0
 
 
-# ---- derivatives of a table: the first column of each pair -----------------------------------------------------------
+# ---- derivatives with respect to a table: the first column of each pair ----------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
@@ -280,7 +280,7 @@ class _OfTable(torch.autograd.Function):
         return of_table(call, table.reshape(-1, columns)).reshape(size, *lead, columns // 2), 0
 
 
-# ---- derivatives of positions: encodings -----------------------------------------------------------------------------
+# ---- derivatives with respect to positions: encodings ----------------------------------------------------------------
 
 
 def of_positions(

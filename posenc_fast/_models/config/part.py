@@ -81,15 +81,15 @@ class Part(NamedTuple):
     """The part of a config that describes RoPE, for the requested layers."""
 
     config: Config
-    # place of the part in the config, for errors
+    # how errors write the part, for example "config['text_config']"
     where: str
     # settings of the model type
     row: Row
     # rotary parameters
     rope: dict[str, Any]
-    # place of the rotary parameters in the config, for errors
+    # how errors write the rotary parameters, for example "config['rope_parameters']"
     rope_where: str
-    # settings of the requested kind of layers, if there are several
+    # settings of the requested kind of layers, if the model type has several kinds
     group: LayerGroup | None = None
     # index of the requested layer
     layer: int | None = None

@@ -32,7 +32,7 @@ from .rules import AXES, COUNTED, PARAMETERS, SPECTRA, WITHOUT
 from .spelling import check_spelling
 from .widths import base_of, default_factor, factor_of, rotated_dim, width
 
-# keys of the text part in a config of unknown type
+# keys that a config may have for its text part
 TEXTS = ("text_config", "thinker_config", "language_config", "llm_config")
 # keys that only image encoders have
 VISUAL = ("patch_size", "depth", "spatial_merge_size")
@@ -187,7 +187,7 @@ def _part(config: Config) -> tuple[Config, str, str]:
             ((key, default),) = found.items()
             where, config, model = f"{where}[{key!r}]", config[key], _type_of(config[key], default)
         elif model in table.parts():
-            # early files have the keys of the text part at the top level
+            # early configs of this model type have the keys of the text part at the top level
             return config, where, _type_of_only_part(config, where, model)
         else:
             break
@@ -395,7 +395,8 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
                 "must be at most 1; correct partial_rotary_factor in the config"
             )
         scaling["partial_rotary_factor"] = factor
-    # if factor and attention_factor are missing, longrope computes the attention factor from the two lengths
+    # if factor and attention_factor are missing, longrope computes the attention factor from max_position_embeddings
+    # and original_max_position_embeddings
     needs_length = scaled_as == "longrope" and not {"factor", "attention_factor"} & set(scaling)
     if scaled_as == "dynamic" or needs_length:
         scaling["max_position_embeddings"] = part.needed("max_position_embeddings", f"rope_type {name!r} needs")
@@ -404,7 +405,7 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
             _check_order(part, scaling, parameters, low_key, high_key)
     if "seq_len" in parameters:
         if seq_len is None:
-            # sequences up to this length have the frequencies with which the model was trained
+            # all sequences up to the value of this key have the same frequencies
             key = "max_position_embeddings" if name == "dynamic" else "original_max_position_embeddings"
             longest = real(scaling[key], f"{part.where}: {key}", positive=True)
             raise Several(
@@ -497,8 +498,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         original = scaling["original_max_position_embeddings"]
         scaling["factor"] = length / real(original, "original_max_position_embeddings", positive=True)
     mscale, mscale_all_dim = rope.get("mscale"), rope.get("mscale_all_dim")
-    # Programs treat 0 like a missing value. If only mscale is present, they compute the same attention factor only for
-    # mscale=1. If only mscale_all_dim is present, they never do.
+    # Programs treat 0 like a missing value. If only mscale is present, their attention factors differ, unless mscale is
+    # 1. If only mscale_all_dim is present, their attention factors always differ.
     if bool(mscale) != bool(mscale_all_dim) and mscale != 1 and "attention_factor" not in scaling:
         key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(

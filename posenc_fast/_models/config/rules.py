@@ -161,7 +161,8 @@ def _sliding_dots(config: Config) -> int:
 # Functions of a config that return the head width of one group of layers, by name. If the config has per_layer_config,
 # that key contains the widths, and the functions are not used.
 HEADS: dict[str, Callable[[Config], int]] = {"global_head": _global_head, "sliding_dots": _sliding_dots}
-# functions of (function that returns the value of a key, head width) that return the number of rotated values, by name
+# functions of (get, head) that return the number of rotated values, by name. get(key) is the value of a config key, and
+# head is the head width.
 ROTARY_DIMS: dict[str, Callable[[Callable[[str], int], int], int]] = {
     "sixths": lambda get, head: 6 * (head // 6),
     "clvp": lambda get, head: max(get("projection_dim") // (2 * get("num_attention_heads")), 32),

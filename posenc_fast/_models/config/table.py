@@ -41,9 +41,9 @@ class LayerGroup(NamedTuple):
 class Pattern(NamedTuple):
     """Types of layers for a config without layer_types: full_attention at every n-th layer, else sliding_attention."""
 
-    # default distance of the full_attention layers
+    # default n: every n-th layer has full_attention
     every: int
-    # config key of this distance
+    # config key of n
     key: str = ""
     # whether layers with i % every == 0 have full_attention, instead of (i + 1) % every == 0
     first: bool = False
@@ -73,8 +73,9 @@ class Need(NamedTuple):
 
 
 class Row(NamedTuple):
-    """RoPE settings of a model type. The word "key" in a comment means a key of a config.
+    """RoPE settings of a model type.
 
+    In the comments, "key" means a key of a config, and "class" means the class of the model or of its config.
     Configs contain most keys at their top level. The base and the fraction may also be in the rotary parameters.
     """
 
@@ -82,7 +83,7 @@ class Row(NamedTuple):
     model: str
     # name of the family in models.txt
     family: str
-    # place of the family's source code
+    # project and files of the family's source code
     source: str
     # other facts for readers
     note: str = ""
@@ -96,14 +97,14 @@ class Row(NamedTuple):
     width: tuple[str, ...] = ("head_dim",)
     # (numerator, denominator): keys whose quotient is the head width if a config has none of the keys in `width`
     per_head: tuple[str, ...] | None = ("hidden_size", "num_attention_heads")
-    # default head width of the class, used before the quotient
+    # default head width of the class, used instead of the quotient
     head: int | None = None
     # whether the class computes the quotient if head_dim is null; other classes fail
     divides: bool = False
-    # default head_dim of a class that computes frequencies from head_dim instead of `width`. 0: the default is the head
-    # width. None: the class computes frequencies from `width`.
+    # For classes that compute frequencies from head_dim instead of the keys in `width`: the default of head_dim, or 0
+    # if this default is the head width. None for other classes.
     whole_head: int | None = None
-    # default fraction of the width that rotates. None: the class reads no fraction, and all values rotate.
+    # default fraction of the width that rotates. None: the class reads no fraction.
     factor: float | None = None
     # the only fraction that a config may contain if `factor` is None
     only_factor: float = 1.0
@@ -129,7 +130,7 @@ class Row(NamedTuple):
     prefers_inner_base: bool = False
     # kinds of layers with their own rotary parameters, by name
     groups: Mapping[str, LayerGroup] = {}
-    # (key, layer type of each number): the key of a list with one number per layer, which replaces layer_types
+    # (key, layer type of each number): key of a list with one number per layer, for configs without layer_types
     codes: tuple[str, Mapping[Any, str]] = ("", {})
     # whether layer_types may list the MLP of each layer after the layer
     mlp_entries: bool = False
@@ -139,8 +140,8 @@ class Row(NamedTuple):
     without: tuple[str, ...] = ()
     # key of a list of the layers that have the scaling; the other layers are not scaled
     scaled_layers: str = ""
-    # whether the class merges rotary parameters that all layers share into a default with a rope_type, so that it
-    # ignores a `type` in them
+    # Whether the class has default rotary parameters with a rope_type. The parameters that a config has for all layers
+    # replace these defaults one by one. So there is always a rope_type, and the key `type` has no effect.
     preset: bool = False
     # whether a config must contain rotary parameters and a base, because the defaults of the class depend on whether a
     # config has rotary parameters
@@ -161,7 +162,7 @@ class Row(NamedTuple):
     aliases: Mapping[str, str] = {}
     # whether the class reads a scaling
     scalable: bool = True
-    # original length of scalings, for classes that do not read it from the rotary parameters
+    # original_max_position_embeddings, for classes that do not read it from the rotary parameters
     original_length: int | None = None
     # other keys that the functions of this row read
     keys: tuple[str, ...] = ()

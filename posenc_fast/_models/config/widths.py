@@ -213,7 +213,7 @@ def _check_default(part: Part, factor: float | None) -> None:
     row, group, model = part.row, part.group, part.model
     outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")
     default = default_factor(part)
-    # the rotary parameters are nested if their place ends with the name of a kind of layers
+    # the rotary parameters are nested if `rope_where` ends with the name of a kind of layers
     nested = group is not None and not part.rope_where.endswith(("['rope_parameters']", "['rope_scaling']"))
     ignored = not row.outer_factor or (group is not None and not nested and not row.preset)
     in_use = default if row.outer_factor or factor is None else factor

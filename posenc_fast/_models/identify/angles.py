@@ -15,8 +15,8 @@ from ...typing import Function, Layout, Odd
 from .bases import BASES, DIGITS, few_digits
 from .tolerances import IDENTIFIED_SINE, PER_ANGLE
 
-# The closest preset is named only if its largest difference from the data is at most this fraction of its largest
-# value. Any two cosines differ by at most 2.
+# The closest preset is named only if it differs from the data by at most this fraction of the preset's largest value.
+# For comparison, unrelated cosines differ by up to 2.
 NEAR = 0.5
 # largest number of values that are compared at a time
 BLOCK = 1 << 20
@@ -136,7 +136,7 @@ def start_of(angles: Angles) -> float:
     start, variance = 0.0, math.inf
     for k in slowest_first.tolist():
         frequency = float(angles.frequencies[k])
-        # angle between the phase and the phase of the estimated start, from -pi to pi
+        # the measured phase, minus start * frequency, brought into the range from -pi to pi
         difference = (float(angles.phases[k]) - start * frequency + math.pi) % (2 * math.pi) - math.pi
         pair_variance = (float(angles.rounding[k]) / frequency) ** 2
         share = 1.0 if math.isinf(variance) else variance / (variance + pair_variance)

@@ -11,7 +11,7 @@ ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5
 
 # Numbers of significant digits to try. Sources write bases and factors with few digits. float32 data determine
 # about 6 digits, so the first rounded number that fits is assumed to be right. For rotary frequencies, 5 digits are not
-# tried. Many numbers fit 16-bit data, and one more candidate would change some results and verdicts.
+# tried: many numbers fit 16-bit data, so some results would change.
 DIGITS = (1, 2, 3, 4, 5, 6)
 ROTARY_DIGITS = (1, 2, 3, 4, 6)
 

@@ -49,9 +49,10 @@ from .grids import fit_grid
 
 # smallest number of rows, other than rows of zeros, that a table must have
 LEAST_ROWS = 8
-# Angles are measured in the first _ROWS rows. Candidates are compared with the first and the last _SAMPLE of them.
+# Angles are measured in the first _ROWS rows. Candidates are first compared with _SAMPLE rows at both ends of these
+# rows.
 _ROWS, _SAMPLE = 1024, 32
-# first positions to try with presets
+# positions of the first row to try with presets
 _STARTS = (0, 1, 2)
 # names of the parameters with which presets accept the base
 _BASE_NAMES = ("base", "max_len", "max_period", "max_positions", "max_timescale", "max_wavelength", "temperature",

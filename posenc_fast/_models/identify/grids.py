@@ -16,7 +16,7 @@ from .angles import BLOCK, Table, scale_of, tolerated
 
 # number of rows that are compared first, to reject most presets and shapes
 _SAMPLE = 8
-# largest ratio of the lengths of the last two axes
+# largest ratio of the lengths of the last two axes, in the shapes to try
 _LONGEST = 16
 # Maps the name of a preset's first parameter to a number. The argument is the width divided by this number.
 _WIDTHS = {"num_pos_feats": 2, "channels": 1}

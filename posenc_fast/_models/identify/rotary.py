@@ -274,7 +274,7 @@ def _of_tables(cos: Any, sin: Any, positions: Any, head: int | None) -> Iterator
             f"cos has shape {values.shape}, but must have shape (.., tokens, columns), with at least two tokens"
         )
     if (table == table[0]).all():
-        # all rows are equal: no pair rotates, or each pair rotates by whole turns
+        # all rows are equal, for example because no pair rotates
         return
     positions = _checked_positions(positions, len(table))[:_TOKENS]
     table = table[:_TOKENS, np.newaxis]
@@ -315,8 +315,8 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
     changed = np.flatnonzero((before != after).any(axis=(0, 1)))
     if not len(changed):
         return
-    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so try each eighth of a head
-    # as well, and the widths of presets.
+    # Try the smallest width that contains all changed values. Slow pairs may be unchanged, so also try k / 8 of the
+    # head for k from 1 to 8, and the widths of presets.
     smallest = (int(changed[-1]) + 2) // 2 * 2
     widths = {width * k // 16 * 2 for k in range(1, 9)}
     widths |= {rotary.rotary_dim for _, rotary in _defaults() if rotary.head_dim == width}
@@ -492,7 +492,7 @@ def _closest(fits: list[_Fit]) -> RotaryIdentification:
     return RotaryIdentification(closest=closest.preset if is_close else None, error=closest.error)
 
 
-# ---- frequencies of no preset ---------------------------------------------------------------------------------------
+# ---- frequencies that no preset has ---------------------------------------------------------------------------------
 
 
 def _measured(samples: list[Sample]) -> RotaryIdentification | None:

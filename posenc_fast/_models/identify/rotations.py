@@ -22,7 +22,7 @@ from .tolerances import PER_ANGLE, PRODUCT, least_of
 
 Complex = npt.NDArray[np.complex128]
 
-# original lengths of scalings to try, the most common first
+# values of original_max_position_embeddings to try, the most common first
 _ORIGINALS = (8192.0, 4096.0, 2048.0, 32768.0, 16384.0, 65536.0, 1024.0, 131072.0, 262144.0)
 
 
@@ -168,7 +168,7 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
     sections = None if axes == 1 else axis_of_pair.tolist()
     if sections is not None and set(sections) != set(range(axes)):
         return
-    # (pairs,): frequency of each pair on its axis, and the error
+    # (pairs,): frequency of each pair on its axis, and its error
     frequencies, errors = (array[np.arange(pairs), axis_of_pair] for array in (measured.frequencies, measured.errors))
     sign = float(np.sign(frequencies[rotates][0]))
     # the formulas are compared as if all pairs rotated forwards
@@ -241,7 +241,7 @@ def _with_base(base: float, sign: float, frequencies: Floats, errors: Floats, fa
     if sign < 0 or pairs < 8 or precise.sum() < 4:
         return
     divisors = unscaled[precise] / frequencies[precise]
-    # scalings divide the frequency of the slowest pair by their factor
+    # linear, llama3 and yarn divide the frequency of the slowest pair by their factor
     measured_factor = float(divisors[-1])
     two_digits = float(f"{measured_factor:.2g}")
     scaling_factor = two_digits if abs(two_digits / measured_factor - 1) < 0.02 else measured_factor
