@@ -43,13 +43,18 @@ SINE_DIGITS = 60
 
 
 def exact_frequencies(d_model: int, base: float = 10000.0, freq_shift: float = 0.0) -> list[Decimal]:
-    """Return the frequency of each pair of columns: base ** (-i / (d_model / 2 - freq_shift))."""
+    """Return the frequency of each pair of columns: base ** (-i / (d_model / 2 - freq_shift)).
+
+    Raise ValueError if the denominator is 0 and there are several pairs.
+    """
     with localcontext(CONTEXT):
-        denominator = Decimal(d_model) / 2 - Decimal(freq_shift)
-        # a single pair (i = 0) has frequency 1 for any other denominator, so return 1 for denominator 0 too
-        if denominator == 0:
+        pairs, denominator = -(-d_model // 2), Decimal(d_model) / 2 - Decimal(freq_shift)
+        if pairs == 1:
+            # i is 0, so the frequency is 1 for any denominator
             return [Decimal(1)]
-        return [Decimal(base) ** (-i / denominator) for i in range(-(-d_model // 2))]
+        if denominator == 0:
+            raise ValueError(f"freq_shift={freq_shift:g} makes the denominator zero for d_model={d_model}")
+        return [Decimal(base) ** (-i / denominator) for i in range(pairs)]
 
 
 def exact_row(

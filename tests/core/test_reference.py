@@ -30,6 +30,12 @@ def test_digits():
     assert reference.exact_row(0, [1, 1, 1], [0, 0.25, 0.5], [1, 1, 1]) == [0, 1, 0]
 
 
+def test_a_denominator_of_zero_needs_a_single_pair():
+    assert reference.exact_frequencies(2, freq_shift=1) == reference.exact_frequencies(1, freq_shift=0.5) == [1]
+    with pytest.raises(ValueError, match="freq_shift=2 makes the denominator zero for d_model=4"):
+        reference.exact_frequencies(4, freq_shift=2)
+
+
 def test_axes_are_summed():
     assert reference.exact_row((2, 3), [(5, 7)], [0.125], [4]) == reference.exact_row(31, [1], [0.125], [4])
 
