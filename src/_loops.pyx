@@ -11,9 +11,9 @@ Design
 (c) ``sincos`` returns sine and cosine of the rest in doubles, for results that are rounded to 32 or 16 bits.
     ``sincos_dd`` returns them in double-double, as sums of two doubles, for float64 results and for (d).
 (d) Rows of integer positions are not evaluated, but rotated from the row of an *anchor*, an integer nearby: value *
-    cosine + quadrature * sine (see ``lattice.pxd``). The row above and the row below the anchor by the same offset
-    share both products. The rows of anchors are themselves rotated, from a row that is evaluated once per *span*. The
-    anchor of a position depends only on the position, and so do the bits of the position's row.
+    cosine + quadrature * sine (see ``lattice.pxd``). The rows of anchor + offset and anchor - offset share both
+    products. The rows of anchors are themselves rotated, from a row that is evaluated once per *span*. The anchor of a
+    position depends only on the position, and so do the bits of the position's row.
 (e) An *output* describes how rows are stored: written, or added to scale * x, in any of the four types, through the
     cache or past it by non-temporal stores.
 (f) The bits are the same at every level. Products and sums are separate operations, except in two places that use FMA.

@@ -73,9 +73,9 @@ class SinusoidalEncoding(torch.nn.Module):
 
     Notes
     -----
-    On the CPU, the module rounds the sum once, needs no table, and uses as many threads as torch. On other devices, the
-    module adds cached tables of float32 (float64 if x has float64). It computes the sum in this dtype. The result has
-    the dtype of x.
+    On the CPU, the module rounds the sum once, needs no table, and uses at most as many threads as torch. On other
+    devices, the module adds rows of float32 (float64 if x has float64). It computes the sum in this dtype. The result
+    has the dtype of x. The rows are computed on the CPU, and cached unless positions are given.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
     compared with the table of this encoding. If they are equal up to errors of float32 or of storage in 16 bits, the
@@ -148,7 +148,7 @@ class SinusoidalEncoding(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, *, start: int | Sequence[int] = 0, positions: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Add the encoding to x.
+        """Return dropout of ``x_scale * x + encoding``.
 
         Parameters
         ----------
@@ -249,8 +249,9 @@ class SinusoidalEncoding(torch.nn.Module):
 
 
 def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None:
-    """Return how a stored buffer differs from the table of an encoding, as text for an error. None if it does not.
+    """Return how a stored buffer differs from the table of an encoding, as text for an error.
 
+    Return None if they are equal.
     Differences that float32 arithmetic or storage in 16 bits explains are tolerated.
     """
     shape, width = tuple(stored.shape), encoding.d_model
@@ -298,8 +299,9 @@ class RotaryEncoding(torch.nn.Module):
     Notes
     -----
     On the CPU, the module rotates float64 and float32 in float64, and float16 and bfloat16 in float32. It rounds once
-    and uses as many threads as torch. On other devices, the module rotates by cached tables of float32 (float64 if q or
-    k has float64), and rounds once at the end. The backward pass rotates gradients by the opposite angles.
+    and uses at most as many threads as torch. On other devices, the module rotates by tables of float32 (float64 for
+    float64), and rounds once at the end. The tables are computed on the CPU, and cached unless positions are given. The
+    backward pass rotates gradients by the opposite angles.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``inv_freq`` buffer of a checkpoint
     is ignored if it contains the frequencies of this encoding. Otherwise loading fails.
@@ -429,7 +431,7 @@ class RotaryEncoding(torch.nn.Module):
         q : torch.Tensor of shape (..., head_dim)
             Queries of the last tokens, at most as many as keys.
         k : torch.Tensor of shape (..., head_dim)
-            Unrotated keys of all tokens from key_start on. The last of these tokens are those of q.
+            Unrotated keys of all tokens from key_start on. The last tokens of k are the tokens of q.
         key_start : int
             Position of the first key (default: 0).
 
