@@ -642,12 +642,12 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
-    """Read rows of cosines and of sines at two addresses, and write them to `angles`, of float64 or float32.
+    """Write the first halves of rows of cosines and of sines to `angles`, of float64 or float32.
 
-    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). A row of `angles` gets the
-    first half of the row of cosines, and then the first half of the row of sines. Return whether the two halves of each
-    row at the addresses are equal. If they are not, `angles` is only partly written. kind is the kind of the values at
-    the addresses.
+    cos and sin are addresses of arrays of a kind. These arrays and `angles` are C-contiguous (groups, rows, 2 * pairs).
+    A row of `angles` gets the first half of the row of cosines, and then the first half of the row of sines. Return
+    whether the two halves of each row of cosines and of sines are equal. If they are not, `angles` is only partly
+    written.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs

@@ -345,10 +345,10 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Return whether a call needs the rules of `_derivatives`, for autograd, forward mode or torch.func.
+    """Return whether autograd, torch.func or forward-mode differentiation needs the rules of `_derivatives`.
 
-    Under a compiler, return False. Raise ValueError if the call needs the rules and `out` is given. arguments: tensors
-    by argument name.
+    Under a compiler, return False. Raise ValueError if the rules are needed and `out` is given. arguments: tensors of
+    the call by argument name.
     """
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):

@@ -152,9 +152,10 @@ class SinusoidalEncoding(torch.nn.Module):
 
         Parameters
         ----------
-        x : torch.Tensor of shape (batch, length, d_model), or (length, batch, d_model), or (length, d_model)
-            With an encoding of A axes, the shape is (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), such as
-            (batch, height, width, d_model). float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
+        x : torch.Tensor of shape (length, batch, d_model) or (length, d_model)
+            With batch_first, the shape is (batch, length, d_model) or (length, d_model). With an encoding of A axes, it
+            is (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), such as (batch, height, width, d_model). float64,
+            float32, float16 or bfloat16 (which needs the package ml_dtypes).
         start : int or sequence of int
             Position of the first token (default: 0), for example the length of a key cache. With several axes, give one
             integer for all axes, or one for each axis.
@@ -235,7 +236,7 @@ class SinusoidalEncoding(torch.nn.Module):
         ) -> torch.Tensor: ...
 
     def extra_repr(self) -> str:
-        """Return the arguments as the repr of a model shows them."""
+        """Return the options of the module, as text for its repr."""
         scale = "" if self.x_scale == 1 else f", x_scale={self.x_scale:.6g}"
         return f"{self.encoding!r}, batch_first={self.batch_first}{scale}{_shown_options(self)}"
 
@@ -299,9 +300,9 @@ class RotaryEncoding(torch.nn.Module):
     Notes
     -----
     On the CPU, the module rotates float64 and float32 in float64, and float16 and bfloat16 in float32. It rounds once
-    and uses at most as many threads as torch. On other devices, the module rotates by tables of float32 (float64 for
-    float64), and rounds once at the end. The tables are computed on the CPU, and cached unless positions are given. The
-    backward pass rotates gradients by the opposite angles.
+    and uses at most as many threads as torch. On other devices, the module rotates float64 by tables of float64, and
+    other dtypes by tables of float32. It rounds once at the end. The tables are computed on the CPU, and cached unless
+    positions are given. The backward pass rotates gradients by the opposite angles.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``inv_freq`` buffer of a checkpoint
     is ignored if it contains the frequencies of this encoding. Otherwise loading fails.
@@ -374,8 +375,8 @@ class RotaryEncoding(torch.nn.Module):
             Position of the first key (default: start).
         positions : torch.Tensor, optional
             Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length). If
-            the Rotary has several axes (sections), positions need a last axis, with one coordinate for each section.
-            Positions on a GPU are copied to the CPU.
+            the Rotary has A > 1 axes (see ``sections``), the shape is (length, A) or (batch, length, A). Positions on a
+            GPU are copied to the CPU.
 
         Returns
         -------
@@ -492,7 +493,7 @@ class RotaryEncoding(torch.nn.Module):
                 )
 
     def extra_repr(self) -> str:
-        """Return the arguments as the repr of a model shows them."""
+        """Return the options of the module, as text for its repr."""
         return f"{self.rotary!r}, seq_axis={self.seq_axis}{_shown_options(self)}"
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:

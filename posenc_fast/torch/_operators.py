@@ -72,8 +72,8 @@ def _run(
 ) -> torch.Tensor:
     """Return ``compute(x, out, value, ..)``, with out=x if inplace is true.
 
-    Use an operator if the call is not eager, or if x with strided rows is overwritten. operators: the operator that
-    returns a new tensor, and the one that overwrites x. text: value as text.
+    Use an operator if the call is not eager, or if x is overwritten and its rows are not contiguous. operators: the
+    operator that returns a new tensor, and the one that overwrites x. text: value as text.
     """
     if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
         returning, writing = operators
@@ -666,9 +666,10 @@ def rotate_few_by_tables(
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return (cosine, sine) of each pair, from contiguous tables of shape (batch, length, 2 * pairs).
+    """Return rows with the cosines of all pairs, and then their sines.
 
-    The two halves of each row must be equal. Return None if they differ.
+    cos and sin are contiguous tables of shape (batch, length, 2 * pairs). The two halves of each of their rows must be
+    equal. Return None if they differ.
     """
     angles, kind = np.empty(cos.shape, dtype), tensors.DTYPES[cos.dtype].kind
     halves_equal = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)

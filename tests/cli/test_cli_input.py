@@ -250,7 +250,7 @@ def test_timestamps(text, utc, backend):
 
 @pytest.mark.parametrize("cells", [3, 4, 100])
 def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
-    """A column may mix floats with integers that float64 cannot represent, for each size of the chunks of cells."""
+    """A column may mix floats with integers that float64 cannot represent. cells: number of cells parsed together."""
     monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
     numbers = [2**53 + 1, 0.1, -(2**63), 2**64 - 1, 1e300, 7, 2**63 - 1, -0.0, 2**63, 1, 2, 3, 4.5, 5, 2**62 + 1]
