@@ -2,8 +2,8 @@
 """Compute grids from the tables of the axes. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
 Each column belongs to one axis. In the tables of other axes, all bits of the column are zero. So the row of a point is
-the bitwise OR of its axes' rows, which keeps negative zeros. Rows of the result that are adjacent in memory are
-computed as one stretch, in whole cache lines that may contain parts of several rows.
+the bitwise OR of its axes' rows, which keeps negative zeros. Rows of the result that are adjacent in memory form one
+stretch. A stretch is computed in whole cache lines, which may contain parts of several rows.
 """
 
 from libc.stdint cimport uint16_t
