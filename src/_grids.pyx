@@ -34,7 +34,7 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
     """Write the bitwise OR of n values of y and the values of x to `out`. x repeats after `period` values.
 
     The array x has `period` values, and then LINE more, which continue the repetition. If `past` is true, whole cache
-    lines of `out` are written past the cache.
+    lines of `out` are written by non-temporal stores.
     """
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m

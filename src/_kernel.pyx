@@ -951,8 +951,8 @@ cdef class Calls:
     cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
         """Return `out`, or a new array of the given shape if `out` is None. Set kind to the kind of the result.
 
-        values is the number of values in the shape. Return None if dtype is not in kinds, or `out` is not an array of
-        this dtype.
+        values is the number of values in the shape. Return None if `out` is not an ndarray, if a dtype is not in kinds,
+        or if dtype and the dtype of `out` differ.
         """
         kind[0] = FLOAT32
         if dtype is not None:

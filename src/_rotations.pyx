@@ -3,7 +3,8 @@
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
 float64 and float32 are rotated in doubles, and 16-bit types in floats, except pairs of bfloat16 with far values (see
-half.h). The caller passes the cosines and sines of the angles. All batches and heads of a group share them.
+half.h). The caller passes the cosines and sines of the angles. All batches and heads of a group share them. ``entry.h``
+explains groups and layouts.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t

@@ -131,7 +131,7 @@ def test_bad_npy(content, words, capsys):
 
 @pytest.mark.parametrize("existing", [True, False])
 def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
-    """A file that is truncated while it is read gives an error. Reading through a memory map would end the process."""
+    """A file that is truncated while it is read gives an error. With a memory map, SIGBUS would end the process."""
     np.save("p.npy", np.arange(500_000.0))
     if existing:
         Path("o.npy").write_bytes(b"before")
