@@ -1,7 +1,8 @@
 """Build the kernel (see CONTRIBUTING.md).
 
-Cython translates the loops to C once. The C compiler compiles them for each instruction-set level, with the flags of
-the level, into one extension module. At import, the module asks the CPU which levels it supports.
+Cython translates the loops (src/_loops.pyx, _rotations.pyx and _grids.pyx) to C once. The C compiler compiles them for
+each instruction-set level, with the flags of the level, into one extension module. At import, the module asks the CPU
+which levels it supports.
 """
 
 import os

@@ -2,8 +2,8 @@
 """Compute grids from the tables of the axes. Compiled once for each instruction-set level, like ``_loops.pyx``.
 
 Each column belongs to one axis. In the tables of other axes, all bits of the column are zero. So the row of a point is
-the bitwise OR of its axes' rows, which keeps negative zeros. Rows of the result that are adjacent in memory are
-computed as one stretch, in whole cache lines that may contain parts of several rows.
+the bitwise OR of its axes' rows, which keeps negative zeros. Rows of the result that are adjacent in memory form one
+stretch. A stretch is computed in whole cache lines, which may contain parts of several rows.
 """
 
 from libc.stdint cimport uint16_t
@@ -34,7 +34,7 @@ cdef void merge_stretch(const uint16_t* x, Py_ssize_t period, const uint16_t* y,
     """Write the bitwise OR of n values of y and the values of x to `out`. x repeats after `period` values.
 
     The array x has `period` values, and then LINE more, which continue the repetition. If `past` is true, whole cache
-    lines of `out` are written past the cache.
+    lines of `out` are written by non-temporal stores.
     """
     cdef Py_ssize_t head = min(n, before_line(out, sizeof(uint16_t))), end = n - (n - head) % LINE
     cdef Py_ssize_t i = 0, place = 0, m

@@ -436,7 +436,7 @@ cdef class Lattice:
 
     def table(self, int level, int64_t span, Py_ssize_t offset, out, int kind, int stores=FITS, x=None,
               double scale=1.0):
-        """Write the rows of consecutive integers from span * 2**span_bits + offset to `out`, of shape (rows, width).
+        """Write the rows of span * 2**span_bits + offset and of the next integers. `out` has the shape (rows, width).
 
         With x, write scale * x + encoding to `out`, of shape (batch, rows, width). Sums of float64 are not possible
         here: call `rows` instead. stores is the result of the function `stores` for the whole array of which `out` is a
@@ -642,12 +642,12 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
 
 
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
-    """Read rows of cosines and of sines at two addresses, and write them to `angles`, of float64 or float32.
+    """Write the first halves of rows of cosines and of sines to `angles`, of float64 or float32.
 
-    `angles` and the arrays at the addresses are C-contiguous (groups, rows, 2 * pairs). A row of `angles` gets the
-    first half of the row of cosines, and then the first half of the row of sines. Return whether the two halves of each
-    row at the addresses are equal. If they are not, `angles` is only partly written. kind is the kind of the values at
-    the addresses.
+    cos and sin are addresses of arrays of a kind. These arrays and `angles` are C-contiguous (groups, rows, 2 * pairs).
+    A row of `angles` gets the first half of the row of cosines, and then the first half of the row of sines. Return
+    whether the two halves of each row of cosines and of sines are equal. If they are not, `angles` is only partly
+    written.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs
@@ -910,8 +910,9 @@ cdef bint _is_exact(object precision):
 cdef bint _are_exact(double first, double last):
     """Return whether float64 represents first, first + 1, .. last exactly. first is not an integer.
 
-    Let 2**exponent be the largest power of 2 of which first is a whole multiple. Numbers are exact if their absolute
-    values are less than 2**53 times this power. Return False if the power is too small to test.
+    Let 2**exponent be the largest power of 2 of which first is a whole multiple. float64 represents a multiple of this
+    power exactly if its absolute value is less than 2**53 times the power. Return False if the power is too small to
+    test.
     """
     cdef int exponent
     cdef double part = frexp(first, &exponent)
@@ -950,8 +951,8 @@ cdef class Calls:
     cdef object result(self, tuple shape, Py_ssize_t values, object dtype, object out, int* kind):
         """Return `out`, or a new array of the given shape if `out` is None. Set kind to the kind of the result.
 
-        values is the number of values in the shape. Return None if dtype is not in kinds, or `out` is not an array of
-        this dtype.
+        values is the number of values in the shape. Return None if `out` is not an ndarray, if a dtype is not in kinds,
+        or if dtype and the dtype of `out` differ.
         """
         kind[0] = FLOAT32
         if dtype is not None:
@@ -1243,9 +1244,9 @@ cdef object _rotate_array(const CRotary* r, const Py_buffer* angles, Py_ssize_t 
                           int64_t start, object x, object axis, object out, dict kinds, object large):
     """Return x rotated by angles. If angles is NULL, rotate x for the positions start, start + 1 and so on.
 
-    Return None for other types, dtypes and shapes of x, axis and out than those in `Calls.rotate`, and if
-    `_rotate_tokens` returns False. groups is 1, or the number of sequences in x. tokens is the number of tokens of
-    angles, or the maximum number of tokens in x if angles is NULL.
+    Return None if the function does not support x, axis or out, or if `_rotate_tokens` returns False. groups is 1, or
+    the number of sequences in x. tokens is the number of tokens of angles, or the maximum number of tokens in x if
+    angles is NULL.
     """
     cdef Py_buffer x_view, out_view
     cdef Tokens t

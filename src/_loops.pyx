@@ -6,8 +6,8 @@ Design
 (a) A *wave* has a frequency for each axis, in turns per unit of position, stored as the sum of two doubles. A column of
     the output is amplitude * (sine or cosine of a wave). Waves are evaluated once and shared by their columns.
 (b) Argument reduction: position * frequency is computed as a product and its exact error. Whole turns, then quarter
-    turns are subtracted, which is exact. The rest is a sum of two doubles, of at most an eighth of a turn. This
-    reduction needs no tables and no branches.
+    turns are subtracted, which is exact. The rest is a sum of two doubles, the first of at most an eighth of a turn.
+    This reduction needs no tables and no branches.
 (c) ``sincos`` returns sine and cosine of the rest in doubles, for results that are rounded to 32 or 16 bits.
     ``sincos_dd`` returns them in double-double, as sums of two doubles, for float64 results and for (d).
 (d) Rows of integer positions are not evaluated, but rotated from the row of an *anchor*, an integer nearby: value *
@@ -19,8 +19,8 @@ Design
 (f) The bits are the same at every level. Products and sums are separate operations, except in two places that use FMA.
     The first is the error of a product, which is exact with FMA and without. The second is the polynomials of
     ``sincos`` in rows of 32 and 16 bits, but not in sums with x. A level without FMA computes these polynomials in
-    plain products and sums. The results differ by at most REACH from those with FMA. If this difference could change
-    the rounded result, the row is evaluated again with emulated FMA.
+     plain products and sums. The relative difference is at most REACH (``constants.h``). If this difference could
+     change the rounded result, the row is evaluated again with emulated FMA.
 (g) Range: angles of up to 2^49 turns at positions of up to 2^990. Rows beyond this range, or with so few turns that
     errors of products are subnormal, are EXACT_ROWs: Python computes them in exact arithmetic. Rows at positions that
     are NaN or infinite are NaN. If an encoding has a lattice, rows of 64-bit integers are rotated (d), at any angle.

@@ -3,7 +3,8 @@
 
 Each pair of a row has its own angle. Its values are rotated, rounded once, and written in place or to another array.
 float64 and float32 are rotated in doubles, and 16-bit types in floats, except pairs of bfloat16 with far values (see
-half.h). The caller passes the cosines and sines of the angles. All batches and heads of a group share them.
+half.h). The caller passes the cosines and sines of the angles. All batches and heads of a group share them. ``entry.h``
+explains groups and layouts.
 """
 
 from libc.stdint cimport uint16_t, uint32_t, uintptr_t
@@ -61,8 +62,8 @@ cdef inline step rotate_pairs(const plain* first, const plain* second, Py_ssize_
     spacing is the distance from one pair to the next: 1 if the two values of a pair are half a row apart, 2 if they are
     adjacent. out_spacing is the same for the result. Both are unused if n is 1.
 
-    Products and sums have the type of the angles. Their error is at most 2^-52 (doubles) or 2^-23 (floats) of the
-    pair's length. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
+    Products and sums have the type of the angles. Their error is at most 2^-52 (doubles) or 2^-23 (floats) of the norm
+    of the pair. Results are rounded once to the type of the pairs. FMA is not used, so all levels give the same bits.
     """
     cdef Py_ssize_t j
     cdef double a, b
@@ -298,7 +299,7 @@ cdef inline void rotate_plain_rows(const CRotation* r, const char* x, Py_ssize_t
 
 
 cdef inline bint any_row_far(const CRotation* r, const char* x, Py_ssize_t stride, Py_ssize_t rows) noexcept nogil:
-    """Return whether a value is far (see half.h). Adjacent rows are checked as one."""
+    """Return whether any value of the rows is far (see half.h). Adjacent rows are checked as one."""
     cdef Py_ssize_t values = 2 * r.pairs, i
     if stride == 2 * values:
         return any_far(<const bfloat*>x, rows * values)
@@ -372,10 +373,10 @@ cdef inline step rotate_from(const plain* x, plain* out, bint half, rows_of_angl
 
 
 cdef void rotate_rest(const CRotation* r, const char* x, char* out, const char* angle, Py_ssize_t first) noexcept nogil:
-    """Rotate the pairs of a row from first on, which are fewer than a vector, and copy the values behind the pairs.
+    """Rotate the pairs of a row from pair `first` on, and copy the values behind the pairs.
 
-    If the values are bfloat16, none is far (see half.h). In float16, all pairs fill vectors, so that only the values
-    behind them are left.
+    The pairs before `first` were rotated in vectors. bfloat16 values are not far (see half.h). In float16, all pairs
+    fill vectors, so that only the values behind the pairs are left.
     """
     cdef Py_ssize_t n = r.pairs
     copy_behind(r, x, out)
@@ -407,7 +408,7 @@ cdef void stream_row(char* buffer, char* out, Py_ssize_t bytes, bint is_first, b
 
 cdef inline step rotate_steps(const stored** x, stored** out, const char* angle, const float* split, Py_ssize_t n,
                               Py_ssize_t* done, int members, bint half) noexcept nogil:
-    """Rotate as many pairs of each row as fill vectors. Set done to the number of these pairs."""
+    """Rotate as many pairs of each row as fill whole vectors. Set done to the number of these pairs."""
     cdef Py_ssize_t j = 0
     if stored is bfloat:
         if half:
@@ -531,7 +532,7 @@ cdef void rotate_heads(const CRotation* r, const RotationWork* work, const Rows*
 
 cdef inline Py_ssize_t bytes_to_row(const Py_ssize_t* strides, Py_ssize_t g, Py_ssize_t b, Py_ssize_t h,
                                     Py_ssize_t s) noexcept nogil:
-    """Return the distance in bytes from the start of an array to the row of a group, batch, head and token (s)."""
+    """Return the distance in bytes from the start of an array to the row of group g, batch b, head h and token s."""
     return g * strides[0] + b * strides[1] + h * strides[2] + s * strides[3]
 
 
@@ -570,7 +571,7 @@ cdef inline void rotate_head_by_head(const CRotation* r, const RotationWork* wor
                                      Py_ssize_t end) noexcept nogil:
     """Rotate the tokens first, .., end - 1 of a group: these tokens of some heads, then of the next heads.
 
-    The heads of all batches are counted as one sequence.
+    The heads of the second batch follow those of the first, and so on.
     """
     cdef Py_ssize_t h = 0, all_heads = r.shape[1] * r.shape[2], head, row = row_of_angles(r)
     cdef Rows rows

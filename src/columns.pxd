@@ -1,5 +1,8 @@
 # cython: cdivision=True
-"""Compute one row: the angles of the waves, the sines and cosines of the angles, and the columns."""
+"""Compute one row: the angles of the waves, the sines and cosines of the angles, and the columns.
+
+``entry.h`` explains waves, columns and rows of waves.
+"""
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memset

@@ -61,7 +61,7 @@ cdef struct CRotary:
 
 
 cdef inline uintptr_t most_bytes() noexcept nogil:
-    """Return the maximum size of an array: the largest number that a stride can have."""
+    """Return the maximum number of bytes of an array: the largest number that a stride can have."""
     return ~<uintptr_t>0 >> 1
 
 
@@ -82,11 +82,11 @@ cdef inline uintptr_t common_divisor(uintptr_t a, uintptr_t b) noexcept nogil:
 
 cdef inline int find_extent(Extent* to, const void* start, const Py_ssize_t* shape, Py_ssize_t* strides, int dims,
                             Py_ssize_t bytes, Py_ssize_t align, bint written) noexcept nogil:
-    """Set `to` to the extent of an array of rows with up to three dimensions. Each row has `bytes` bytes.
+    """Set `to` to the extent of rows that are arranged in up to three dimensions. Each row has `bytes` bytes.
 
-    All lengths are at least 1. Strides of dimensions of length 1 are unused. They are replaced by `bytes`, so that
-    `check_same_or_apart` finds them equal. Return OK or an error. If `written` is true, it is an error if rows may
-    overlap.
+    All dimensions have a length of at least 1. Strides of dimensions of length 1 are unused. They are replaced by
+    `bytes`, so that `check_same_or_apart` finds them equal. Return OK or an error. If `written` is true, return OVERLAP
+    if rows may overlap.
     """
     cdef uintptr_t before = 0, behind = bytes, distance, span = bytes
     cdef uintptr_t[3] distances
@@ -142,9 +142,8 @@ cdef inline int find_stretch(Extent* to, const void* start, Py_ssize_t count, Py
 cdef inline bint are_apart(const Extent* a, const Extent* b) noexcept nogil:
     """Return whether two extents certainly share no byte.
 
-    Either one extent lies behind the other, or their rows alternate. They alternate if all distances between rows of
-    the same extent are multiples of a common distance, and a row of a and a row of b fit into this distance without
-    overlap.
+    Either one extent lies behind the other, or their rows alternate. Let `common` divide all distances between rows of
+    the same extent. The rows alternate if a row of a and a row of b fit into `common` bytes without overlap.
     """
     cdef uintptr_t common, distance
     if a.high <= b.low or b.high <= a.low:
@@ -303,7 +302,7 @@ cdef inline Py_ssize_t components_of(const CEncoding* e) noexcept nogil:
 
 
 cdef inline bint all_direct(const CEncoding* e, const Positions* p, Py_ssize_t rows) noexcept nogil:
-    """Return whether all rows can be computed by `sincos_direct_row`, from positions as they are in memory."""
+    """Return whether `sincos_direct_row` can compute all rows, from doubles that need no conversion."""
     cdef Py_ssize_t i
     cdef double size, largest = e.real.largest[0]
     cdef bint direct = True
@@ -445,7 +444,7 @@ cdef inline int write_consecutive(const CEncoding* e, const Positions* p, Py_ssi
 
 
 cdef inline size_t measure_encoding(const CEncoding* e) noexcept nogil:
-    """Return the bytes of scratch that suffice for every function of the C interface with this encoding."""
+    """Return the bytes of scratch that suffice for `table`, `encode`, `encode_int64` and `add` of the C interface."""
     cdef Output output
     cdef RowsOfPositions rows_of_positions
     cdef Integers integers
@@ -538,7 +537,7 @@ cdef inline int table_of(const CEncoding* e, int64_t start, Py_ssize_t rows, int
 
 cdef inline int encode_of(const CEncoding* e, const double* real, const int64_t* integers, Py_ssize_t rows, int type,
                           void* out, Py_ssize_t out_row, void* scratch, size_t scratch_size) noexcept nogil:
-    """Write the rows of positions, which are doubles (real) or integers. The other pointer is NULL."""
+    """Write the rows of positions. Either `real` or `integers` points to the positions, and the other is NULL."""
     cdef Py_ssize_t[2] shape
     cdef Py_ssize_t[2] strides
     cdef Extent[2] extents

@@ -3,11 +3,11 @@
 
 Each column of a row is value * cosine + quadrature * sine. The *value* is the column in the anchor's row, and the
 *quadrature* is the derivative of this column by the angle. Cosine and sine are those of the angle between anchor and
-row. The rows above and below the anchor by the same offset share both products. A *block* is the range of 2^block_bits
-integers around an anchor. A *span* is a range of 2^span_bits integers. The rows of the anchors in a span are rotated in
-the same way, from the row of the span's first integer, which is evaluated directly. The anchor of a position depends
-only on the position, so the bits of its row are the same in every table. The largest errors that ``python
-bench/steps.py`` measures are 2^-50.5 in doubles and 2^-67.0 in double-double (dd).
+row. The rows of anchor + offset (*above*) and anchor - offset (*below*) share both products. A *block* is the range of
+2^block_bits integers around an anchor. A *span* is a range of 2^span_bits integers. The rows of the anchors in a span
+are rotated in the same way, from the row of the span's first integer, which is evaluated directly. The anchor of a
+position depends only on the position, so the bits of its row are the same in every table. The largest errors that
+``python bench/steps.py`` measures are 2^-50.5 in doubles and 2^-67.0 in double-double (dd).
 """
 
 from libc.stdint cimport int64_t

@@ -51,7 +51,7 @@ cdef inline step add_dd(double x, double scale, double high, double low, double 
 
 
 cdef inline double overflow_factor(double scale) noexcept nogil:
-    """Return a factor f for which x * f is infinite or NaN if x, scale or scale * x is of size 2^990 or more."""
+    """Return a factor f: x * f is infinite or NaN if |x|, |scale| or |scale * x| is 2^990 or more."""
     return BEYOND_HUGE * max(1.0, fabs(scale))
 
 

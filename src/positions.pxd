@@ -121,7 +121,7 @@ cdef inline void bracket(const CPlan* plan, CPlan* larger, CPlan* smaller, doubl
 
 cdef inline bint round_surely(const CPlan* larger, const CPlan* smaller, const Output* output, Py_ssize_t i,
                               const double* waves, double* scratch) noexcept nogil:
-    """Write a row from waves without FMA. Return whether waves with FMA would certainly give the same bits.
+    """Write a row from waves computed without FMA. Return whether FMA would certainly give the same bits.
 
     This is certain if larger and smaller, the plans of `bracket`, give the same bits. scratch has 2 * width doubles.
     """

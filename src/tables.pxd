@@ -1,8 +1,8 @@
 # cython: cdivision=True
 """Compute tables, sums with tables, and rows of integers in any order, from a lattice (see ``lattice.pxd``).
 
-A *block* contains the rows around an anchor. A table is written two blocks at a time. The rows are written in one of
-these ways:
+A *block* contains the rows around an anchor. A table is written two blocks at a time. Rows are written through the
+cache or past it (see ``output.pxd``), in one of these ways:
 
 - `write_run`: float32 through the cache, all offsets of two whole blocks in one loop;
 - `write_direct`: float32 and float64 through the cache;

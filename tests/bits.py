@@ -1,9 +1,11 @@
-"""Print the hashes of `posenc_fast/_selfcheck/bits.py` for each engine of this machine: ``python tests/bits.py``.
+"""Print hashes of the values that each engine of this machine computes: ``python tests/bits.py``.
+
+The hashed calls are in `posenc_fast/_selfcheck/bits.py`.
 
 ``python tests/bits.py --write`` writes the hashes to the repository, if all engines agree. Run this command after you
 change a value that an engine computes, or a call that is hashed. If results of the calls in `bits.calls` change, also
-run ``--long --write``. This run hashes 2^27 values of each type instead of 2^20. The Python engine needs minutes for
-it.
+run ``--long --write``. With ``--long``, 2^27 values of each type are hashed instead of 2^20, which takes minutes with
+the Python engine.
 
 ``python tests/bits.py FILE`` compares the hashes with a file that has the output of another machine or compiler.
 ``--check`` compares them with the hashes in the repository. ``--engines baseline,python`` selects engines. No compiler,

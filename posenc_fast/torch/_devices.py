@@ -106,9 +106,10 @@ def gradients_of_tables(
     layout: RotaryLayout,
     transposed: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradients of cos and sin for the gradient of the rotated x.
+    """Return the gradients of the tables cos and sin, given the gradient of the rotated x.
 
-    The gradient of an element of a table is the sum over all values of x that the element rotates.
+    An element of a table may rotate several pairs of x, for example one in each head. Its gradient is the sum of the
+    gradients from these pairs.
     """
     # lead: number of axes of the tables before (length, pairs), 0 or 1 for the batch
     rotary_dim, lead = 2 * cos.shape[-1], cos.dim() - 2
@@ -143,8 +144,8 @@ def split_pairs(values: torch.Tensor, order: RotaryLayout | TableLayout) -> tupl
 class _Results(threading.local):
     """Cached results of each thread.
 
-    by_key: keys are a purpose and the ids of the tables. Values are weak references to the tables, the version counters
-    of the tables, and the result.
+    by_key: a key is a purpose (see `cached_result`) and the ids of the tables. Its value is weak references to the
+    tables, the version counters of the tables, and the result.
     """
 
     def __init__(self) -> None:
@@ -157,7 +158,8 @@ _results = _Results()
 def cached_result(tables: tuple[torch.Tensor, ...], purpose: Hashable, compute: Callable[[], Result]) -> Result:
     """Return ``compute()``, or its cached result for the same purpose and unchanged tables.
 
-    The cache saves time because all layers of a model rotate by the same tables.
+    purpose: what is computed from the tables. The cache saves time because all layers of a model rotate by the same
+    tables.
     """
     for table in tables:
         if table.is_inference():

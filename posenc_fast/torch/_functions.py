@@ -1,4 +1,4 @@
-"""Functions that read and write CPU tensors without copies, and two that rotate by tables on any device."""
+"""Functions that compute in the memory of CPU tensors, and two functions that rotate by tables on any device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table(
         float64, float32, float16 or bfloat16 (default: the dtype of out, or float32). bfloat16 needs the package
         ml_dtypes.
     out : CPU tensor of shape (length, d_model), optional
-        Tensor for the result. It is written directly, but compiled code copies the result to it.
+        Tensor for the result. Compiled code computes a new tensor and copies it to out.
 
     Returns
     -------
@@ -345,10 +345,10 @@ def rotate(
 
 
 def _is_followed(arguments: dict[str, torch.Tensor | None], out: torch.Tensor | None) -> bool:
-    """Return whether a call needs the rules of `_derivatives`, for autograd, forward mode or torch.func.
+    """Return whether autograd, torch.func or forward-mode differentiation needs the rules of `_derivatives`.
 
-    Under a compiler, return False. Raise ValueError if the call needs the rules and `out` is given. arguments: tensors
-    by argument name.
+    Under a compiler, return False. Raise ValueError if the rules are needed and `out` is given. arguments: tensors of
+    the call by argument name.
     """
     for name, tensor in arguments.items():
         if tensor is not None and not isinstance(tensor, torch.Tensor):
@@ -377,7 +377,7 @@ def _result_type(dtype: torch.dtype | None, out: torch.Tensor | None) -> torch.d
 
 
 def _check_operands(x: torch.Tensor, positions: torch.Tensor | None) -> None:
-    """Raise an error for tensors that the operators accept and the functions do not, such as tensors on a GPU."""
+    """Raise an error for tensors that operators accept, but the functions here do not, such as tensors on a GPU."""
     tensors.check_x(x, "x")
     tensors.check_operand(x, "x")
     if positions is not None:
@@ -402,7 +402,7 @@ def _copied(result: torch.Tensor, out: torch.Tensor | None) -> torch.Tensor:
 
 
 def _arrays(x: Any, positions: Any, out: Any) -> tuple[Any, Any, Any]:
-    """Return x, positions and out as arrays. If out is x, both are the same array."""
+    """Return x, positions and out as arrays. If out is x, the first and the last array are the same object."""
     values = tensors.array_of(x, "x")
     position_array = None if positions is None else tensors.array_of(positions, "positions")
     out_array = _written(out)
@@ -441,8 +441,8 @@ def apply_rotary_pos_emb(
         float64, float32, float16 or bfloat16 (which needs the package ml_dtypes). q and k may have
         different numbers of heads.
     cos, sin : torch.Tensor of shape (batch, length, columns), (1, length, columns) or (length, columns)
-        Cosines and sines. If a pair has two columns, they must be equal, and the gradient goes to the first. Tables of
-        fewer than head_dim/2 pairs rotate the first values of each head and leave the others unchanged.
+        Cosines and sines. If a pair has two columns, they must be equal, and only the first column gets a gradient.
+        Tables of fewer than head_dim/2 pairs rotate the first values of each head and leave the others unchanged.
     unsqueeze_dim : int
         1 for q and k as above (default), 2 for (batch, length, heads, head_dim). Subtract 1 if cos and sin have two
         dimensions.
@@ -468,7 +468,7 @@ def apply_rotary_pos_emb(
     -----
     For "half" and "interleaved" tables, a call may keep a copy of one column of each pair. Later calls with the same
     cos and sin may use this copy until torch's version counter of cos or sin changes. Writes through a NumPy view or
-    through ``.data`` do not change the counter. Pass a clone after such a write.
+    through ``.data`` do not change the counter. After such a write, pass clones of cos and sin.
 
     References
     ----------

@@ -73,9 +73,9 @@ class SinusoidalEncoding(torch.nn.Module):
 
     Notes
     -----
-    On the CPU, the module rounds the sum once, needs no table, and uses as many threads as torch. On other devices, the
-    module adds cached tables of float32 (float64 if x has float64). It computes the sum in this dtype. The result has
-    the dtype of x.
+    On the CPU, the module rounds the sum once, needs no table, and uses at most as many threads as torch. On other
+    devices, the module adds rows of float32 (float64 if x has float64). It computes the sum in this dtype. The result
+    has the dtype of x. The rows are computed on the CPU, and cached unless positions are given.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``pe`` buffer of a checkpoint is
     compared with the table of this encoding. If they are equal up to errors of float32 or of storage in 16 bits, the
@@ -148,13 +148,14 @@ class SinusoidalEncoding(torch.nn.Module):
     def forward(
         self, x: torch.Tensor, *, start: int | Sequence[int] = 0, positions: torch.Tensor | None = None
     ) -> torch.Tensor:
-        """Add the encoding to x.
+        """Return dropout of ``x_scale * x + encoding``.
 
         Parameters
         ----------
-        x : torch.Tensor of shape (batch, length, d_model), or (length, batch, d_model), or (length, d_model)
-            With an encoding of A axes, the shape is (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), such as
-            (batch, height, width, d_model). float64, float32, float16 or bfloat16 (which needs the package ml_dtypes).
+        x : torch.Tensor of shape (length, batch, d_model) or (length, d_model)
+            With batch_first, the shape is (batch, length, d_model) or (length, d_model). With an encoding of A axes, it
+            is (batch, n1, .., nA, d_model) or (n1, .., nA, d_model), such as (batch, height, width, d_model). float64,
+            float32, float16 or bfloat16 (which needs the package ml_dtypes).
         start : int or sequence of int
             Position of the first token (default: 0), for example the length of a key cache. With several axes, give one
             integer for all axes, or one for each axis.
@@ -235,7 +236,7 @@ class SinusoidalEncoding(torch.nn.Module):
         ) -> torch.Tensor: ...
 
     def extra_repr(self) -> str:
-        """Return the arguments as the repr of a model shows them."""
+        """Return the options of the module, as text for its repr."""
         scale = "" if self.x_scale == 1 else f", x_scale={self.x_scale:.6g}"
         return f"{self.encoding!r}, batch_first={self.batch_first}{scale}{_shown_options(self)}"
 
@@ -249,8 +250,9 @@ class SinusoidalEncoding(torch.nn.Module):
 
 
 def _difference_of_table(stored: torch.Tensor, encoding: Encoding) -> str | None:
-    """Return how a stored buffer differs from the table of an encoding, as text for an error. None if it does not.
+    """Return how a stored buffer differs from the table of an encoding, as text for an error.
 
+    Return None if they are equal.
     Differences that float32 arithmetic or storage in 16 bits explains are tolerated.
     """
     shape, width = tuple(stored.shape), encoding.d_model
@@ -298,8 +300,9 @@ class RotaryEncoding(torch.nn.Module):
     Notes
     -----
     On the CPU, the module rotates float64 and float32 in float64, and float16 and bfloat16 in float32. It rounds once
-    and uses as many threads as torch. On other devices, the module rotates by cached tables of float32 (float64 if q or
-    k has float64), and rounds once at the end. The backward pass rotates gradients by the opposite angles.
+    and uses at most as many threads as torch. On other devices, the module rotates float64 by tables of float64, and
+    other dtypes by tables of float32. It rounds once at the end. The tables are computed on the CPU, and cached unless
+    positions are given. The backward pass rotates gradients by the opposite angles.
 
     The module has no parameters and no buffers, so its ``state_dict`` is empty. The ``inv_freq`` buffer of a checkpoint
     is ignored if it contains the frequencies of this encoding. Otherwise loading fails.
@@ -372,8 +375,8 @@ class RotaryEncoding(torch.nn.Module):
             Position of the first key (default: start).
         positions : torch.Tensor, optional
             Positions of the tokens (default: ``start, start + 1, ..``). The shape is (length,) or (batch, length). If
-            the Rotary has several axes (sections), positions need a last axis, with one coordinate for each section.
-            Positions on a GPU are copied to the CPU.
+            the Rotary has A > 1 axes (see ``sections``), the shape is (length, A) or (batch, length, A). Positions on a
+            GPU are copied to the CPU.
 
         Returns
         -------
@@ -429,7 +432,7 @@ class RotaryEncoding(torch.nn.Module):
         q : torch.Tensor of shape (..., head_dim)
             Queries of the last tokens, at most as many as keys.
         k : torch.Tensor of shape (..., head_dim)
-            Unrotated keys of all tokens from key_start on. The last of these tokens are those of q.
+            Unrotated keys of all tokens from key_start on. The last tokens of k are the tokens of q.
         key_start : int
             Position of the first key (default: 0).
 
@@ -490,7 +493,7 @@ class RotaryEncoding(torch.nn.Module):
                 )
 
     def extra_repr(self) -> str:
-        """Return the arguments as the repr of a model shows them."""
+        """Return the options of the module, as text for its repr."""
         return f"{self.rotary!r}, seq_axis={self.seq_axis}{_shown_options(self)}"
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:

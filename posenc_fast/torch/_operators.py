@@ -72,8 +72,8 @@ def _run(
 ) -> torch.Tensor:
     """Return ``compute(x, out, value, ..)``, with out=x if inplace is true.
 
-    Use an operator if the call is not eager, or if x with strided rows is overwritten. operators: the operator that
-    returns a new tensor, and the one that overwrites x. text: value as text.
+    Use an operator if the call is not eager, or if x is overwritten and its rows are not contiguous. operators: the
+    operator that returns a new tensor, and the one that overwrites x. text: value as text.
     """
     if not tensors.is_eager(x, positions) or (inplace and tensors.has_strided_rows(x)):
         returning, writing = operators
@@ -384,8 +384,8 @@ TABLES: tuple[TableLayout, ...] = get_args(TableLayout)
 def columns_of_pairs(table: torch.Tensor, columns: TableLayout, name: str) -> torch.Tensor:
     """Return a table with one column for each pair. Remove the batch axis if its length is 1.
 
-    If the table is on the CPU, raise a ValueError if the two columns of a pair differ. columns: the columns of each
-    pair in the given table.
+    Raise a ValueError if the table is on the CPU and the two columns of a pair differ. columns: order of the columns in
+    the given table.
     """
     if columns == "pairs":
         return table[0] if tensors.is_batch_of_one(table) else table
@@ -447,7 +447,10 @@ def _rotate_by(
     layout: RotaryLayout = "half",
     transposed: bool = False,
 ) -> torch.Tensor:
-    """Return x rotated by tables with one column for each pair. If transposed is true, use the transposed matrix."""
+    """Return x rotated by tables with one column for each pair.
+
+    If transposed is true, multiply by the transposed matrix of the rotation.
+    """
     if not tensors.on_cpu(x):
         return devices.rotated(x, cos, sin, seq_axis, layout, transposed)
     values, out, out_array = tensors.arrays_of(x, None)
@@ -579,9 +582,9 @@ def rotate_few(
 
 
 def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> tuple[int, _Memory] | None:
-    """Return the kernel's code of the dtype that all tensors have, and the memory of each tensor.
+    """Return the kernel's number for the dtype of the tensors, and the memory of each tensor.
 
-    Return None if the shortcuts do not support the call.
+    Return None if the shortcuts do not support the call, for example if the tensors have different dtypes.
     """
     if not tensors.is_direct() or layout == "interleaved_to_half":
         return None
@@ -611,7 +614,7 @@ def _memory_of(parts: tuple[Any, ...], layout: RotaryLayout, inplace: bool) -> t
 def _with_results(memory: _Memory, inplace: bool) -> tuple[tuple[torch.Tensor, ...], list[Any]]:
     """Return tensors for the results, and the shapes, addresses and strides that the kernel's `rotate_memory` takes.
 
-    If inplace is true, the tensors for the results are the given ones.
+    If inplace is true, the results are written to the given tensors.
     """
     results, arrays = [], []
     for x, shape, address, strides in memory:
@@ -663,9 +666,10 @@ def rotate_few_by_tables(
 
 
 def angles_of_tables(cos: torch.Tensor, sin: torch.Tensor, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return (cosine, sine) of each pair, from contiguous tables of shape (batch, length, 2 * pairs).
+    """Return rows with the cosines of all pairs, and then their sines.
 
-    The two halves of each row must be equal. Return None if they differ.
+    cos and sin are contiguous tables of shape (batch, length, 2 * pairs). The two halves of each of their rows must be
+    equal. Return None if they differ.
     """
     angles, kind = np.empty(cos.shape, dtype), tensors.DTYPES[cos.dtype].kind
     halves_equal = backend.current().module.side_by_side(cos.data_ptr(), sin.data_ptr(), kind, angles)

@@ -220,7 +220,8 @@ def arrays_of(
 ) -> tuple[npt.NDArray[Any], torch.Tensor | None, npt.NDArray[Any] | None]:
     """Return (array of x, tensor for the result, array of this tensor). out: the tensor for the result, or None.
 
-    out may be x. If out is None, `result_for` creates the tensor. If it returns None, the last two items are None.
+    out may be x. If out is None, `result_for` creates the tensor for the result. If `result_for` returns None, the last
+    two items are None.
     """
     values = array_of(x, "x")
     result = result_for(x) if out is None else out

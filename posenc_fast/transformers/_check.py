@@ -45,10 +45,10 @@ def check(model: torch.nn.Module) -> Report:
     Returns
     -------
     Report
-        A finding for each tensor that can be positional, and for each rotary or sinusoidal module. The modules are run
+        Findings for each tensor that can be positional, and for each rotary or sinusoidal module. The modules are run
         in the dtype of the model, at positions 0, 1, 255 to 259, 1000, 2049, 2051, 4095, 4096 and the model's last
-        position, as far as they support these positions. Modules that accept no positions are run at the first 32768
-        positions at most, or at all patches of an image.
+        position, as far as they support these positions. Modules that accept no positions are run at all positions up
+        to the last one, but at most 32768, or at all patches of an image.
 
     Raises
     ------
@@ -266,7 +266,10 @@ def _unused(finding: Finding) -> Finding:
 
 
 def _rotary(config: Any, label: str | None, seq_len: int) -> Rotary:
-    """Return the encoding that the config describes for a kind of layers. Raise ValueError if they have no RoPE."""
+    """Return the Rotary that the config describes for a kind of layers.
+
+    Raise ValueError if the config says that these layers have no RoPE.
+    """
     rotary = Rotary.from_config(config, seq_len=seq_len, layer_type=label)
     if rotary is None:
         raise ValueError("according to the config, the layers of this module have no RoPE")

@@ -174,7 +174,7 @@ def test_frequencies_that_nothing_explains(rotary, rng):
 
 @pytest.mark.parametrize(("factor", "base"), [(2.0, 5e5), pytest.param(4.0, 1e4, marks=pytest.mark.slow)])
 def test_other_exponents_next_to_a_linear_scaling(factor, base):
-    """With linear scaling, the verdict of unscaled frequencies is "unknown", and of other exponents "wrong"."""
+    """With linear scaling, unscaled frequencies are "unknown", and frequencies with other exponents are "wrong"."""
     rotary = pf.Rotary(64, base=base, scaling={"rope_type": "linear", "factor": factor})
     i = np.arange(32)
     assert judge_frequencies("inv_freq", (base ** (-i / 32)).astype(np.float32), [rotary]).verdict == "unknown"

@@ -188,7 +188,7 @@ WIDTHS = {"monai": 66, "tensor2tensor_nd": 64}
 def encoding_of(name):
     """Return the encoding of a preset.
 
-    The preset is called with random weights, the arguments in `WITH_ARGUMENTS`, a width, or no argument.
+    The preset is called with what it needs: random weights, arguments from `WITH_ARGUMENTS`, a width, or nothing.
     """
     build = presets.get(name)
     if name in LEARNED:

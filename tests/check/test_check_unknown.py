@@ -62,7 +62,7 @@ def test_numbers_far_from_all_frequencies_do_not_overflow():
 
 
 def test_linear_scaling_is_ambiguous():
-    """With linear scaling, the verdict of unscaled frequencies is "unknown": some programs divide positions instead."""
+    """With linear scaling, unscaled frequencies are "unknown": some programs divide the positions instead of them."""
     config = {**CONFIG, "rope_scaling": {"rope_type": "linear", "factor": 4.0}}
     frequencies = pf.Rotary(128, base=5e5).frequencies.astype(np.float32)
     (finding,) = pf.check({"inv_freq": frequencies}, config=config).findings

@@ -511,7 +511,7 @@ def test_terminals_get_no_bytes(monkeypatch, capsys):
 
 
 def colourful(monkeypatch):
-    """Make standard output and standard error a terminal that shows colours."""
+    """Make standard output and standard error look like a terminal that shows colours."""
     for stream in (sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True)
     for name, value in {"TERM": "xterm", "WT_SESSION": "1", "COLUMNS": "200"}.items():

@@ -131,7 +131,7 @@ def test_bad_npy(content, words, capsys):
 
 @pytest.mark.parametrize("existing", [True, False])
 def test_npy_that_is_cut_meanwhile(existing, monkeypatch, capsys):
-    """A file that is truncated while it is read gives an error. Reading through a memory map would end the process."""
+    """A file that is truncated while it is read gives an error. With a memory map, SIGBUS would end the process."""
     np.save("p.npy", np.arange(500_000.0))
     if existing:
         Path("o.npy").write_bytes(b"before")
@@ -250,7 +250,7 @@ def test_timestamps(text, utc, backend):
 
 @pytest.mark.parametrize("cells", [3, 4, 100])
 def test_mixed_numbers_are_exact(cells, backend, monkeypatch):
-    """A column may mix floats with integers that float64 cannot represent, for each size of the chunks of cells."""
+    """A column may mix floats with integers that float64 cannot represent. cells: number of cells parsed together."""
     monkeypatch.setattr(_csv, "CELLS", cells)
     monkeypatch.setattr(_encode, "BLOCK", 24)
     numbers = [2**53 + 1, 0.1, -(2**63), 2**64 - 1, 1e300, 7, 2**63 - 1, -0.0, 2**63, 1, 2, 3, 4.5, 5, 2**62 + 1]
