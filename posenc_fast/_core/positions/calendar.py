@@ -357,10 +357,11 @@ _NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (seconds at which the offset of a zone changes or a later block begins, offsets).
+    """Return (seconds at which a new offset of the zone begins, all offsets).
 
-    `_changes_in_block` defines blocks. There is one more offset than seconds. The first offset is valid before the
-    first second. Each other offset is valid from its second on.
+    There is one more offset than seconds. The first offset is valid before the first second. Each other offset is valid
+    from its second on. Two successive offsets can be equal, because every block of `_changes_in_block` except the first
+    adds the second of its beginning.
     """
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):

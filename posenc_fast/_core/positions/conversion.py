@@ -215,7 +215,7 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
 
 
 def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
-    """Return the values of an array of integers, floats, fractions or times. None, NA and NaT are missing values."""
+    """Return the values of an array of integers, floats, fractions or times. None, NA, NaT and NaN mean missing."""
     if objects.size == 0:
         return _Values(objects.astype(np.float64))
     leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]

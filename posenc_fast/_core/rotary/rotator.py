@@ -163,7 +163,7 @@ class Rotator:
     # `by_tables`.
 
     def calls(self) -> Any:
-        """Return the compiled calls for cosines and sines, or None for xPos, and if `Plans.calls` returns None."""
+        """Return the compiled calls for cosines and sines. Return None for xPos, and if `Plans.calls` returns None."""
         encoding = self._encoding
         if encoding is None:
             if self._settings.amplitudes_vary:
