@@ -364,10 +364,10 @@ class Encoding:
         ----------
         positions : array_like of shape (...), or (..., A) for an encoding of A axes
             Integers (all of int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
-            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Times of
-            every unit are used without rounding. Arrays may be of NumPy, pandas, polars or pyarrow, or a torch tensor
-            on the CPU. A list may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA,
-            NaT) become rows of NaN.
+            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Times are
+            used without rounding, in every unit except durations in months or years. Arrays may be of NumPy, pandas,
+            polars or pyarrow, or a torch tensor on the CPU. A list may mix integers and real numbers. NaN, infinite,
+            masked and missing positions (None, NA, NaT) become rows of NaN.
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional

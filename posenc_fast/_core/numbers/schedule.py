@@ -205,7 +205,7 @@ class Explicit(Schedule):
 
 
 class Single(Explicit):
-    """Frequencies that are float32 numbers. Encodings also round positions and angles to float32."""
+    """Frequencies that are float32 numbers. Encodings then also round positions and angles to float32."""
 
     __slots__ = ()
 
@@ -436,9 +436,9 @@ def linear(count: int, first: float, last: float) -> Schedule:
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     """Return a schedule of the frequencies of a program that computes in float32, to reproduce its tables.
 
-    An Encoding with such a schedule rounds the position to float32, and also the product of position and frequency. The
-    exact sine and cosine of the rounded product are rounded once. Functions of `presets` with a parameter
-    ``frequencies`` compute the frequencies of a known program themselves: pass ``"float32"``.
+    An Encoding or Rotary with such a schedule rounds the position to float32, and also the product of position and
+    frequency. The exact sine and cosine of the rounded product are rounded once. Functions of `presets` with a
+    parameter ``frequencies`` compute the frequencies of a known program themselves: pass ``"float32"``.
 
     Parameters
     ----------
