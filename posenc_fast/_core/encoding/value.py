@@ -271,7 +271,7 @@ class Encoding:
         out: Array | None = None,
         workers: int | None = None,
     ) -> Array:
-        """Return the rows of the positions ``start + i * step``.
+        """Return a table whose row i has the position ``start + i * step``.
 
         Parameters
         ----------
@@ -391,9 +391,9 @@ class Encoding:
         These bounds are for columns of amplitude 1, with a = abs(position * frequency). The error of float32, float16
         and bfloat16 is at most half a unit in the last place of the result plus 2^-50 min(1, a), for a up to 2^53. For
         64-bit integers and frequencies up to 1, this bound holds for every a. The error of float64 is at most one unit
-        in the last place plus 2^-60 min(1, a) for a up to 2^31. For larger a, it is at most one unit in the last place
-        plus 2^-50. If all phases are whole quarter turns, the rows of -p and p differ only in the signs of the sine
-        columns. All other bits are equal.
+        in the last place plus 2^-60 min(1, a) for a up to 2^31, and at most 2^-50 for a up to 2^53. If all phases are
+        whole quarter turns, the rows of -p and p differ only in the signs of the sine columns. All other bits are
+        equal.
 
         With a variance, the product of a column and exp(..) has a relative error of at most 2^-50, for float64 too.
         Then it is rounded once.

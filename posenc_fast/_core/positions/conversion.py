@@ -340,7 +340,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
     """Return (an array for each axis, the unit of all axes, the form of all axes).
 
-    An array has the positions of its axis, of shape (rows,). All arrays have the same dtype.
+    Each array has the positions of its axis, and shape (rows,). All arrays have the same dtype.
     """
     if len({axis.unit for axis in axes}) > 1:
         axes = [_in_base_unit(axis) for axis in axes]

@@ -88,11 +88,11 @@ class Rotary:
     Frequencies are exact real numbers if they come from a base, its scaling or a schedule. An array of frequencies is
     used unchanged. The attention factor is rounded to float64. There is no maximum length.
 
-    Tables are as accurate as the rows of `Encoding.encode`. With xpos, they are products in float64, rounded to the
-    dtype. `apply` rotates float64 and float32 in float64, and rounds float32 results once. With L for the Euclidean
-    length of a pair in the result, the error of a float32 value is at most half a unit in its last place plus 2^-51 L.
-    The error of a float64 value is at most 2^-51 L. `apply` rotates float16 and bfloat16 in float32, by cosines and
-    sines rounded once to float32. The error is at most half a unit in the last place plus 2^-20 L.
+    Tables are as accurate as those of an `Encoding`. With xpos, they are products in float64, rounded to the dtype.
+    `apply` rotates float64 and float32 in float64, and rounds float32 results once. With L for the Euclidean length of
+    a pair in the result, the error of a float32 value is at most half a unit in its last place plus 2^-51 L. The error
+    of a float64 value is at most 2^-51 L. `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded
+    once to float32. Then the error is at most half a unit in the last place plus 2^-20 L.
 
     To move rotated keys to other positions, use `shift`.
 
