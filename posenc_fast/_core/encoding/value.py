@@ -498,7 +498,10 @@ class Encoding:
     def _rows_of(
         self, shape: tuple[int, ...], start: float, step: float, positions: npt.ArrayLike | None
     ) -> Converted | tuple[Fraction | int, Fraction | int]:
-        """Return the positions of the rows of x, or (first position, step). Raise an error for invalid arguments."""
+        """Return the converted positions, or (start, step) if positions is None. Raise an error for invalid arguments.
+
+        shape is the shape of x.
+        """
         if positions is None:
             self._one_axis("add_to without positions")
             return progression(start, step, shape[-2])

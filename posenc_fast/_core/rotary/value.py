@@ -563,8 +563,9 @@ class Rotary:
         -------
         dict or None
             Keys for transformers 5 and `from_config`, with max_position_embeddings for rope_type dynamic. None if
-            transformers cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported
-            orders of sections. Configs do not contain the layout, which depends on the class of the model.
+            transformers cannot express this Rotary, for example with custom frequencies, xPos, a scaling of another
+            package, or an unsupported order of sections. Configs contain neither seq_len nor the layout, which depends
+            on the class of the model.
 
         Examples
         --------
