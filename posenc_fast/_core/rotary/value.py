@@ -56,17 +56,17 @@ class Rotary:
         (default). "interleaved": adjacent, as in GPT-J and the original Llama. "interleaved_to_half": adjacent in x,
         and rotary_dim/2 apart in the result, as in Hugging Face's DeepSeek.
     scaling : mapping, optional
-        Scaling of the frequencies: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
-        dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed: factor. ntk_mixed: factor, b. yarn:
-        factor, original_max_position_embeddings, beta_fast, beta_slow, truncate, attention_factor, mscale,
-        mscale_all_dim. yarn_log: factor, original_max_position_embeddings, beta_fast, beta_slow, extrapolation_factor.
-        theta_scale: factor, original_max_position_embeddings. longrope: short_factor, long_factor,
-        original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len. llama3: factor,
-        low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
+        Scaling of the frequencies: ``rope_type`` and its parameters, as in a Hugging Face config. These are the types
+        with their parameters. linear: factor. dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed:
+        factor. ntk_mixed: factor, b. yarn: factor, original_max_position_embeddings, beta_fast, beta_slow, truncate,
+        attention_factor, mscale, mscale_all_dim. yarn_log: factor, original_max_position_embeddings, beta_fast,
+        beta_slow, extrapolation_factor. theta_scale: factor, original_max_position_embeddings. longrope: short_factor,
+        long_factor, original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len.
+        llama3: factor, low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
         partial_rotary_factor. axial: no parameters; each section has its own frequencies. xpos: scale_base, center,
         smoothing, keys. xpos multiplies the cosine and sine of pair i by ``zeta[i] ** ((position - center) /
-        scale_base)``, where zeta[i] is ``(2i / rotary_dim + smoothing) / (1 + smoothing)``. With keys=True, it divides
-        instead.
+        scale_base)``, where zeta[i] is ``(2i / rotary_dim + smoothing) / (1 + smoothing)``. With keys=True, xpos
+        divides by this number instead.
     sections : sequence of int, optional
         For positions with several axes: how many pairs read each axis (at least 1), in order. Or the axis that each
         pair reads, counted from 0.
