@@ -271,7 +271,7 @@ class Encoding:
         out: Array | None = None,
         workers: int | None = None,
     ) -> Array:
-        """Return the rows of the positions ``start + i * step``.
+        """Return a table whose row i has the position ``start + i * step``.
 
         Parameters
         ----------
@@ -364,17 +364,18 @@ class Encoding:
         ----------
         positions : array_like of shape (...), or (..., A) for an encoding of A axes
             Integers (all of int64 and uint64), real numbers, or times of NumPy, Python, pandas, polars or pyarrow.
-            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Times of
-            every unit are used without rounding. Pass an array of any of these packages, a torch tensor on the CPU, or
-            a list, which may mix integers and real numbers. NaN, infinite, masked and missing positions (None, NA, NaT)
-            become rows of NaN.
+            Timestamps count seconds since 1970 (UTC if they have no time zone), and durations count seconds. Times are
+            used without rounding, in every unit except durations in months or years. Arrays may be of NumPy, pandas,
+            polars or pyarrow, or a torch tensor on the CPU. A list may mix integers and real numbers. NaN, infinite,
+            masked and missing positions (None, NA, NaT) become rows of NaN.
         dtype, precision, out, workers
             As in `table`. The shape of out is (..., d_model).
         variance : array_like, optional
             Variance of uncertain positions, in squared units of position: one number, an array with the shape of the
             positions, or a matrix for each position, (..., A, A). Each column is then averaged over a normal
-            distribution of positions, which multiplies it by exp(-frequency^2 variance / 2). This is an integrated
-            encoding.
+            distribution around the position, which multiplies it by exp(-frequency^2 variance / 2). For several axes,
+            frequency^2 variance is the sum of frequency[a] frequency[b] covariance[a, b] over axes a and b. This is an
+            integrated encoding.
 
         Returns
         -------
@@ -387,14 +388,15 @@ class Encoding:
 
         Notes
         -----
-        For columns of amplitude 1, let a = abs(position * frequency). For a up to 2^53, the error is at most half a
-        unit in the last place of the result plus 2^-50 min(1, a). For 64-bit integers and frequencies up to 1, this
-        holds for every a. For float64, the error is at most one unit in the last place plus 2^-60 min(1, a) for a up to
-        2^31, plus 2^-50 for larger a. If all phases are whole quarter turns, the rows of -p and p differ only in the
-        signs of the sine columns. All other bits are equal.
+        These bounds are for columns of amplitude 1, with a = abs(position * frequency). The error of float32, float16
+        and bfloat16 is at most half a unit in the last place of the result plus 2^-50 min(1, a), for a up to 2^53. For
+        64-bit integers and frequencies up to 1, this bound holds for every a. The error of float64 is at most one unit
+        in the last place plus 2^-60 min(1, a) for a up to 2^31, and at most 2^-50 for a up to 2^53. If all phases are
+        whole quarter turns, the rows of -p and p differ only in the signs of the sine columns. All other bits are
+        equal.
 
-        With a variance, each column is multiplied by the exponential. The product has a relative error of at most
-        2^-50, for float64 too, and is then rounded once.
+        With a variance, the product of a column and exp(..) has a relative error of at most 2^-50, for float64 too.
+        Then it is rounded once.
 
         Examples
         --------
@@ -433,7 +435,7 @@ class Encoding:
         out: npt.NDArray[Float] | None = None,
         workers: int | None = None,
     ) -> npt.NDArray[Float]:
-        """Return ``x_scale * x + encoding``, rounded once, without a table.
+        """Return ``x_scale * x + encoding``, rounded once, without creating a table.
 
         Parameters
         ----------
@@ -496,7 +498,10 @@ class Encoding:
     def _rows_of(
         self, shape: tuple[int, ...], start: float, step: float, positions: npt.ArrayLike | None
     ) -> Converted | tuple[Fraction | int, Fraction | int]:
-        """Return the positions of the rows of x, or (first position, step). Raise an error for invalid arguments."""
+        """Return the converted positions, or (start, step) if positions is None. Raise an error for invalid arguments.
+
+        shape is the shape of x.
+        """
         if positions is None:
             self._one_axis("add_to without positions")
             return progression(start, step, shape[-2])
@@ -535,13 +540,14 @@ class Encoding:
         Raises
         ------
         TypeError, ValueError
-            If an argument is invalid, or a column has no partner. A partner is a column of the same frequency and
-            amplitude whose phase differs by a quarter turn.
+            If an argument is invalid, or a column that is not constant has no partner. A partner is a column of the
+            same frequency and amplitude whose phase differs by a quarter turn.
 
         Notes
         -----
-        sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b. Section 3.5 of Vaswani et
-        al., 2017, arXiv:1706.03762, gives this as the reason for using sinusoids.
+        sin(a + b) = sin a cos b + cos a sin b, and cos(a + b) = cos a cos b - sin a sin b. So the row of p + offset is
+        a linear function of the row of p. This is why Vaswani et al., 2017, arXiv:1706.03762, section 3.5, chose
+        sinusoids.
 
         Examples
         --------
@@ -635,8 +641,9 @@ class Encoding:
         Notes
         -----
         For BARF (Lin et al. 2021, arXiv:2104.06405), use ``alpha = (progress - start) / (end - start) * n`` for n
-        distinct frequencies. For Nerfies (Park et al. 2021, arXiv:2011.12948), whose frequencies double from band to
-        band, use the alpha of Nerfies minus min_freq_log2. Pass the amplitudes to a new Encoding, as in the example.
+        distinct frequencies. BARF's progress, start and end are fractions of the training. For Nerfies (Park et al.
+        2021, arXiv:2011.12948), whose frequencies double from band to band, use the alpha of Nerfies minus
+        min_freq_log2. Pass the amplitudes to a new Encoding, as in the example.
 
         Examples
         --------
@@ -658,13 +665,13 @@ class Encoding:
         encoded : array_like of shape (..., d_model)
             Rows, exact or with noise.
         low, high : float, optional
-            Interval to search (default: half the longest wavelength on either side of 0). The time is proportional to
-            the length of the interval divided by the shortest wavelength.
+            Ends of the interval to search (default: minus and plus half the longest wavelength). The time is
+            proportional to the length of the interval divided by the shortest wavelength.
 
         Returns
         -------
         position : ndarray of float64, shape (...)
-            Nearest position in the interval; NaN for rows that are not finite.
+            Position in the interval whose encoding is nearest to the row; NaN for rows that are not finite.
         residual : ndarray of float64, shape (...)
             Euclidean distance between the row and the encoding of the position; NaN for rows that are not finite.
 

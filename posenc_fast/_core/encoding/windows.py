@@ -21,9 +21,10 @@ _ALIKE = 1 + 1e-9
 
 
 def coarse_to_fine(sinusoids: Sinusoids, alpha: float) -> Floats:
-    """Return the amplitudes of the columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2, where k is the band.
+    """Return the amplitudes of the columns times (1 - cos(pi clip(alpha - k, 0, 1))) / 2.
 
-    Bands are counted from 0, lowest frequency first. Constant columns keep their amplitudes.
+    k is the number of the column's band, counted from 0, lowest frequency first. Constant columns keep their
+    amplitudes.
     """
     bands = _bands(sinusoids)
     weights = np.where(bands < alpha, 1.0, 0.0)

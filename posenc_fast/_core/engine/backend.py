@@ -69,8 +69,8 @@ def select(name: str, isa: str | None = None, *, caller: str = "use_backend") ->
 
     Raise ValueError for an unknown name or isa, and if the python engine is given a level. Raise RuntimeError with the
     reason if the engine or level is unavailable. Messages begin with the caller. The caller "" means that name and isa
-    come from the environment variables. Then messages begin with the name of a variable, and the argument name may also
-    be "auto", which means "cython".
+    come from the environment variables. Then messages begin with the name of the variable concerned, and the argument
+    name may also be "auto", which means "cython".
     """
     one_of(name, f"{caller or VARIABLE}: the backend", BACKENDS if caller else ("auto", *BACKENDS))
     if isa is not None:
@@ -165,9 +165,9 @@ def isa() -> Isa | None:
 def use_backend(name: Backend, isa: Isa | None = None) -> Iterator[None]:
     """Compute with one backend inside a ``with`` block.
 
-    The choice applies to the current context (`contextvars`). Threads and tasks that were created before are not
-    affected. To choose for a whole process, set the environment variables POSENC_FAST_BACKEND ("auto", "cython" or
-    "python") and POSENC_FAST_ISA before the first call of posenc_fast.
+    The choice applies to the current context (`contextvars`). Tasks that were created before are not affected. A thread
+    is affected only if it runs in a copy of this context. To choose for a whole process, set the environment variables
+    POSENC_FAST_BACKEND ("auto", "cython" or "python") and POSENC_FAST_ISA before the first call of posenc_fast.
 
     Parameters
     ----------

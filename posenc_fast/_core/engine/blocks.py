@@ -78,9 +78,9 @@ class Target:
         self.kind, self.rows = form.kind, out.shape[-2]
 
     def stores(self, each: bool = False) -> int:
-        """Return an index in POSENC_STORES (src/tuning.h): whether the kernel writes through the cache or past it.
+        """Return an index in POSENC_STORES (src/tuning.h). It tells the kernel to write through the cache or past it.
 
-        each: whether rows are computed one by one, not as rows of consecutive integers.
+        each is true if rows are computed one by one, not as rows of consecutive integers.
         """
         if kernel is None:
             return 0

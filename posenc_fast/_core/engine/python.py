@@ -4,7 +4,8 @@ A *wave* is one frequency with one residual phase, which is the phase minus the 
 sine and the cosine of a wave serve all columns of its frequency whose phases differ by quarter turns. A number is
 *double-double* if it is the sum of a pair of doubles (high, low), which has about 106 bits. Frequencies and angles are
 double-double, because one double is too imprecise for large positions. The argument reduction subtracts whole turns,
-without error for angles of up to 2^49 turns. A *quadrature* is the value of a column a quarter turn ahead.
+without error for angles of up to 2^49 turns. The *quadrature* of a column is its value with a quarter turn added to the
+phase.
 """
 
 from __future__ import annotations
@@ -482,8 +483,8 @@ def rotate(
 
     angles is a C-contiguous array (groups, rows, 2 * pairs) of cosines and then sines. It is float64, or float32 if x
     has a 16-bit type. layout is 0 if the two values of a pair are `pairs` values apart, and 1 if they are adjacent. It
-    is 2 if they are adjacent in x and `pairs` values apart in `out`. Values behind the pairs are copied. stores is the
-    result of `stores` for the whole array of which `out` is a part.
+    is 2 if they are adjacent in x and `pairs` values apart in `out`. Values behind the pairs are copied. The argument
+    stores is unused here, as in `Lattice.table`.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))

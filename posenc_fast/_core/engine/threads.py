@@ -1,4 +1,7 @@
-"""Run blocks of rows in as many threads as the argument ``workers`` allows, as in scipy.fft. Safe after a fork."""
+"""Run blocks of rows in as many threads as the argument ``workers`` allows, as in scipy.fft.
+
+A child process after a fork can also call these functions.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def useful(workers: int, size: int, worth: int) -> int:
     """Return the number of workers to use for an array of this size.
 
     worth is the minimum size for two threads. If there are several threads, each computes at least worth / 2 values or
-    bytes. Starting a thread takes about 20 microseconds, so a smaller part would not be worth a thread.
+    bytes on average. Starting a thread takes about 20 microseconds, so a smaller part would not be worth a thread.
     """
     return max(1, min(workers, 2 * size // worth))
 

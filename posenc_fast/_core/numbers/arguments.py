@@ -27,7 +27,10 @@ MOST_AMPLITUDE = 2.0**960
 
 
 def shown(value: Any) -> str:
-    """Return the repr of a value for an error. For an integer or Fraction with too many digits, return its size."""
+    """Return the repr of a value for an error.
+
+    For an integer or Fraction with too many digits for repr, return the type and the number of bits instead.
+    """
     try:
         return repr(value)
     except ValueError:
@@ -157,8 +160,9 @@ def exact_number(value: Any, name: str) -> Fraction | int:
 def progression(start: Any, step: Any, length: int) -> tuple[Fraction | int, Fraction | int]:
     """Return (start, step) as exact numbers, or raise an error.
 
-    Both are int if all positions start + i * step are integers from -2**63 to 2**64 - 1. Otherwise both are Fractions.
-    The step is 1 if there is at most one position.
+    Both are int if all positions start + i * step are integers from -2**63 to 2**64 - 1. If start and step are integers
+    that lead to other positions, an error is raised. Otherwise both are Fractions. The step is 1 if there is at most
+    one position.
     """
     # number of steps from the first to the last position
     steps = max(length - 1, 0)

@@ -36,8 +36,8 @@ def is_masked_array(value: Any) -> bool:
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False) -> Array:
     """Return a new array. A large array, or any array if at_line is true, begins at a cache line.
 
-    Then jax imports the array by DLPack without a copy. If the bytes of a row are also a multiple of a cache line, no
-    vector store spans two lines.
+    By DLPack, jax imports an array that begins at a cache line without a copy. If the bytes of a row are also a
+    multiple of a cache line, no vector store spans two lines.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE and not at_line:

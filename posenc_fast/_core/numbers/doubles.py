@@ -1,4 +1,4 @@
-"""Sums and products of doubles with their rounding errors. A number is the sum of a pair (high, low)."""
+"""Sums and products of doubles with their rounding errors. A pair (high, low) represents the number high + low."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def types_here() -> list[str]:
 
 
 def float_type(dtype: Any, name: str = "dtype") -> np.dtype[Any]:
-    """Return the dtype of one of the four formats, in native byte order. Raise an error for other dtypes.
+    """Return the argument as a dtype. Raise an error unless it is one of the four formats in native byte order.
 
     name is "dtype", or the name of the array that has the dtype.
     """

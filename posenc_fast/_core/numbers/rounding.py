@@ -1,4 +1,7 @@
-"""Round sums of two doubles to the dtype of the output, and find the rows that need exact arithmetic."""
+"""Round sums of two doubles to the dtype of the output, and find the rows that need exact arithmetic.
+
+The argument kind is the number of the output's format (see `Format`).
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,12 @@ SPLIT_LIMIT = 2.0**990
 
 
 def round_to(kind: int, high: Floats, low: Floats) -> npt.NDArray[Any]:
-    """Return high + low, rounded to a double and then to the format. Floats of 16 bits are returned as uint16."""
+    """Return high + low, rounded to a double and then to this kind. Floats of 16 bits are returned as uint16."""
     return round_once(kind, high + low)
 
 
 def round_once(kind: int, value: Floats) -> npt.NDArray[Any]:
-    """Return doubles, rounded once to the format of this kind. Floats of 16 bits are returned as uint16."""
+    """Return doubles, rounded once to this kind. Floats of 16 bits are returned as uint16."""
     if kind == FLOAT64.kind:
         return value
     if kind == FLOAT32.kind:
@@ -83,8 +86,8 @@ def add_rounded(kind: int, value: Floats, x: npt.NDArray[Any] | None, scale: flo
 def rows_left_out(positions: Floats, largest: Floats) -> npt.NDArray[np.bool_]:
     """Return a mask of the rows that the engine leaves to exact arithmetic.
 
-    These rows have too many turns or too large positions, or the error of a product underflows. positions has the shape
-    (rows, axes), and largest the largest frequency of each axis, in turns.
+    These rows have too many turns or too large positions, or the rounding error of a product may underflow. positions
+    has the shape (rows, axes). largest has the largest frequency of each axis, in turns.
     """
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         turns = np.abs(positions) * largest

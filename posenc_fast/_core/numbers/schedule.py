@@ -205,7 +205,7 @@ class Explicit(Schedule):
 
 
 class Single(Explicit):
-    """Frequencies that are float32 numbers. Positions and products with positions are rounded, too."""
+    """Frequencies that are float32 numbers. Encodings then also round positions and angles to float32."""
 
     __slots__ = ()
 
@@ -385,7 +385,7 @@ def geometric(count: int, *, base: float = 10000.0, freq_shift: float = 0.0, fir
     Returns
     -------
     Schedule
-        Exact real numbers for the parameter ``frequencies``.
+        Exact real numbers, for the parameter ``frequencies`` of `sinusoidal`, `Rotary` and others.
 
     Raises
     ------
@@ -417,7 +417,7 @@ def linear(count: int, first: float, last: float) -> Schedule:
     Returns
     -------
     Schedule
-        Exact real numbers for the parameter ``frequencies``.
+        Exact real numbers, for the parameter ``frequencies`` of `sinusoidal`, `Rotary` and others.
 
     Raises
     ------
@@ -436,8 +436,9 @@ def linear(count: int, first: float, last: float) -> Schedule:
 def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     """Return a schedule of the frequencies of a program that computes in float32, to reproduce its tables.
 
-    Calls round the position to float32, and also the product of position and frequency. The exact sine and cosine of
-    the rounded product are rounded once. In `presets`, use ``frequencies="float32"`` for such frequencies.
+    An Encoding or Rotary with such a schedule rounds the position to float32, and also the product of position and
+    frequency. The exact sine and cosine of the rounded product are rounded once. Functions of `presets` with a
+    parameter ``frequencies`` compute the frequencies of a known program themselves: pass ``"float32"``.
 
     Parameters
     ----------
@@ -447,8 +448,8 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
     Returns
     -------
     Schedule
-        Value for the parameter ``frequencies``. Calls with ``precision="exact"`` and ``precision="float32"`` return the
-        same values.
+        Value for the parameter ``frequencies`` of `sinusoidal`, `Rotary` and others. With this schedule,
+        ``precision="exact"`` and ``precision="float32"`` give the same values.
 
     Raises
     ------
@@ -457,9 +458,9 @@ def float32_frequencies(values: npt.ArrayLike) -> Schedule:
 
     Notes
     -----
-    Rounding an angle to float32 changes the angle by up to 2^-24 of its size, or 0.03 radians for angles near 10^6.
-    With the program's own frequencies, a table differs from the program's table only by the error of the program's
-    sine. With torch 2.13 on x86-64, one value in twenty differs, by one unit in the last place.
+    Rounding to float32 changes an angle near 10^6 radians by up to 0.03 radians. With the program's own frequencies, a
+    table differs from the program's table only by the error of the program's sine. With torch 2.13 on x86-64, one value
+    in twenty differs, by one unit in the last place.
 
     Examples
     --------

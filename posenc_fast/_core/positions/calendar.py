@@ -165,9 +165,9 @@ class Calendar:
             yield slice(first, min(first + _ROWS, len(self)))
 
     def turns(self, part: slice) -> Pair:
-        """Return the elapsed part of each cycle at some times, as high and low parts of shape (rows, cycles).
+        """Return how much of each cycle has elapsed, in turns, for the times in the slice `part`.
 
-        The high part of a missing time is NaN.
+        The result is a sum of two doubles (high, low), each of shape (rows, cycles). For a missing time, high is NaN.
         """
         high, low = np.empty((2, part.stop - part.start, len(self.cycles)))
         days, ticks = self._local(part)
@@ -357,10 +357,11 @@ _NO_CHANGES = np.empty(0, np.int64)
 
 
 def _changes_of(zone: datetime.tzinfo, seconds: Integers) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return (seconds at which the offset of a zone changes or a later block begins, offsets).
+    """Return (seconds at which a new offset of the zone begins, all offsets).
 
-    `_changes_in_block` defines blocks. There is one more offset than seconds. The first offset is valid before the
-    first second. Each other offset is valid from its second on.
+    There is one more offset than seconds. The first offset is valid before the first second. Each other offset is valid
+    from its second on. Two successive offsets can be equal, because the beginning of each block after the first is also
+    returned (see `_changes_in_block`).
     """
     fixed = zone.utcoffset(None)
     if fixed is not None or not len(seconds):

@@ -215,7 +215,7 @@ def _of_array(values: npt.NDArray[Any], name: str, missing: npt.NDArray[np.bool_
 
 
 def _of_objects(objects: npt.NDArray[Any], name: str, hidden: npt.NDArray[np.bool_] | None = None) -> _Values:
-    """Return the values of an array of integers, floats, fractions or times. None, NA and NaT are missing values."""
+    """Return the values of an array of integers, floats, fractions or times. None, NA, NaT and NaN mean missing."""
     if objects.size == 0:
         return _Values(objects.astype(np.float64))
     leaves = [_leaf(value, name) for value in objects.reshape(-1).tolist()]
@@ -340,7 +340,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
 def together(axes: Sequence[Converted]) -> tuple[list[npt.NDArray[Any]], Fraction, str]:
     """Return (an array for each axis, the unit of all axes, the form of all axes).
 
-    An array has the positions of its axis, of shape (rows,). All arrays have the same dtype.
+    Each array has the positions of its axis, and shape (rows,). All arrays have the same dtype.
     """
     if len({axis.unit for axis in axes}) > 1:
         axes = [_in_base_unit(axis) for axis in axes]

@@ -103,7 +103,7 @@ _READERS: dict[str, Callable[[Any, str], Column | None]] = {"pandas": _pandas, "
 
 
 def _with_all_digits(values: Array, dtype: Any, inner: str, to_list: Callable[[], list[Any]]) -> Array:
-    """Return the values of a column with exact integers.
+    """Return the values of a column. Integers stay exact.
 
     NumPy returns integers of dictionary, run-length and list columns as floats if values are missing. Then the values
     are read from a list.

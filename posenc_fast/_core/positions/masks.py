@@ -9,7 +9,7 @@ from ..numbers.arguments import count_of, real
 
 
 def checked_mask(mask: npt.ArrayLike, least: int, name: str = "mask") -> npt.NDArray[np.bool_]:
-    """Return a mask of at least ``least`` dimensions as bool. Errors name the argument."""
+    """Return the mask as bool. Raise an error that names the argument if it has fewer than ``least`` dimensions."""
     array = np.asarray(mask)
     if array.dtype.kind not in "biu":
         raise TypeError(f"{name} must have dtype bool, or contain the integers 0 and 1, but has dtype {array.dtype}")

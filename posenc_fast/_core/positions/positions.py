@@ -34,7 +34,10 @@ class Positions(Protocol):
     def __len__(self) -> int: ...
 
     def components(self, part: slice, phase: bool) -> npt.NDArray[np.float64]:
-        """Return the components of the rows ``part``, contiguous. If ``phase``, add a last component of ones."""
+        """Return the components of the rows ``part``, contiguous.
+
+        If ``phase``, add a last component of ones, which the engines multiply by the phases.
+        """
         ...
 
     def exactly(self, row: int) -> list[Fraction]:

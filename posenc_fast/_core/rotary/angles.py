@@ -101,7 +101,7 @@ class Angles:
         dtype: np.dtype[Any],
         out: Array | None = None,
     ) -> Array:
-        """Return rows of the cosines of all pairs and then their sines, or those of the inverse rotation.
+        """Return rows of the cosines of all pairs and then their sines. If inverse is true, they rotate backwards.
 
         positions has converted positions, or is the number of consecutive positions from start.
         """

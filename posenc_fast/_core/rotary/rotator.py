@@ -163,7 +163,7 @@ class Rotator:
     # `by_tables`.
 
     def calls(self) -> Any:
-        """Return the compiled calls for cosines and sines, or None for xPos, and if `Plans.calls` returns None."""
+        """Return the compiled calls for cosines and sines. Return None for xPos, and if `Plans.calls` returns None."""
         encoding = self._encoding
         if encoding is None:
             if self._settings.amplitudes_vary:
@@ -406,7 +406,7 @@ class Rotator:
         return result if out is None else out
 
     def _fill(self, x: Array, out: Array, groups: int, rows_of: _RowsOf, threads: int, stores: int, back: bool) -> None:
-        """Rotate x, and write the result to `out`, block by block. `_arranged` returned the two arrays.
+        """Rotate x, and write the result to `out`, block by block. x and `out` are results of `_arranged`.
 
         If back is true, the values of a pair are rotary_dim/2 apart in x and adjacent in `out`.
         """

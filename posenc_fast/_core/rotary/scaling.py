@@ -130,7 +130,7 @@ def _yarn_ramp(
     """Return a weight from 0 to 1 for each pair.
 
     The weight is 0 for pairs with ``fast`` turns or more in the original length. It rises up to 1 for pairs with
-    ``slow`` turns or fewer. If `truncate` is true, the limits are rounded to whole indices of pairs.
+    ``slow`` turns or fewer. If `truncate` is true, the indices at which the rise begins and ends are rounded outwards.
     """
 
     def index(turns: Decimal) -> Decimal:

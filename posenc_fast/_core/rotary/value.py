@@ -56,17 +56,17 @@ class Rotary:
         (default). "interleaved": adjacent, as in GPT-J and the original Llama. "interleaved_to_half": adjacent in x,
         and rotary_dim/2 apart in the result, as in Hugging Face's DeepSeek.
     scaling : mapping, optional
-        Scaling of the frequencies: ``rope_type`` and its parameters, as in a Hugging Face config. linear: factor.
-        dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed: factor. ntk_mixed: factor, b. yarn:
-        factor, original_max_position_embeddings, beta_fast, beta_slow, truncate, attention_factor, mscale,
-        mscale_all_dim. yarn_log: factor, original_max_position_embeddings, beta_fast, beta_slow, extrapolation_factor.
-        theta_scale: factor, original_max_position_embeddings. longrope: short_factor, long_factor,
-        original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len. llama3: factor,
-        low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
+        Scaling of the frequencies: ``rope_type`` and its parameters, as in a Hugging Face config. These are the types
+        with their parameters. linear: factor. dynamic: factor, max_position_embeddings, seq_len. ntk: alpha. ntk_fixed:
+        factor. ntk_mixed: factor, b. yarn: factor, original_max_position_embeddings, beta_fast, beta_slow, truncate,
+        attention_factor, mscale, mscale_all_dim. yarn_log: factor, original_max_position_embeddings, beta_fast,
+        beta_slow, extrapolation_factor. theta_scale: factor, original_max_position_embeddings. longrope: short_factor,
+        long_factor, original_max_position_embeddings, max_position_embeddings, factor, attention_factor, seq_len.
+        llama3: factor, low_freq_factor, high_freq_factor, original_max_position_embeddings. proportional: factor,
         partial_rotary_factor. axial: no parameters; each section has its own frequencies. xpos: scale_base, center,
         smoothing, keys. xpos multiplies the cosine and sine of pair i by ``zeta[i] ** ((position - center) /
-        scale_base)``, where zeta[i] is ``(2i / rotary_dim + smoothing) / (1 + smoothing)``. With keys=True, it divides
-        instead.
+        scale_base)``, where zeta[i] is ``(2i / rotary_dim + smoothing) / (1 + smoothing)``. With keys=True, xpos
+        divides by this number instead.
     sections : sequence of int, optional
         For positions with several axes: how many pairs read each axis (at least 1), in order. Or the axis that each
         pair reads, counted from 0.
@@ -88,10 +88,11 @@ class Rotary:
     Frequencies are exact real numbers if they come from a base, its scaling or a schedule. An array of frequencies is
     used unchanged. The attention factor is rounded to float64. There is no maximum length.
 
-    Tables are rounded once from the exact value (xpos: from products in float64). `apply` rotates float64 and float32
-    in float64 and rounds once. The error of a value is at most half a unit in its last place plus 2^-51 of the length
-    of its pair (for float64: 2^-51 of the length). `apply` rotates float16 and bfloat16 in float32, by cosines and
-    sines rounded once to float32. The error is at most half a unit in the last place plus 2^-20 of the length.
+    Tables are as accurate as those of an `Encoding`. With xpos, they are products in float64, rounded to the dtype.
+    `apply` rotates float64 and float32 in float64, and rounds float32 results once. With L for the Euclidean length of
+    a pair in the result, the error of a float32 value is at most half a unit in its last place plus 2^-51 L. The error
+    of a float64 value is at most 2^-51 L. `apply` rotates float16 and bfloat16 in float32, by cosines and sines rounded
+    once to float32. Then the error is at most half a unit in the last place plus 2^-20 L.
 
     To move rotated keys to other positions, use `shift`.
 
@@ -483,7 +484,7 @@ class Rotary:
         out: tuple[Array, Array] | None = None,
         workers: int | None = None,
     ) -> tuple[Array, Array]:
-        """Return cosines and sines, times the attention factor.
+        """Return cosines and sines, times the attention factor and the amplitudes of xpos.
 
         Parameters
         ----------
@@ -562,8 +563,9 @@ class Rotary:
         -------
         dict or None
             Keys for transformers 5 and `from_config`, with max_position_embeddings for rope_type dynamic. None if
-            transformers cannot express this Rotary: custom frequencies, xPos, scalings of other packages, unsupported
-            orders of sections. Configs do not contain the layout, which depends on the class of the model.
+            transformers cannot express this Rotary, for example with custom frequencies, xPos, a scaling of another
+            package, or an unsupported order of sections. Configs contain neither seq_len nor the layout, which depends
+            on the class of the model.
 
         Examples
         --------
@@ -628,9 +630,9 @@ class Rotary:
             Array of float64, float32, float16 or bfloat16, such as (batch, heads, length, head_dim).
         positions : array_like, optional
             Positions of the tokens, as in `Encoding.encode` (default: ``start, start + 1, ..``). The shape is
-            (length,), or (batch, length) if each sequence has its own positions. In general, the shape is that of any
-            number of the first axes of x (without seq_axis), followed by length. If positions have several axes, append
-            an axis with one number for each. At missing positions, the pairs become NaN.
+            (length,), or (batch, length) if each sequence has its own positions. In general, the shape has the lengths
+            of some first axes of x (without seq_axis), and then length. If positions have several axes, append an axis
+            with one number for each. At missing positions, the pairs become NaN.
         start : float
             Position of the first token (default: 0).
         seq_axis : int
@@ -690,8 +692,8 @@ class Rotary:
         offset : float or array_like
             Distance for all keys. Or an array: (length,) for each token, (batch, length) for the tokens of each
             sequence, (blocks, 1) for each block of a paged cache, if the first axis of keys has the blocks. If
-            positions have several axes, a number moves all of them, and an array needs a last axis with a distance for
-            each.
+            positions have several axes, a number is the distance on every axis, and an array needs a last axis with a
+            distance for each.
         seq_axis, out, workers
             As in `apply`. ``out=keys`` moves keys in place.
 
@@ -744,7 +746,8 @@ class Rotary:
         x, seq_axis, out, workers
             As in `apply`.
         cos, sin : array_like of shape (length, rotary_dim/2), or (batch, length, rotary_dim/2)
-            Cosines and sines, for example from `tables`. They are not multiplied by the attention factor.
+            Cosines and sines, for example from `tables`, whose results contain the attention factor. `apply_tables`
+            does not multiply them by the attention factor again.
 
         Returns
         -------
