@@ -182,7 +182,7 @@ def test_rotary(dtype, layout, general, rng):
 
 
 def overlapping(x):
-    """Return rows that overlap in memory."""
+    """Return a view of x whose rows overlap in memory."""
     return np.lib.stride_tricks.as_strided(x, (2, 1, 5, 4), (8, 8, 32, 8))
 
 

@@ -356,7 +356,7 @@ def test_nothing_changes_where_a_module_fails():
 
 
 def test_faults_that_16_bits_hide():
-    """`check` finds a slightly wrong buffer, although its tables are right after they were rounded to bfloat16."""
+    """`check` finds a slightly wrong buffer, although the tables computed from it are right in bfloat16."""
     model, module = llama()
     model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)

@@ -36,7 +36,7 @@ def draw(rng, *shape):
 
 
 def alike(moved, at_once):
-    """Assert that keys are equal up to six roundings of the largest value to float32."""
+    """Assert that keys differ by at most six rounding errors of float32 at the largest value."""
     np.testing.assert_allclose(moved, at_once, rtol=0, atol=6 * 2.0**-24 * np.abs(at_once).max())
 
 

@@ -70,7 +70,7 @@ def only(divisor, formula):
 
 
 def beside(p, columns, w, axes):
-    """Return the columns of some axes side by side. w: frequencies of every axis, or a list with an array for each."""
+    """Return the columns of some axes side by side. w: frequencies of every axis, or a list with one array per axis."""
     w = w if isinstance(w, list) else [w] * len(axes)
     return np.hstack([columns(p[:, axis], own) for axis, own in zip(axes, w, strict=True)])
 
