@@ -208,7 +208,7 @@ def test_dropout_is_that_of_the_tutorial(rng):
 
 
 def test_dropout_is_a_separate_module(rng):
-    """`dropout` is a submodule: its hooks run, also in evaluation mode, and it can be set to training or replaced."""
+    """`dropout` is a submodule: its hooks run, also in evaluation, and it can be replaced or have a mode of its own."""
     module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
     x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
     handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))

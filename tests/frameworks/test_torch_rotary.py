@@ -208,7 +208,7 @@ def test_checkpoints():
 
 
 def wide_tables(rotary, length, dtype=None, start=0):
-    """Return cosines and sines (1, length, 2 * pairs) like Llama's rotary_emb, with two equal columns for a pair."""
+    """Return cosines and sines of shape (1, length, 2 * pairs), with two equal columns for a pair, as in Llama."""
     return [widened(table, "half")[None] for table in tables(rotary, length, dtype, start=start)]
 
 

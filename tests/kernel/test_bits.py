@@ -87,7 +87,7 @@ def test_stored_hashes_of_frequencies():
 
 
 def test_the_stored_frequencies_are_of_every_kind():
-    """The stored hashes cover all presets, all scalings, other rules of configs for frequencies, and exact periods."""
+    """The stored hashes cover all presets, all scalings, all rules of models.txt for frequencies, and exact periods."""
     names = frequencies.sets().keys()
     assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
     assert frequencies.SCALINGS.keys() == SCALINGS.keys()

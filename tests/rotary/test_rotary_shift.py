@@ -76,7 +76,7 @@ def test_positions_of_several_axes(offset, rng):
 
 
 def test_packed_keys_and_values(rng):
-    """`shift` can move keys in place that are a view of an array of keys and values. The values are unchanged."""
+    """`shift` can move keys in place, also in a view of an array of keys and values. The values are unchanged."""
     rotary = pf.Rotary(16)
     for packed, keys in (
         (draw(rng, 2, 4, 3, 10, 16), lambda packed: packed[0]),

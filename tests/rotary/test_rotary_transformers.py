@@ -409,7 +409,7 @@ def frequencies_of(case):
 
 
 def same_frequencies(ours, theirs):
-    """Assert that two lists contain the same frequencies, up to float32 errors, in any number and order."""
+    """Assert that two lists contain the same frequencies up to float32 errors. Order and repetitions do not matter."""
     for one, other in ((ours, theirs), (theirs, ours)):
         nearest = np.abs(one[:, np.newaxis] - other[np.newaxis]).min(axis=1)
         np.testing.assert_array_less(nearest, 1e-6 * np.abs(one) + 1e-30)
