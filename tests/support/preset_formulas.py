@@ -26,7 +26,7 @@ def vaswani(d, base=10000.0):
 
 
 def endpoint(d, base=10000.0):
-    """Return d // 2 frequencies from 1 to exactly 1/base."""
+    """Return d // 2 frequencies from 1 to exactly 1/base, or only 1.0 if d // 2 is 1."""
     return down(d // 2, base, d // 2 - 1)
 
 
