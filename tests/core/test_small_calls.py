@@ -53,7 +53,7 @@ STARTS = [0, 5, -3, 2**40, -(2**62) + 1, 2**62, 2**63, 2.0, 0.5, -6.9, 0.1, 1e-9
 
 
 def outcome(call, *arguments, **options):
-    """Return the dtype, shape, C-contiguity and bytes of a result, or the type and text of a TypeError or ValueError."""
+    """Return the dtype, shape, C-contiguity and bytes of a result, or type and text of a TypeError or ValueError."""
     try:
         result = call(*arguments, **options)
     except (TypeError, ValueError) as error:

@@ -379,7 +379,7 @@ def test_copies(way, rng):
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("x_scale", [1.0, 3.7])
 def test_tables_of_other_devices(x_scale, dtype, rng):
-    """On devices other than the CPU, the module adds a float32 table (float64 for a float64 x), then rounds to x.dtype."""
+    """On devices other than the CPU, modules add a float32 table (float64 for a float64 x), and round to x.dtype."""
     module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
     in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
     for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):

@@ -116,7 +116,7 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """In transformers 5.3 and later (except omni models), text begins at the first position of a video plus its side.
+    """In transformers 5.3 and later (not omni models), text begins at a video's first position plus its longer side.
 
     In transformers 4 and vLLM, it begins one after the largest position of the video.
     """

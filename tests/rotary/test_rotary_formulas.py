@@ -173,7 +173,7 @@ def test_kinds_of_layers():
 
 
 def test_learned_frequencies(rng):
-    """`lightglue` keeps learned frequencies (pairs, axes). `mochi` reorders (axes, heads, pairs) to (heads * pairs, axes)."""
+    """`lightglue` keeps learned frequencies (pairs, axes). `mochi` reorders (axes, heads, pairs) by head and pair."""
     weights = rng.normal(size=(5, 2))
     np.testing.assert_array_equal(pf.presets.lightglue(weights).frequencies, weights)
     given = rng.normal(size=(3, 4, 6))
