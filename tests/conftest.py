@@ -42,7 +42,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def backend(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Run the test with one engine, and return "python" or "cython", the name of its backend."""
+    """Run the test with one engine, and yield "python" or "cython", the name of its backend.
+
+    Outside tests/kernel, `with_each_engine` replaces this engine and this name by those of each engine in turn.
+    """
     name, isa = getattr(request, "param", ENGINES[-1])
     with pf.use_backend(name, isa):
         yield name
@@ -57,7 +60,7 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Return the seed of all random draws."""
+    """Return the seed of this run, from which `rng` and some tests draw."""
     return SEED
 
 

@@ -210,7 +210,7 @@ def test_verify_sees_a_wrong_coefficient_of_the_kernel(name, tmp_path):
 
 
 def cut(kind, value):
-    """Round values like the engine, but round float32 towards zero: a fault that verify must find."""
+    """Round values like the Python engine, but float32 towards zero: a fault that verify must find."""
     if kind != FLOAT32.kind:
         return right_rounding(kind, value)
     rounded = value.astype(np.float32)
@@ -218,7 +218,7 @@ def cut(kind, value):
 
 
 def twice(kind, value):
-    """Round values like the engine, but round float16 twice, first to float32: a fault that verify must find."""
+    """Round values like the Python engine, but float16 twice, first to float32: a fault that verify must find."""
     if kind != FLOAT16.kind:
         return right_rounding(kind, value)
     return value.astype(np.float32).astype(np.float16).view(np.uint16)

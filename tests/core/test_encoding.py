@@ -554,7 +554,7 @@ def test_locate_with_noise(rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("d_model", [4, 6])
 def test_locate_with_frequencies_far_apart(d_model, rng):
-    """`locate` finds positions even if its grid is too coarse to distinguish waves of the highest frequency."""
+    """`locate` finds positions even if the best point of its search grid is wrong by whole waves."""
     encoding = pf.sinusoidal(d_model)
     positions = rng.uniform(0, 600, 200)
     places, residual = encoding.locate(encoding.encode(positions, dtype=np.float64), low=0, high=600)
@@ -606,7 +606,7 @@ def x_dtype(request):
 
 
 def same(got, expected, scale=1.0):
-    """Assert that got equals expected up to one rounding of the largest value to the dtype of got, times scale."""
+    """Assert that errors are at most about 2 * scale machine epsilons of the dtype of got, times the largest value."""
     np.testing.assert_allclose(
         got.astype(np.float64), expected, rtol=0, atol=DTYPES[got.dtype.name] * np.abs(expected).max() * scale
     )

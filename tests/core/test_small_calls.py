@@ -53,7 +53,7 @@ STARTS = [0, 5, -3, 2**40, -(2**62) + 1, 2**62, 2**63, 2.0, 0.5, -6.9, 0.1, 1e-9
 
 
 def outcome(call, *arguments, **options):
-    """Return the dtype, shape, C-contiguity and bytes of a result, or the type and text of an error."""
+    """Return the dtype, shape, C-contiguity and bytes of a result, or type and text of a TypeError or ValueError."""
     try:
         result = call(*arguments, **options)
     except (TypeError, ValueError) as error:
@@ -182,7 +182,7 @@ def test_rotary(dtype, layout, general, rng):
 
 
 def overlapping(x):
-    """Return rows that overlap in memory."""
+    """Return a view of x whose rows overlap in memory."""
     return np.lib.stride_tricks.as_strided(x, (2, 1, 5, 4), (8, 8, 32, 8))
 
 

@@ -65,7 +65,9 @@ def parts_of(file):
 
 
 def folder_of(parts):
-    """Return the name of a module's folder, such as "_core.rotary" or "plot". A single file, "jax", counts as a folder.
+    """Return the name of a module's folder, such as "_core.rotary" or "plot".
+
+    For a module in none of these folders, return its own name, such as "jax". For the package itself, return "".
 
     parts: name of the module, from `parts_of`.
     """

@@ -58,7 +58,7 @@ ONES = jnp.ones((2, 8))
     jax.jit(E.encode)(jnp.arange(3)) | TypeError | positions has no values yet, because jax traces it; use the functions of posenc_fast.jax
 """)
 def test_jax_arrays_in_functions_of_numpy(call, error, words):
-    """jax arrays are no valid ``out``: NumPy would write to a copy, which jax does not see, or to read-only memory."""
+    """Methods for NumPy reject jax arrays as x or out, read-only views of jax arrays as out, and traced positions."""
     raises(call, error, words)
     assert (ONES == 1).all()
 
@@ -206,7 +206,7 @@ def test_static_rows_are_computed_during_tracing():
 
 
 def test_traced_start(rng):
-    """start may be a traced number, such as the counter of a loop, or an array with one start for each sequence."""
+    """start may be a traced number: the counter of a loop, or under vmap, the start of each sequence."""
     x = rng.normal(size=(5, 2, 1, 8)).astype(np.float32)
 
     def step(start, token):
@@ -261,7 +261,7 @@ def rows(encoding, positions):
 
 
 def matrix_of(call):
-    """Return a jax function that equals an affine NumPy function of x (2, 3, 8): a matrix product plus a constant."""
+    """Return a jax function that equals an affine NumPy function of x, of shape (2, 3, 8): matrix @ x + constant."""
     units = np.eye(48).reshape(48, 2, 3, 8)
     zero = call(np.zeros((2, 3, 8)))
     matrix = np.stack([(call(unit) - zero).ravel() for unit in units], 1)

@@ -1,4 +1,4 @@
-"""Test the HTML that notebooks show for values: it is well-formed, and contains the text of the value."""
+"""Test the HTML that notebooks show for identifications and presets: it is well-formed, and has their text."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ PRESETS = {"frequencies": "llama3", "rotary": "llama3", "grid": "mae"}
 
 
 def draw(drawing, *arguments, **options):
-    """Call a function of plot, and return its first Axes. Without arguments, draw the entry in SUBJECTS, or LINE."""
+    """Call a function of plot, and return its first Axes. Without arguments, draw SUBJECTS[drawing], or else LINE."""
     drawn = getattr(plot, drawing)(*(arguments or [SUBJECTS.get(drawing, LINE)]), **options)
     return drawn[0] if drawing == "shift" else drawn
 
@@ -82,7 +82,7 @@ def test_heatmap(encoding, start):
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 def test_wide_tables_show_whole_pairs(layout):
-    """A wide table is thinned to every third frequency. Both columns of a frequency are drawn, without averaging."""
+    """A small picture of 768 columns shows both columns of every third frequency, without averaging."""
     encoding = pf.sinusoidal(768, layout=layout)
     ax = plot.heatmap(encoding, 20, ax=new_axes(figsize=(7, 4.2)))
     pairs = np.arange(0, 384, 3)

@@ -53,7 +53,7 @@ def cycles_of(column, *arguments, **options):
 
 
 def array_of(column):
-    """Return the values of an Array column without nulls."""
+    """Return the values of an Array column, which must contain no nulls."""
     assert isinstance(column.dtype, pl.Array)
     assert column.null_count() == 0
     return column.to_numpy()
@@ -236,7 +236,7 @@ def cycles(*arguments, **options):
     selected(PAIRS, 4) | COMPUTED | column 't'; Array(Float64
 """)
 def test_wrong_arguments(call, error, words):
-    """Invalid arguments raise an error when the expression is built. Invalid columns raise one when it is computed."""
+    """Invalid arguments raise an error when an expression is built, invalid columns when the expression is computed."""
     raises(call, error, words)
 
 

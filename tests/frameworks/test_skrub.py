@@ -20,7 +20,10 @@ NAMES = [str(name) for name in ENCODER.fit(pd.DataFrame({"time": HOURS})).get_fe
 
 
 def tables():
-    """Return one table in several packages and with several types of times, by name. Columns: time, price and kind."""
+    """Return {name: frame} with the same table in pandas and polars, and with times of several types.
+
+    Columns: time, price and kind.
+    """
     plain = pd.DataFrame({"time": HOURS, "price": np.linspace(1, 2, len(HOURS)), "kind": np.array(["a", "b"] * 336)})
     frame = pl.DataFrame({name: plain[name].to_numpy() for name in plain.columns})
     return {

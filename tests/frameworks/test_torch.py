@@ -208,7 +208,7 @@ def test_dropout_is_that_of_the_tutorial(rng):
 
 
 def test_dropout_is_a_separate_module(rng):
-    """`dropout` is a submodule: its hooks run, also in evaluation mode, and it can be set to training or replaced."""
+    """`dropout` is a submodule: its hooks run, also in evaluation, and it can be replaced or have a mode of its own."""
     module = pt.SinusoidalEncoding(16, dropout=0.5, batch_first=True).eval()
     x, seen = torch.from_numpy(rng.random((2, 3, 16))), []
     handle = module.dropout.register_forward_hook(lambda _, given, result: seen.append((given[0], result)))
@@ -379,7 +379,7 @@ def test_copies(way, rng):
 @pytest.mark.usefixtures("elsewhere")
 @pytest.mark.parametrize("x_scale", [1.0, 3.7])
 def test_tables_of_other_devices(x_scale, dtype, rng):
-    """On devices other than the CPU, the module adds a float32 table (float64 for a float64 x), and rounds the sum once."""
+    """On devices other than the CPU, modules add a float32 table (float64 for a float64 x), and round to x.dtype."""
     module = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale)
     in_place = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale=x_scale, inplace=True)
     for start, length in ((0, 5), (0, 1024), (1020, 9), (5000, 1500), (-3, 7), (10**6, 2), (0, 0)):
@@ -517,7 +517,7 @@ def test_observers_see_an_operator(look, operation, rng):
 
 
 def test_plain_evaluation_needs_no_operator(monkeypatch, rng):
-    """Without gradients and modes of torch, modules call no registered operator, and compute the bits of operators."""
+    """Without gradients and modes of torch, modules call no registered operator, and compute the same bits."""
     x, positions = random(rng, 2, 5, 8), torch.tensor([3, 1, 4, 1, 5])
     modules = []
     for inplace in (False, True):

@@ -1,6 +1,6 @@
 """Test functions and modules of posenc_fast.torch under torch.compile, torch.export and fake tensors.
 
-Together, the calls in CALLS use each keyword argument.
+Together, the calls in CALLS, WITH_OUT and IN_PLACE use most keyword arguments.
 """
 
 from __future__ import annotations

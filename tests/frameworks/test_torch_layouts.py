@@ -138,7 +138,7 @@ def test_fake_tensors_have_no_values():
 
 
 def test_tables_of_bfloat16_and_the_fix_of_each_kind():
-    """The fixes that the error messages name work. Tables of bfloat16 are accepted."""
+    """The fixes in the error messages work. Tables of bfloat16 are accepted."""
     cos, sin = (torch.from_numpy(each).bfloat16() for each in ROTARY.tables(4))
     expected = ROTARY.apply_tables(ARRAY, cos.float().numpy(), sin.float().numpy())
     assert np.array_equal(ROTARY.apply_tables(ARRAY, cos, sin), expected)

@@ -208,7 +208,7 @@ def test_checkpoints():
 
 
 def wide_tables(rotary, length, dtype=None, start=0):
-    """Return cosines and sines (1, length, 2 * pairs) like Llama's rotary_emb, with two equal columns for a pair."""
+    """Return cosines and sines of shape (1, length, 2 * pairs), with two equal columns for a pair, as in Llama."""
     return [widened(table, "half")[None] for table in tables(rotary, length, dtype, start=start)]
 
 
@@ -249,7 +249,7 @@ def test_partial_rotation_by_tables(rng):
 
 
 def test_llama(llama, monkeypatch):
-    """With our `apply_rotary_pos_emb`, a Llama model has nearly the same logits and gradients as with its own function."""
+    """With our `apply_rotary_pos_emb`, logits and gradients of a Llama model are nearly those of its own function."""
     sizes = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
     torch.manual_seed(0)
     config = llama.LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)

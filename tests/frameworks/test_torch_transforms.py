@@ -1,6 +1,6 @@
-"""Test derivatives and batches of the torch modules and functions, in reverse and forward mode and by torch.func.
+"""Test the torch modules and functions with derivatives in reverse and forward mode, and under torch.func and vmap.
 
-Most tests compare a call with its formula in plain torch operations, which support all transforms.
+Most tests compare a call with its formula in plain torch operations, which support all these transforms.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def rotary_classes():
 
 @pytest.mark.slow
 def test_no_rotary_class_of_a_default_config_is_wrong():
-    """`check` calls no rotary module of a default config wrong. With -s, the test prints the count of each verdict."""
+    """`check` calls no rotary module of a default config wrong. ``pytest -s`` shows the count of each verdict."""
     counts, wrong = {"right": 0, "unknown": 0, "wrong": 0}, []
     for cls, config_class in rotary_classes():
         try:
@@ -356,7 +356,7 @@ def test_nothing_changes_where_a_module_fails():
 
 
 def test_faults_that_16_bits_hide():
-    """`check` finds a slightly wrong buffer, although its tables are right after they were rounded to bfloat16."""
+    """`check` finds a slightly wrong buffer, although the tables computed from it are right in bfloat16."""
     model, module = llama()
     model.to(torch.bfloat16)
     model.model.rotary_emb = module = type(module)(model.config)

@@ -340,7 +340,7 @@ def test_random_matrices(dtype, d, rng):
 
 @every_type
 def test_learned_tables(dtype, rng):
-    """A table that was changed by training is not identified. `closest` names a preset of the original table."""
+    """A table that training changed by about 0.05 is not identified. `closest` names a preset of the original table."""
     table = pf.sinusoidal(64, layout="concatenated").table(100, dtype=np.float64)
     found = pf.identify((table + 0.05 * rng.normal(size=table.shape)).astype(dtype))
     assert not found

@@ -48,9 +48,9 @@ def test_stored_hashes_at_all_widths_without_the_kernel():
 
 
 def test_rows_in_the_middle_of_two_anchors(backend):
-    """Engines compute a row by rotating the nearest anchor row. If two are equally near, all engines take the same one.
+    """All engines compute a row in the middle of two anchor rows by rotating the same one of them.
 
-    If an engine took the other one, about 20 of these million values would differ.
+    If an engine rotated the other one, about 20 of these million values would differ.
     """
     rows = pf.sinusoidal(512).table(2048, start=2**33 + 32, step=64, dtype=np.float64)
     digest = hashlib.sha256(rows.astype("<f8", copy=False)).hexdigest()
@@ -87,7 +87,7 @@ def test_stored_hashes_of_frequencies():
 
 
 def test_the_stored_frequencies_are_of_every_kind():
-    """The stored hashes cover all presets, all scalings, other rules of configs for frequencies, and exact periods."""
+    """The stored hashes cover all presets, all scalings, all rules of models.txt for frequencies, and exact periods."""
     names = frequencies.sets().keys()
     assert {name.split()[1].rstrip(",") for name in names if name.startswith("preset ")} == set(pf.presets.names())
     assert frequencies.SCALINGS.keys() == SCALINGS.keys()

@@ -474,7 +474,7 @@ def test_capsules_keep_their_memory_alive(rng):
 
 
 def test_capsules_free_their_memory():
-    """A capsule keeps the memory of an Encoding after the Encoding is deleted. The last capsule frees the memory."""
+    """A capsule keeps the memory of a deleted Encoding. Deleting the last capsule frees the memory."""
     encoding = pf.Encoding([1.0, 0.5], [0.0, 0.25])
     expected, gone = encoding.table(3), weakref.ref(encoding)
     capsule = encoding.__posenc_encoding__()

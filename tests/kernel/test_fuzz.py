@@ -1,4 +1,7 @@
-"""Run random calls on guarded memory and with random input. POSENC_FAST_FUZZ=n runs each test n times (default: 40)."""
+"""Run random calls on guarded memory, and calls with random input.
+
+POSENC_FAST_FUZZ=n runs each test n times (default: 40).
+"""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_rows_past_the_cache(level, kind, layout, tokens_first, rng):
 @pytest.mark.parametrize(("width", "pairs"), [(64, 32), (72, 36), (130, 64)])
 @pytest.mark.parametrize("number", [0.0, 5 * 2.0**-133, 3e38, np.inf, np.nan])
 def test_one_bfloat16_far_from_the_others(level, layout, width, pairs, number, rng):
-    """Rotate rows of usual values, except for one zero, or one value whose products leave the normal range of float32.
+    """Rotate rows of usual values, except for one value that is zero, subnormal, huge, infinite or NaN.
 
     The rotation halves values. Half of 5 * 2^-133 is midway between two bfloat16 numbers, where rounding in float32
     would not choose the even one.

@@ -191,7 +191,7 @@ def distinct(rates):
 def read(name, arguments):
     """Return the formulas of a preset, and {name in a formula: list of values}.
 
-    A list has one value for each axis, or one value for all axes.
+    A list has one value for all axes, one for each axis, or one without and one with an option.
     """
     shown = [each for each in arguments if each not in ("frequencies", "functions")]
     text = importlib.import_module("formulas").typeset(FACTS[name].frequency, shown)
@@ -230,7 +230,10 @@ def value_of(latex, scope):
 
 
 def values_of(latex, scope, count):
-    """Return the first `count` values of a formula. If the formula contains a matrix, return a column for each axis."""
+    """Return the values of a formula: those of its linspace, weights or matrix, or else the first `count` values.
+
+    If the formula contains a matrix, return a column for each axis.
+    """
     if "operatorname" in latex:
         return np.asarray(value_of(latex, scope))
     first = scope.get("min_deg", 0)

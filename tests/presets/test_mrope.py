@@ -116,9 +116,9 @@ def test_keye_counts_frames_as_images(model):
 
 
 def test_text_behind_a_long_video_begins_at_its_side_or_behind_its_last_frame():
-    """In transformers 5.3 and later, positions of the text after a video continue after the longer side of a frame.
+    """In transformers 5.3 and later (not omni models), text begins at a video's first position plus its longer side.
 
-    In transformers 4 and vLLM, they continue after the last frame.
+    In transformers 4 and vLLM, it begins one after the largest position of the video.
     """
     side, deltas = positions.mrope(CLIP, "qwen2_vl", video_grid_thw=[[3, 2, 2]])
     assert side[0].tolist() == [0, 1, 2, 3, 2]

@@ -12,7 +12,7 @@ TWO_PI = 2 * np.pi
 
 
 def test_random_kitchen_sinks_of_scikit_learn(rng):
-    """`rbf_sampler` returns the values of scikit-learn's RBFSampler. Each feature is an axis."""
+    """`rbf_sampler` returns the values of scikit-learn's RBFSampler. Each column of x is an axis."""
     sampler = optional("sklearn.kernel_approximation").RBFSampler(gamma=0.3, n_components=40, random_state=7)
     x = rng.normal(size=(20, 300))
     expected = sampler.fit_transform(x)
@@ -21,7 +21,7 @@ def test_random_kitchen_sinks_of_scikit_learn(rng):
 
 
 def test_constants_of_alphafold3():
-    """Compare with jax, with which the source created its constants, and with the first constants in the source."""
+    """Draw the constants by jax, as the source did. Compare the first ones with the source, and rows with a formula."""
     jax = optional("jax")
     with jax.threefry_partitionable(False):
         of_weights, of_biases = jax.random.split(jax.random.PRNGKey(42))

@@ -1,4 +1,4 @@
-"""Compare presets with independent formulas, and the facts of presets with their results."""
+"""Compare presets with independent formulas, and the stored facts about each preset with its results."""
 
 from __future__ import annotations
 

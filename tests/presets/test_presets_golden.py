@@ -170,7 +170,7 @@ def test_published_output(entry, arrays):
 
 
 def cells(*lengths):
-    """Return the indices of all cells of a grid, (cells, axes). The last index varies fastest."""
+    """Return the indices of all cells of a grid, as an array (cells, axes). The last index varies fastest."""
     return np.stack(np.meshgrid(*map(np.arange, lengths), indexing="ij"), axis=-1).reshape(-1, len(lengths))
 
 

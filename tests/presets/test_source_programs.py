@@ -166,7 +166,7 @@ MASKS = {
     ids=["1 axis", "2 axes", "3 axes"],
 )
 def test_nemos(mask, frequencies, bounds, rng):
-    """`nemos` has the columns of the NeMoS basis, which computes in float32, for its masked frequencies."""
+    """`nemos` has the columns of the NeMoS basis (computed in float32), for the frequencies that its mask keeps."""
     optional("jax")
     theirs = program("nemos", "nemos/basis/basis.py", "lazy_loader").FourierEval(
         frequencies, ndim=len(bounds), bounds=bounds if len(bounds) > 1 else bounds[0], frequency_mask=MASKS[mask]

@@ -106,7 +106,7 @@ def test_every_block_shows_what_it_prints(page, maker):
 def same_text(got, expected):
     """Assert that two texts have equal words and integers, and decimal fractions that differ by at most 0.5 %.
 
-    Fractions may differ, because processors may round differently.
+    Fractions may differ, because processors may round differently. Numbers of bytes are ignored.
     """
     got, expected = (BYTES.sub("#", text).split() for text in (got, expected))
     assert [NUMBER.sub("#", word) for word in got] == [NUMBER.sub("#", word) for word in expected]

@@ -1,4 +1,4 @@
-"""Test that the package uses no network, and loads only its own and NumPy's compiled code."""
+"""Test that the package uses no network, and loads no compiled code but its own, NumPy's and Python's."""
 
 from __future__ import annotations
 

@@ -337,7 +337,7 @@ def test_any_frequencies(layout, rng):
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("sections", [None, [0, 1, 1, 0, 1, 1]], ids=["side by side", "mixed"])
 def test_a_schedule_for_each_axis(sections):
-    """Frequencies from schedules are exact real numbers, so angles are exact even at positions beyond 2^40."""
+    """Frequencies from schedules are exact real numbers, so tables are right even at positions beyond 2^40."""
     rotary = pf.Rotary(12, frequencies=[pf.geometric(2, base=7.0), pf.geometric(4)], sections=sections)
     parts = [(0, 7.0, Fraction(0)), (0, 7.0, Fraction(1, 2)), *((1, 10000.0, Fraction(i, 4)) for i in range(4))]
     order = range(6) if sections is None else [0, 2, 3, 1, 4, 5]

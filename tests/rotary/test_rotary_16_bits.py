@@ -73,9 +73,10 @@ def from_layout(rows, layout):
 
 
 def check(rotary, pairs, start):
-    """Rotate pairs (heads, pairs, 2), and return the largest error divided by its bound.
+    """Rotate pairs (heads, pairs, 2), and assert that errors are within the bound.
 
-    The bound is half an ulp, plus 2^-20 times the length of the pair.
+    The bound is half an ulp, plus 2^-20 times the length of the pair. Return the largest part of an error beyond half
+    an ulp, divided by the length of the pair.
     """
     dtype, layout = pairs.dtype, rotary.layout
     got = from_layout(rotary.apply(in_layout(pairs, layout)[:, np.newaxis], start=start)[:, 0], layout)

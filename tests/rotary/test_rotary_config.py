@@ -729,7 +729,7 @@ class Recording(dict):
 
 @pytest.mark.parametrize("family", table.families())
 def test_keys_that_are_read_are_known(family):
-    """from_config recognizes misspellings of each key that it looks up."""
+    """from_config recognizes misspellings of each key that it looks up, except names of parts such as text_config."""
     sizes = {"hidden_size": 64, "num_attention_heads": 4, "qk_rope_head_dim": 16, "num_hidden_layers": 4}
     dims = {"projection_dim": 64, "kv_channels": 16, "attention_head_dim": 16, "memory_attention_hidden_size": 64}
     scaling = {"rope_scaling": {"type": "yarn", "factor": 2.0}, "max_position_embeddings": 64}

@@ -292,7 +292,7 @@ def test_positions_of_pipelines(torch, embeddings):
 
 
 def test_no_rotation(torch, embeddings):
-    """ERNIE-Image has no preset: it rotates the two values of a pair by different angles, which is no rotation."""
+    """ERNIE-Image has no preset: it uses different angles for the two values of a pair, which is no rotation."""
     source = Source("ernie_image:ErnieImageEmbedND3", torch, embeddings)
     angles = source.build(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))
     first, second = angles.flatten()[:64], angles.flatten()[64:]

@@ -169,7 +169,7 @@ def test_pickled(case):
 
 
 def test_axial_is_exact():
-    """With "axial" scaling, a section of n pairs has frequencies and values of a Rotary of n pairs, also at 2^40."""
+    """With "axial" scaling, a section of n pairs equals a Rotary of n pairs, in frequencies and in values at 2^40."""
     rotary = pf.Rotary(64, base=100.0, scaling={"rope_type": "axial"}, sections=[12, 20])
     with exact._working(BITS):
         values = [float(value) for count in (12, 20) for value in plain(2 * count, 100.0)]

@@ -29,7 +29,7 @@ def several(base, dims, layout="interleaved", head=None, factor=1.0):
 
 
 def shared(base, head, axes, dim=None, layout="half"):
-    """Return the expected values, as `one` does, for one list of frequencies whose pairs use different axes."""
+    """Return the expected values, as `one` does, for frequencies of one base. axes: the axis of each pair."""
     return head, dim or head, layout, powers(base, dim or head), axes
 
 
@@ -173,7 +173,7 @@ def test_kinds_of_layers():
 
 
 def test_learned_frequencies(rng):
-    """Presets arrange the learned frequencies of a checkpoint by pairs: `lightglue` unchanged, `mochi` head by head."""
+    """`lightglue` keeps learned frequencies (pairs, axes). `mochi` reorders (axes, heads, pairs) by head and pair."""
     weights = rng.normal(size=(5, 2))
     np.testing.assert_array_equal(pf.presets.lightglue(weights).frequencies, weights)
     given = rng.normal(size=(3, 4, 6))

@@ -123,7 +123,7 @@ def test_multimodal(preset, torch, transformers, rng):
 
 
 def test_positions_of_images_in_text(torch, transformers):
-    """`positions.mrope` and `positions.qwen2_vl_vision` return the positions that Qwen2-VL computes."""
+    """`positions.mrope` returns the positions that Qwen2-VL computes."""
     module = importlib.import_module("transformers.models.qwen2_vl.modeling_qwen2_vl")
     config = transformers.Qwen2VLConfig(image_token_id=7, video_token_id=8, vision_start_token_id=6)
     ids = torch.tensor([[1, 1, 6] + [7] * 12 + [9, 9, 6] + [7] * 4 + [9]])

@@ -167,7 +167,7 @@ def test_torchtune(family, torch, rng, monkeypatch):
 
 
 def test_litgpt(torch, rng):
-    """The Rotary of each config of litgpt rotates like litgpt. For two bases, a layer of each is compared."""
+    """The Rotary of each config of litgpt rotates like litgpt. If a config has two bases, test a layer of each base."""
     configs = program("litgpt", "litgpt/config.py")
     model = program("litgpt", "litgpt/model.py", "litgpt.scripts.convert_hf_checkpoint")
     assert len(configs.configs) > 100

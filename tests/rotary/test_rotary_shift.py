@@ -36,7 +36,7 @@ def draw(rng, *shape):
 
 
 def alike(moved, at_once):
-    """Assert that keys are equal up to six roundings of the largest value to float32."""
+    """Assert that keys differ by at most six rounding errors of float32 at the largest value."""
     np.testing.assert_allclose(moved, at_once, rtol=0, atol=6 * 2.0**-24 * np.abs(at_once).max())
 
 
@@ -76,7 +76,7 @@ def test_positions_of_several_axes(offset, rng):
 
 
 def test_packed_keys_and_values(rng):
-    """`shift` can move keys in place that are a view of an array of keys and values. The values are unchanged."""
+    """`shift` can move keys in place, also in a view of an array of keys and values. The values are unchanged."""
     rotary = pf.Rotary(16)
     for packed, keys in (
         (draw(rng, 2, 4, 3, 10, 16), lambda packed: packed[0]),

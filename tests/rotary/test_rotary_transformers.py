@@ -397,7 +397,7 @@ def call_of(model):
 
 
 def frequencies_of(case):
-    """Return the distinct frequencies of the rotary class, or None if it cannot be built or has no such buffer."""
+    """Return the distinct frequencies of the rotary class, or None if it cannot be built or has no frequency buffer."""
     if not inspect.isclass(case.cls):
         return None
     try:
@@ -409,7 +409,7 @@ def frequencies_of(case):
 
 
 def same_frequencies(ours, theirs):
-    """Assert that two lists contain the same frequencies, up to float32 errors, in any number and order."""
+    """Assert that two lists contain the same frequencies up to float32 errors. Order and repetitions do not matter."""
     for one, other in ((ours, theirs), (theirs, ours)):
         nearest = np.abs(one[:, np.newaxis] - other[np.newaxis]).min(axis=1)
         np.testing.assert_array_less(nearest, 1e-6 * np.abs(one) + 1e-30)
@@ -479,7 +479,7 @@ def test_config_with_a_rotary_encoding(model, configs, torch, rng):
 
 
 def test_gemma4_vision_by_halves(configs, torch, rng):
-    """In the vision tower of Gemma 4, each half of a head rotates by its own Rotary, as the error advises.
+    """In the vision tower of Gemma 4, a Rotary of half the width rotates each half of a head, as the error advises.
 
     The first half rotates by column positions, the second by row positions.
     """

@@ -127,7 +127,10 @@ def add(encoding: Handle, start: int, scale: float, x: np.ndarray, out: np.ndarr
 
 
 def rotate(rotary: Handle, start: int | np.ndarray, x: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Rotate x into out, (batches, heads, tokens, head_dim). start: first position, or the positions of all tokens."""
+    """Write the rotated x to out. x and out: (batches, heads, tokens, head_dim).
+
+    start: first position, or the positions of all tokens.
+    """
     c, scratch = api(), scratch_of(api().rotary_scratch(rotary.pointer, x.shape[2]))
     angles = np.empty(x.shape[2] * c.angles_row(rotary.pointer, type_of(x)), np.uint8)
     rest = x.shape[2], type_of(x), address(angles), address(scratch), len(scratch)

@@ -20,7 +20,7 @@ ENGINES = [BY_NAME[name] for name in NAMES]
 
 
 def with_each_engine(test: Callable[..., None]) -> Callable[..., None]:
-    """Return a test that runs with each engine. A failure names the engine. If each engine skips it, it is skipped."""
+    """Return a test that runs with each engine. A failure names the engine. If all engines skip, the test skips."""
 
     @functools.wraps(test)
     def run(**arguments: object) -> None:

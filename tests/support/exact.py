@@ -115,7 +115,7 @@ def assert_within(got, positions, columns, frequencies, type_name, *, call, scal
     and 2^-68 if a sum with x cancels). The bound of the other types is half an ulp + 2^-50 (measured: half an ulp, and
     2^-50.7 if a sum cancels). For `encode`, the power of two is multiplied by min(1, angle). For `add_to`, it is
     multiplied by max(1, |scale * x|). For float64 and angles beyond 2^31, the bound is 2^-50 alone, or 2^-50 |value| if
-    the value is larger than 1.
+    |value| is larger than 1.
     """
     failures = []
     for row, position in zip(got, positions, strict=True):

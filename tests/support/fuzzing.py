@@ -1,4 +1,4 @@
-"""Random calls drawn by hypothesis. Arrays have any memory layout, and end at pages without access (guarded.py).
+"""Random calls drawn by hypothesis. Arrays have any memory layout, and lie near pages without access (guarded.py).
 
 `test_fuzz.py` runs some of these calls with the suite. ``fuzz/harness.py`` runs them for as long as you like.
 """
@@ -201,7 +201,7 @@ def bits(array):
 def assert_rounded_once(got, wide, name, magnitude, angles):
     """Assert that got is the float64 result (wide) rounded once, also for subnormal numbers.
 
-    name: dtype of got. magnitude: size of the summands. angles: largest angle of each row.
+    name: dtype of got. magnitude: bound of the absolute value of each summand. angles: largest angle of each row.
     """
     a, b = got.astype(np.float64), wide
     with np.errstate(all="ignore"):

@@ -119,7 +119,7 @@ schedules = st.one_of(
 
 
 def one_recipe(data):
-    """A recipe, a pickle, and a repr without angle brackets rebuild the encoding."""
+    """A recipe, a pickle, and a repr without angle brackets rebuild an Encoding or a Rotary."""
     names = {**{name: getattr(pf, name) for name in pf.__all__}, "Fraction": Fraction}
     value = data.draw(st.one_of(fuzzing.encodings(), rotaries(), schedules.map(pf.fourier_features)))
     again = eval(value.recipe, names)

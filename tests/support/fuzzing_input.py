@@ -186,7 +186,7 @@ spans = st.one_of(
 
 
 def value_of(position):
-    """Return a position as an exact number, in seconds for times. Return None for a missing position."""
+    """Return a position as an exact number, in seconds for times. Return None for a missing or infinite one."""
     if position is None or position is np.ma.masked:
         return None
     if isinstance(position, (np.datetime64, np.timedelta64)):

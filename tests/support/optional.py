@@ -32,7 +32,7 @@ def skipped_without(name: str) -> Iterator[None]:
 
 
 def missing(error: BaseException, name: str) -> str:
-    """Return the package that was missing first: the one that the root cause of an error names, or else ``name``."""
+    """Return the missing package: that of the module that the root cause of an error names, or else of ``name``."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
     module = (getattr(error, "name", None) or name).partition(".")[0]

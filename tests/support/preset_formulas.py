@@ -26,7 +26,7 @@ def vaswani(d, base=10000.0):
 
 
 def endpoint(d, base=10000.0):
-    """Return d // 2 frequencies from 1 to exactly 1/base."""
+    """Return d // 2 frequencies from 1 to exactly 1/base, or only 1.0 if d // 2 is 1."""
     return down(d // 2, base, d // 2 - 1)
 
 
@@ -70,7 +70,7 @@ def only(divisor, formula):
 
 
 def beside(p, columns, w, axes):
-    """Return the columns of some axes side by side. w: frequencies of every axis, or a list with an array for each."""
+    """Return the columns of some axes side by side. w: frequencies of every axis, or a list with one array per axis."""
     w = w if isinstance(w, list) else [w] * len(axes)
     return np.hstack([columns(p[:, axis], own) for axis, own in zip(axes, w, strict=True)])
 

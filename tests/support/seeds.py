@@ -1,4 +1,4 @@
-"""The seed of all random draws: POSENC_FAST_SEED, or a new one, which each run prints at its end."""
+"""The seed of draws that differ between runs: POSENC_FAST_SEED, or a new seed. Each run prints it at its end."""
 
 from __future__ import annotations
 

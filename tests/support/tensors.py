@@ -31,7 +31,7 @@ def equal(tensor: Any, expected: Any) -> None:
 
 
 def half_ulp(exact: Any, dtype: Any) -> Any:
-    """Return half of a dtype's ulp at exact values. In float16, this is at least 2^-25, half of the smallest number."""
+    """Return half an ulp of a dtype at exact values. In float16, it is at least half of the least positive number."""
     import torch
 
     half = torch.ldexp(torch.full_like(exact, torch.finfo(dtype).eps / 2), torch.frexp(exact)[1] - 1)

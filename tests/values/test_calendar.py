@@ -74,7 +74,10 @@ def test_times_of_two_centuries(zone, rng):
 
 @functools.cache
 def sines_and_cosines(zone):
-    """Return 10 000 times in two centuries, and the sines and cosines of all cycles as sums high + low of doubles."""
+    """Return 10 000 random instants of 1900 to 2099, and the sines and cosines of all cycles.
+
+    Each sine or cosine is the sum of two doubles, high + low.
+    """
     first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
     counts = np.random.default_rng([SEED, ZONES.index(zone)]).integers(first, last, 10_000)
     parts = [part for count in counts.tolist() for part in parts_of(on_the_clock(count, zone))]

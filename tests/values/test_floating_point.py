@@ -1,4 +1,4 @@
-"""Test results under other rounding modes and with flushed subnormals, as docs/robustness.md describes them."""
+"""Test what docs/robustness.md says about results under other rounding modes and with flushed subnormals."""
 
 from __future__ import annotations
 

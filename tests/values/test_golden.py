@@ -24,7 +24,7 @@ def arrays():
 
 
 def frequency_rows(freqs, arrays, functions, axes, order):
-    """Yield the function and the frequencies by axis of each column, in the order of the output."""
+    """Yield (number of the function, frequency for each axis) of each column, in the order of the output."""
     if "matrix" in freqs:
         matrix = arrays[freqs["matrix"]].astype(np.float64)
         schedules, places = [list(matrix.T)] * functions, [0]

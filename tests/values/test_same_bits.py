@@ -51,7 +51,7 @@ ALLOWED = {
 
 
 def is_exact_power(node: ast.BinOp) -> bool:
-    """Return whether a power has the same bits everywhere: a square, or a power of an integer or of 2.0."""
+    """Return whether a power has the same bits everywhere: a square, or a power of an integer constant or of 2.0."""
     base, exponent = node.left, node.right
     if isinstance(exponent, ast.Constant) and exponent.value == 2:
         return True
