@@ -373,7 +373,7 @@ def _sampled_rows(rows: int) -> Any:
 
 
 def _are_cosines_and_sines(tables: Tables, form: Format) -> bool:
-    """Return whether the first rows are cosines and sines of the same angles, multiplied by one factor."""
+    """Return whether most values in the first rows are cosines and sines of the same angles, times one factor."""
     if tables.sin is None:
         return False
     with np.errstate(over="ignore", invalid="ignore"):

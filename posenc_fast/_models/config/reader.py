@@ -113,7 +113,7 @@ def encodings_of(config: Any) -> list[EncodingOfLayers]:
 
 
 def _layer_types(config: Config) -> list[str]:
-    """Return the layer types of a part, or an empty list if all its layers are alike."""
+    """Return the layer types of a part, or an empty list if the encoding does not depend on the layer type."""
     if others.name_of_format(config):
         return []
     part = _prepared(config, None)
@@ -330,7 +330,7 @@ def _layout_of(part: Part) -> str:
 
 
 def _unscaled_if_listed(part: Part) -> Part:
-    """Return the part, without its scaling if the config lists the scaled layers, but not the requested layer."""
+    """Return the part. Remove its scaling if the config lists layers with a scaling, but not the requested layer."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":

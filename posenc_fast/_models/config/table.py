@@ -75,7 +75,8 @@ class Need(NamedTuple):
 class Row(NamedTuple):
     """RoPE settings of a model type. The word "key" in a comment means a key of a config.
 
-    Configs contain most keys at their top level. The base and the fraction may also be in the rotary parameters.
+    Configs contain most keys at their top level. The base and the fraction of the width that rotates may also be in the
+    rotary parameters.
     """
 
     # model_type

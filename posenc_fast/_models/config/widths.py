@@ -206,9 +206,10 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
 
 
 def _check_default(part: Part, factor: float | None) -> None:
-    """Raise an error if the class does not read the config's partial_rotary_factor, or if it is missing but needed.
+    """Raise an error if the class ignores a top-level partial_rotary_factor, or if this key is missing but needed.
 
-    It is needed if the default is not 1, and the class may not use the default.
+    An ignored value that equals the value in use is allowed. The key is needed if its default is not 1, and the class
+    may not use the default.
     """
     row, group, model = part.row, part.group, part.model
     outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")

@@ -83,7 +83,8 @@ def odd_of(table: Table) -> Odd:
 def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
     """Return the measured frequency and phase of each pair of columns.
 
-    Return None if the two columns of a pair are not the cosine and the sine of an angle that grows evenly.
+    Return None if the two columns of a pair are not the cosine and the sine of an angle that changes by the same amount
+    from row to row.
     """
     d = table.values.shape[1]
     pairs = d // 2

@@ -1,8 +1,9 @@
 """Find the encoding that computed a table, from its values in any supported type.
 
-The two columns of a pair are the parts of a complex number, which rotates by the same angle from row to row. These
-angles are measured for each known order of columns. If every pair rotates evenly, the angles are compared with known
-schedules of frequencies. Then the whole table is compared with the encoding of each schedule that fits.
+The two columns of a pair are the real and the imaginary part of a complex number, which rotates by the same angle from
+row to row. These angles are measured for each known order of columns. If every pair rotates evenly, the angles are
+compared with known schedules of frequencies. Then the whole table is compared with the encoding of each schedule that
+fits.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Identification(Shown):
     ----------
     presets : tuple of str
         Names of the presets that compute the same rows. If there are none, presets whose rows differ only by a factor.
-        First positions may differ.
+        The position of the first row may differ.
     encoding : Encoding or None
         The encoding. Row i of the table is the encoding of position ``start + i * step``, except for zero rows. None
         if nothing was found.
@@ -178,10 +179,10 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     ----------
     table : array_like of shape (n, d), or path
         Rows of consecutive positions or of the points of a grid: an array of float64, float32, float16 or bfloat16 (of
-        ml_dtypes or jax), or a torch tensor or parameter. At least 8 rows must not be zero; rows of zeros count as
-        padding. Axes of length 1 are ignored, and so are leading axes along which all values are equal. Any other table
-        of shape (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that `check` reads. It must have
-        only one tensor, or only one tensor with the name of a position table.
+        ml_dtypes or jax), or a torch tensor or parameter. At least 8 of the first 1024 rows must not be zero. Rows of
+        zeros are treated as padding. Axes of length 1 are ignored, and so are leading axes along which all values are
+        equal. Any other table of shape (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that
+        `check` reads. It must have only one tensor, or only one tensor with the name of a position table.
     start : float, optional
         Position of the first row, on each axis of a grid (default: identified from the table).
 
@@ -205,10 +206,10 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     side of 0. A table of three columns is compared only with base 10000 and with presets.
 
     Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
-    one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0, from 1
-    or from the middle. On square grids, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The closest
-    preset is named only if it differs from the table by at most half of the preset's largest value, because any two
-    cosines differ by at most 2.
+    one point per row are tried, if the last two sides differ by a factor of at most 16. Without start, positions from
+    0, from 1 and around the middle are tried. On square grids, the step sizes of Stable Diffusion 3 and PixArt are
+    tried as well. The closest preset is named only if it differs from the table by at most half of the preset's largest
+    value, because any two cosines differ by at most 2.
 
     Examples
     --------

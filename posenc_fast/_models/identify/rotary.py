@@ -50,7 +50,7 @@ class RotaryIdentification(Shown):
         1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ or nothing was
         found.
     base : float or None
-        Argument of `Rotary`; None if the frequencies are not powers of one number.
+        Argument of `Rotary`; None if the frequencies, without their scaling, are not powers of one number.
     scaling : dict or None
         Argument of `Rotary`; None if the frequencies have no scaling.
     sections : tuple of int or None
@@ -333,7 +333,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Return (name, Rotary) of each preset with default arguments.
+    """Return (name, Rotary) of each rotary preset whose parameters all have defaults, built with these defaults.
 
     A preset whose layers with a sliding window have another encoding occurs twice.
     """
@@ -396,7 +396,8 @@ def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
     """Return the frequencies (pairs, axes) of a Rotary for the axes of a sample.
 
     If the sample has one axis and the Rotary has several, the frequencies of all axes are added, because tokens of a
-    text have the same position on each axis. In other cases, return None if the numbers of axes differ.
+    text have the same position on each axis. If the sample has only frequencies, this is done only if each pair of the
+    Rotary uses one axis. In other cases, return None if the numbers of axes differ.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
@@ -462,7 +463,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 
 def _base_of(rotary: Rotary) -> float | None:
-    """Return the base if the frequencies of every axis are powers of the same number, else None."""
+    """Return the base if the frequencies of every axis, without their scaling, are powers of one number, else None."""
     schedules = rotary._settings.frequencies
     if schedules is None:
         return rotary._settings.base
