@@ -36,8 +36,9 @@ _INDEX = ".index.json"
 class Tensor(NamedTuple):
     """A tensor of a file.
 
-    size: number of bytes. read: function that returns the values as an array or a torch tensor. unread: name of the
-    values' type if posenc_fast cannot read this type, else "". file: name of the file.
+    size: number of bytes, or 0 for a tensor that the user passed. read: function that returns the values as an array or
+    a torch tensor. unread: name of the values' type if posenc_fast cannot read this type, else "". file: name of the
+    file.
     """
 
     name: str

@@ -111,8 +111,8 @@ def judge_frequencies(
     values : array or tensor of shape (pairs,), possibly with more axes of length 1
         Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the frequencies must match one. An encoding is left out unless it, or one of
-        its axes, has as many frequencies as ``values``. Empty without a config.
+        Encodings of the model's layers; the frequencies must match one of these. An encoding is left out unless it, or
+        one of its axes, has as many frequencies as ``values``. Empty without a config.
     length : float, optional
         Number of positions of the model. The finding gives the error of the angle at this position.
     """
@@ -408,7 +408,7 @@ def _scalings(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[V
 def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the values of the tensor if at most a quarter of them differ from the exact frequencies.
 
-    Yield nothing if more than 2 values differ, and all of them belong to the slowest pairs.
+    Yield nothing if more than 2 values differ, and these are the last ones, for the slowest pairs.
     """
     wrong = np.flatnonzero(tensor._replace(form=FLOAT32).distance(exact) > 1)
     # if only the slowest pairs differ, a wrong scaling is more likely

@@ -78,7 +78,7 @@ def arguments_of(
 
 
 class EncodingOfLayers(NamedTuple):
-    """The encoding of one kind of layers, for one range of sequence lengths."""
+    """The encoding of one kind of layers, for one sequence length if the encoding depends on the length."""
 
     # options of `arguments_of` that choose the layers and the length
     options: dict[str, Any]
@@ -87,7 +87,10 @@ class EncodingOfLayers(NamedTuple):
 
 
 def encodings_of(config: Any) -> list[EncodingOfLayers]:
-    """Return the encodings of all kinds of layers and of all sequence lengths that one part of a config describes."""
+    """Return the encodings of all kinds of layers that one part of a config describes.
+
+    If an encoding depends on the sequence length, two lengths are used: the length of the training, and one token more.
+    """
     config = _read(config)
     waiting = [{}, *({"layer_type": layer_type} for layer_type in _layer_types(config))]
     done: list[dict[str, Any]] = []

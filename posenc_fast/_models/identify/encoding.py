@@ -200,16 +200,17 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     Notes
     -----
     An encoding matches if every value differs by at most one unit in the last place of its type, plus 2e-6, plus 1e-6
-    times the angle. These are the errors of sources that compute angles in float32. If several sets of parameters
-    match, the most common set is returned. For example, with four columns, base 10000 has the same frequencies as base
-    100 with freq_shift 1, and base 10000 is returned. The start is found up to half of the longest wavelength on either
-    side of 0. A table of three columns is compared only with base 10000 and with presets.
+    times the angle. The last two terms are multiplied by ``scale``. They are the errors of sources that compute angles
+    in float32. If several sets of parameters match, the most common set is returned. For example, with four columns,
+    base 10000 has the same frequencies as base 100 with freq_shift 1, and base 10000 is returned. The start is found up
+    to half of the longest wavelength on either side of 0. A table of three columns is compared only with base 10000 and
+    with presets.
 
-    Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
-    one point per row are tried, if the last two sides differ by a factor of at most 16. Without start, positions from
-    0, from 1 and around the middle are tried. On square grids, the step sizes of Stable Diffusion 3 and PixArt are
-    tried as well. The closest preset is named only if it differs from the table by at most half of the preset's largest
-    value, because any two cosines differ by at most 2.
+    Tables over two and three axes are compared with presets of as many axes, with default parameters. For a table of
+    shape (n, d), all grids with one point per row are tried, if the last two sides differ by a factor of at most 16.
+    Without start, positions from 0, from 1 and around the middle are tried. On square grids, the step sizes of Stable
+    Diffusion 3 and PixArt are tried as well. The closest preset is named only if it differs from the table by at most
+    half of the preset's largest value, because any two cosines differ by at most 2.
 
     Examples
     --------

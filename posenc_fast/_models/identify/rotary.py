@@ -159,7 +159,7 @@ def identify_rotary(
 
     Notes
     -----
-    Differences up to the rounding of the type (float64, float32, float16 or bfloat16) and the errors of float32 angles
+    Differences of a few roundings to the type (float64, float32, float16 or bfloat16) and the errors of float32 angles
     are allowed. In 16 bits, a few tokens near 0 do not determine the slowest pairs of x and turned, so all matching
     presets are named. Some models (GLM, ERNIE 4.5) store tables in one layout and rotate in the other. For these, only
     x and turned determine the layout. Frequencies that no known formula computes, such as learned ones, are not found.
