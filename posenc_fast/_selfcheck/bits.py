@@ -204,7 +204,7 @@ def _tables(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables of several spans, and tables at positions of any size."""
+    """Yield tables over several spans (4096 positions) of the kernel, and tables at positions of any size."""
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
@@ -335,7 +335,7 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 
 
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
-    """Yield the frequencies, the other defining numbers, and some rows (Encoding) or rotated values (Rotary)."""
+    """Yield the frequencies, the other numbers that define the value, and some rows or rotated values."""
     yield value.frequencies
     # 21600 and -43200 seconds are multiples of a quarter of a day, so columns with a period of a day have signed zeros
     positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])

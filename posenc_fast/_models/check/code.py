@@ -640,8 +640,8 @@ def _head_dims(name: str) -> Iterator[int]:
 def _rotation_call(function: Any, arrange: Any, convert: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
     """Return a function of vectors and positions (n, axes) that calls the code, and returns rotated vectors.
 
-    arrange: function that converts vectors to the shape of x. convert: function that converts an array to the code's
-    package. batched: whether positions have a batch axis.
+    arrange: function that converts vectors to the shape of the code's argument x. convert: function that converts an
+    array to the code's package. batched: whether positions have a batch axis.
     """
 
     def run(x: Floats, positions: Floats) -> Array:

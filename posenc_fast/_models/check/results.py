@@ -296,7 +296,7 @@ def judge_code_tables(
 def _possible_tables_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
     """Yield `Tables` for each order of columns that cosines and sines may have. Infinity becomes NaN.
 
-    While columns are compared, all NaN count as equal, so that columns with NaN can match.
+    While columns are compared, a number stands for NaN, so that columns with NaN can be equal.
     """
 
     def without_nan(table: Array) -> Array:

@@ -475,7 +475,7 @@ def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     """Set the original length in the scaling.
 
     The original length is the first of these that exists: the top-level value (unless kinds of layers have their own
-    rotary parameters), the default of the class, the value in the rotary parameters, max_position_embeddings.
+    rotary parameters), the default of the model's class, the value in the rotary parameters, max_position_embeddings.
     """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     top_level = part.config.get(key) if part.group is None else None
@@ -577,7 +577,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
 
 
 def _rule_of_counts(part: Part, rule: str, counts: Any, in_config: bool) -> str:
-    """Return the name of the function in `COUNTED` that computes the axis of each pair from the counts of the axes.
+    """Return the name of the function in `COUNTED` that computes the axis of each pair from the numbers of pairs.
 
     rule: rule of the model type. in_config: whether the counts are in the config, and not the default of the model type.
     """

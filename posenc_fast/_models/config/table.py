@@ -73,7 +73,9 @@ class Need(NamedTuple):
 
 
 class Row(NamedTuple):
-    """RoPE settings of a model type. The word "key" in a comment means a key of a config.
+    """RoPE settings of a model type.
+
+    In the comments, "key" means a key of a config, and "the class" means the class of the model in its source code.
 
     Configs contain most keys at their top level. The base and the fraction of the width that rotates may also be in the
     rotary parameters.

@@ -189,7 +189,7 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     Returns
     -------
     Identification
-        Presets, parameters and an encoding; or the closest preset, if one is close.
+        Presets, parameters and an encoding; or the closest preset, if it is close.
 
     Raises
     ------
@@ -389,8 +389,8 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
     """Return (name, encoding) of each preset of one axis with this width.
 
     Without a base, all presets have their default parameters. With a base, only presets that accept a base are
-    returned, built with this base. The tables of one file have few widths and bases, so a few results of about 0.7 d
-    KiB are cached.
+    returned, built with this base. The tables of one file have few widths and bases, so a few results, of about 0.7 d
+    KiB each, are cached.
     """
     found = []
     for name in names():
@@ -429,7 +429,7 @@ def _presets_like(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ..
 def _by_name(table: Table, start: float | None) -> Identification:
     """Return the identification of a table as a preset of its width.
 
-    If no preset matches, the identification has no encoding, and names the closest preset if one is close.
+    If no preset matches, the identification has no encoding, and names the closest preset if it is close.
     """
     names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):

@@ -150,7 +150,7 @@ def identify_rotary(
     -------
     RotaryIdentification
         A Rotary with its presets, layout, direction, base, scaling, sections and widths; or the closest preset, if
-        one is close.
+        it is close.
 
     Raises
     ------
@@ -482,7 +482,7 @@ def _base_of(rotary: Rotary) -> float | None:
 
 
 def _closest(fits: list[_Fit]) -> RotaryIdentification:
-    """Return an identification without an encoding, which names the closest preset if one is close."""
+    """Return an identification without an encoding, which names the closest preset if it is close."""
     if not fits:
         return RotaryIdentification()
     closest = min(fits, key=lambda fit: fit.error)
