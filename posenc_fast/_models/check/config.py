@@ -180,7 +180,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
 
 
 def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
-    """Return a description of the encodings of the layers, of at most `_MOST_KINDS` encodings."""
+    """Return a description of the encodings of the layers, for up to `_MOST_KINDS` different encodings."""
     labels_of_rotary: dict[Rotary | None, list[str]] = {}
     for options, rotary in kinds:
         labels = [f"layer {options['layer']}"] if "layer" in options else []

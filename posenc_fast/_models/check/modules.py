@@ -330,7 +330,7 @@ def _judge_rows_for_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[
 
 
 def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
-    """Return the finding. A wrong shape becomes "unknown" if the model has several modules that encode positions.
+    """Return the finding, or "unknown" for a wrong shape if the model has several modules that encode positions.
 
     One of these modules may compute an encoding other than the expected one.
     """

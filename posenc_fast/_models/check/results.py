@@ -388,7 +388,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
 def _judge_angles(
     name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
 ) -> Finding:
-    """Return the finding for the cosines and sines of a rotation. Cosines and sines rounded to 16 bits are right.
+    """Return the finding for the cosines and sines of a rotation. Cosines and sines in 16 bits are accepted.
 
     tables: (cosines, sines), which are computed from the vectors before and after the rotation.
     """

@@ -27,7 +27,7 @@ MOST_LAYERS = 100_000
 
 
 class Undecided(ValueError):
-    """The config may be valid, but determines no Rotary, for example because programs read it differently."""
+    """The config may be valid, but determines no Rotary, for example because programs disagree about its meaning."""
 
 
 class NoRotary(Undecided):
