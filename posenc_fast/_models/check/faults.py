@@ -392,7 +392,7 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
-    """Return the factor between the sample's values and the exact values, or None if it is near 0 or not measurable."""
+    """Return the factor by which the sample differs from the exact values, or None if it is near 0 or not measurable."""
     exact = waves.at(sample.positions @ waves.frequencies.T)
     # measure the factor by least squares
     product, square = float((sample.values * exact).sum()), float((exact**2).sum())

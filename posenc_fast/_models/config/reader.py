@@ -212,7 +212,7 @@ def _type_of(config: Config, default: str = "") -> str:
 
 
 def _type_of_only_part(config: Config, where: str, model: str) -> str:
-    """Return the model type of the only part of a composite config whose keys are at the top level.
+    """Return the model type of the only part of a composite model. The config has the part's keys at the top level.
 
     Raise an error if the type has several parts, or if the keys are missing or belong to an image encoder.
     """

@@ -222,7 +222,7 @@ def names(block: str) -> Collection[str]:
 def pairs(block: str) -> dict[str, str]:
     """Return a dict from names to texts, for a block whose lines have the form "name: text".
 
-    `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why
+    `architectures`: model type of each class whose configs have the model_type of another model. `unreadable`: why
     `from_config` returns no Rotary for a model type. `no rotations`: why `from_config` returns no Rotary for a
     rope_type. `foreign`: key to use instead of a key of another package.
     """

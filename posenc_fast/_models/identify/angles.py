@@ -58,7 +58,7 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the factor between the values and the expected values, measured by least squares.
+    """Return the factor by which the values differ from the expected values, measured by least squares.
 
     If it agrees with a factor that sources use, such as 1 or the square root of the width, return that factor.
     """
