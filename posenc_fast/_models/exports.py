@@ -200,7 +200,8 @@ def _native(settings: Settings, attention_factor: float, architecture: str) -> d
 def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     """Return the unscaled frequencies divided by the frequencies, in float32, which is the type of divisors in files.
 
-    Raise ValueError if a frequency is negative, or a quotient is not a positive float32 number.
+    For a frequency of 0, return `_NO_ROTATION`. Raise ValueError if a frequency is negative, or a quotient is not a
+    positive float32 number.
     """
     if (frequencies < 0).any():
         raise ValueError(

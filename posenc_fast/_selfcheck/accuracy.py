@@ -161,7 +161,10 @@ class _Sample:
         self.noise[1] = 0
 
     def compute_sums(self, x: Array) -> None:
-        """Compute the exact sums of `add_to` for x, and the larger term of each sum. The encoding counts as 1."""
+        """Compute the exact sums of `add_to` for x, and the larger of 1 and abs(x_scale * x) for each sum.
+
+        1 is the largest value of the encoding.
+        """
         self.exact["add_to"] = _oracle.sums(self.exact["encode"], x, self.x_scale)
         self.scaled["add_to"] = _oracle.scaled(self.exact["add_to"])
         self.larger_term = np.maximum(1.0, np.abs(x.astype(np.float64) * self.x_scale))

@@ -2,7 +2,7 @@
 
 The arguments are integers and short binary fractions from a generator in this file, because NumPy's functions and
 random numbers may differ between machines and versions. `bits.json` contains the expected hashes under four keys: "1"
-and "128" for this number of runs of each call, "loops" for the kernel's loops at many widths, and "frequencies" for the
+for one run of each call, "128" for 128 runs, "loops" for the kernel's loops at many widths, and "frequencies" for the
 sets of `frequencies.py`. After you change the arguments or the computed values, write the file again with
 ``python tests/bits.py --write``.
 """
@@ -204,7 +204,7 @@ def _tables(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _long_tables(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield tables of several spans, and tables at positions of any size."""
+    """Yield tables over several spans (4096 positions) of the kernel, and tables at positions of any size."""
     for width in (6, 33):
         yield sinusoidal(width).table(9000, start=-50, dtype=t)
     encoding = sinusoidal(40)
@@ -248,7 +248,7 @@ def _sums(t: np.dtype[Any]) -> Iterator[Array]:
 
 
 def _middles(t: np.dtype[Any]) -> Iterator[Array]:
-    """Yield values as close to the middle of two numbers of the dtype as float64 allows (for float64: any values)."""
+    """Yield values near the middle of two neighbouring numbers of the dtype (for float64: any values)."""
     significant_bits = {8: 53, 4: 24, 2: 11 if t == np.float16 else 8}[t.itemsize]
     for k in range(40):
         frequencies = (1 + np.abs(_integers(100, 2 * k, 30))) / 2.0**30
@@ -335,7 +335,7 @@ def hashes_of_loops() -> Iterator[tuple[str, str]]:
 
 
 def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
-    """Yield the frequencies, the other defining numbers, and some rows (Encoding) or rotated values (Rotary)."""
+    """Yield the frequencies, the other numbers that define the value, and some rows or rotated values."""
     yield value.frequencies
     # 21600 and -43200 seconds are multiples of a quarter of a day, so columns with a period of a day have signed zeros
     positions = np.array([0.0, 1.0, 77.0, 100003.0, 21600.0, -43200.0])

@@ -51,8 +51,8 @@ def encode_by_polars(positions, dtype):
 class Framework(NamedTuple):
     """The function `encode` of a framework, called with positions and a dtype.
 
-    rejected: words for cases in which `encode` raises an error, such as "times to-float16". A word is a kind of
-    positions, or "to-" and the dtype of the result.
+    rejected: words for cases that the test leaves out, mostly because `encode` raises an error, such as
+    "times to-float16". A word is a kind of positions, or "to-" and the dtype of the result.
     """
 
     encode: Callable[[np.ndarray, str], Any]

@@ -208,7 +208,7 @@ class _Results(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Number of columns of the rows, or number of values that the tables rotate."""
+        """Number of columns of the rows, or number of values that the tables rotate in each vector."""
         if self.rows is not None:
             return int(self.rows.shape[1])
         assert self.tables is not None
@@ -265,7 +265,10 @@ class _Function:
         return True
 
     def _first_form(self, call: Call | None) -> _CallForm | None:
-        """Return the first form of call that works, or None. call: the user's choice of the argument, or None."""
+        """Return the first form of call that works, or None.
+
+        call: "positions" or "length" if the user has chosen this argument, or None.
+        """
         form = None
         if call != "length":
             form = self._form_of_positions()
@@ -502,7 +505,7 @@ def _run_at_lengths(runner: _Function, longest: float | None) -> tuple[Floats, _
     """Call a function of a length with growing lengths, for about the time limit, and keep the longest table.
 
     Return (positions, rows of the table at these positions, clause about the longest length that works). The clause is
-    "" if all lengths work.
+    "" if all lengths that were tried work.
     """
 
     def runs(count: int) -> bool:
@@ -552,7 +555,7 @@ def _rows_of_table(table: Array, rows: Any, length: int) -> Array:
 
 
 def _judge_short_tables(runner: _Function, expected: Expected) -> Finding | str:
-    """Request short tables, and return the finding for the first one that is wrong, or "" if none is."""
+    """Request short tables. Return the finding for the first call that fails or returns wrong rows, else ""."""
     for length in (9, 17):
         positions = np.arange(length, dtype=np.float64)[:, np.newaxis]
         try:
@@ -637,8 +640,8 @@ def _head_dims(name: str) -> Iterator[int]:
 def _rotation_call(function: Any, arrange: Any, convert: Any, batched: bool) -> Callable[[Floats, Floats], Array]:
     """Return a function of vectors and positions (n, axes) that calls the code, and returns rotated vectors.
 
-    arrange: function that converts vectors to the shape of x. convert: function that converts an array to the code's
-    package. batched: whether positions have a batch axis.
+    arrange: function that converts vectors to the shape of the code's argument x. convert: function that converts an
+    array to the code's package. batched: whether positions have a batch axis.
     """
 
     def run(x: Floats, positions: Floats) -> Array:
@@ -664,7 +667,9 @@ def judge_rotated(
     axes: int,
     call_clause: str,
 ) -> Finding:
-    """Call code that rotates vectors, and return the finding. Positions go up to the largest position that works.
+    """Call code that rotates vectors, and return the finding.
+
+    Positions beyond the largest position at which the code works are left out.
 
     run: function of vectors and positions (n, axes) that returns rotated vectors. call_clause: clause about the call.
     """

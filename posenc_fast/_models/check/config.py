@@ -16,7 +16,7 @@ from ..config.part import SPELLINGS, NoRotary, Undecided, as_mapping, parameters
 from .frequencies import described
 from .report import Finding, Verdict, listed
 
-# keys of a config whose value is the number of positions; "longest position" in this module means this number
+# keys of a config whose value is the number of positions
 LENGTHS = SPELLINGS["max_position_embeddings"]
 # matches names of tensors, and of parts of a config, that belong to images, audio or other data instead of text
 _TOWERS = re.compile(
@@ -60,7 +60,7 @@ class Part(NamedTuple):
 
 
 class ConfigParts(NamedTuple):
-    """The parts of a config that describe models. alone: whether the config has no inner parts."""
+    """The parts of a config that describe models. alone: whether the whole config is the only part."""
 
     parts: tuple[Part, ...] = ()
     alone: bool = True
@@ -71,7 +71,7 @@ class ConfigParts(NamedTuple):
 
     @property
     def length(self) -> float | None:
-        """Longest position of any part, or None if no part has one."""
+        """Largest number of positions of any part, or None if it is unknown for all parts."""
         return max((part.length for part in self.parts if part.length is not None), default=None)
 
     def for_tensor(self, name: str) -> tuple[tuple[Rotary, ...], str]:
@@ -180,7 +180,7 @@ def _part_of(place: str, part: Mapping[str, Any]) -> Part:
 
 
 def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
-    """Return a description of the encodings of all kinds of layers."""
+    """Return a description of the encodings of the layers, for up to `_MOST_KINDS` different encodings."""
     labels_of_rotary: dict[Rotary | None, list[str]] = {}
     for options, rotary in kinds:
         labels = [f"layer {options['layer']}"] if "layer" in options else []
@@ -196,12 +196,12 @@ def _description_of(kinds: list[tuple[dict[str, Any], Rotary | None]]) -> str:
 
 
 def unscaled_length(part: Mapping[str, Any]) -> float | None:
-    """Return the longest position that a config names, or None if it names none. The scaling is ignored."""
+    """Return the largest number of positions that a config contains, or None. The scaling is ignored."""
     return max(_positive_number(part.get(key)) for key in LENGTHS) or None
 
 
 def scaled_length(part: Mapping[str, Any]) -> float | None:
-    """Return the longest position of a model, or None if it is unknown.
+    """Return the number of positions of a model, or None if it is unknown.
 
     It is the larger of two numbers: the length in the config, and the original length times the factor of the scaling.
     For longrope, it is the length in the config.

@@ -288,7 +288,7 @@ def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
     """Return (indices of sine columns, indices of cosine columns), or None if the columns do not form pairs.
 
     They form pairs if no amplitude is 0, each column is a sine or a cosine, and there are as many sines as cosines or
-    one sine more.
+    one sine more. There must be at least one cosine.
     """
     usable = (waves.amplitudes != 0) & (np.abs(np.sin(2 * waves.phases)) < 1e-9)
     if not usable.all():
@@ -301,7 +301,7 @@ def _pairs_of(waves: Waves) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 def _side_by_side(first: npt.NDArray[np.intp], second: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
     """Return the indices of both arrays in turn, beginning with the longer array.
 
-    The lengths may differ by 1. If they are equal, ``first`` is the first array.
+    The lengths may differ by 1. If they are equal, the result begins with ``first``.
     """
     if len(second) > len(first):
         first, second = second, first
@@ -392,7 +392,7 @@ def _exponents(encoding: Encoding, plain: Encoding, positions: Floats, base: flo
 
 
 def _factor(sample: Sample, waves: Waves) -> float | None:
-    """Return the factor between the sample's values and the exact values, or None if it is near 0 or not measurable."""
+    """Return the factor by which the sample differs from the exact values, or None if it is near 0 or not measurable."""
     exact = waves.at(sample.positions @ waves.frequencies.T)
     # measure the factor by least squares
     product, square = float((sample.values * exact).sum()), float((exact**2).sum())
@@ -444,7 +444,8 @@ def _measured_frequencies(sample: Sample, encoding: Encoding, base: float | None
 def _factor_of_frequencies(angles: Floats, frequencies: Floats) -> float | None:
     """Return the quotient of the measured angles per row and the frequencies, or None if no pair rotates.
 
-    It is measured by least squares in all slow pairs.
+    The quotient is measured by least squares in the pairs that rotate by less than 3 radians per row. If there are no
+    such pairs, all pairs that rotate are used.
     """
     usable = (frequencies != 0) & (angles > 1e-7)
     if not usable.any():
@@ -547,7 +548,10 @@ def _rows_alike(row: Sample, waves: Waves, positions: Floats) -> npt.NDArray[np.
 
 
 def _permutation(sample: Sample, waves: Waves) -> str:
-    """Return a clause about the order of the columns if at most 1024 columns are permuted, else an empty string."""
+    """Return a clause about the order of the columns if they are permuted, else "".
+
+    More than 1024 columns are not compared.
+    """
     d = len(waves.phases)
     if d > 1024 or d < 2:
         return ""

@@ -36,8 +36,9 @@ _INDEX = ".index.json"
 class Tensor(NamedTuple):
     """A tensor of a file.
 
-    size: number of bytes. read: function that returns the values as an array or a torch tensor. unread: name of the
-    values' type if posenc_fast cannot read this type, else "". file: name of the file.
+    size: number of bytes, or 0 for a tensor that the user passed. read: function that returns the values as an array or
+    a torch tensor. unread: name of the values' type if posenc_fast cannot read this type, else "". file: name of the
+    file.
     """
 
     name: str
@@ -64,9 +65,10 @@ class Gap(NamedTuple):
 
 @contextlib.contextmanager
 def open_files(path: str) -> Iterator[Iterator[Tensor | Gap]]:
-    """Yield an iterator over each `Tensor` in a folder or file, and a `Gap` for each index with missing tensors.
+    """Yield an iterator over the tensors in a folder or file.
 
-    Values can be read only inside of the ``with`` block.
+    The iterator ends with a `Gap` for each index with missing tensors. Values can be read only inside of the ``with``
+    block.
     """
     with contextlib.ExitStack() as stack:
         yield _tensors_and_gaps(path, stack)
@@ -149,7 +151,7 @@ def _files(source: str) -> tuple[list[Path], dict[str, dict[str, str]]]:
 def _indexed(index: Path) -> dict[str, str]:
     """Return a dict from the name of each tensor in an index to the name of its file.
 
-    Raise ValueError if the index is invalid, or if it names a file that is missing or in another folder.
+    Raise an error if the index is invalid, or if it names a file that is missing, in another folder or of another type.
     """
     weight_map = read_json(index).get("weight_map")
     if not isinstance(weight_map, dict) or not all(isinstance(name, str) for name in weight_map.values()):

@@ -47,8 +47,8 @@ class Variant(NamedTuple):
 class _Frequencies(NamedTuple):
     """Frequencies in a tensor.
 
-    numbers: the values. form: narrowest format that represents them, which determines the tolerance. length: longest
-    position, or None.
+    numbers: the values. form: narrowest format that represents them, which determines the tolerance. length: number of
+    positions of the model, or None.
     """
 
     name: str
@@ -111,10 +111,10 @@ def judge_frequencies(
     values : array or tensor of shape (pairs,), possibly with more axes of length 1
         Radians per unit of position, in their stored type.
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the frequencies must match one. An encoding is left out unless it, or one of
-        its axes, has as many frequencies as ``values``. Empty without a config.
+        Encodings of the model's layers; the frequencies must match one of these. An encoding is left out unless it, or
+        one of its axes, has as many frequencies as ``values``. Empty without a config.
     length : float, optional
-        Longest position, where the finding gives the error of the angle.
+        Number of positions of the model. The finding gives the error of the angle at this position.
     """
     array = array_of(values, name)
     if array.dtype.kind == "c":
@@ -304,7 +304,7 @@ def _bases(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Vari
 
 
 def base_variants(rotary: Rotary, exact: Floats, numbers: Floats, slack: float = 1e-2) -> Iterator[Variant]:
-    """Yield frequencies with other bases and the same scaling. The bases are estimated from ``numbers``.
+    """Yield frequencies with other bases and the scaling of the Rotary. The bases are estimated from ``numbers``.
 
     If the numbers are the frequencies of only one of several axes, no scaling is applied. slack: largest difference
     between the logarithms of a known base and of an estimate.
@@ -408,7 +408,7 @@ def _scalings(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[V
 def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
     """Yield the values of the tensor if at most a quarter of them differ from the exact frequencies.
 
-    Yield nothing if more than 2 values differ, and all of them belong to the slowest pairs.
+    Yield nothing if more than 2 values differ, and these are the last ones, for the slowest pairs.
     """
     wrong = np.flatnonzero(tensor._replace(form=FLOAT32).distance(exact) > 1)
     # if only the slowest pairs differ, a wrong scaling is more likely
@@ -419,7 +419,7 @@ def _few_wrong(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[
 
 
 def _identified(tensor: _Frequencies, rotary: Rotary, exact: Floats) -> Iterator[Variant]:
-    """Yield the frequencies that `identify_rotary` finds, if only their scaling may differ from that of the config."""
+    """Yield the frequencies that `identify_rotary` finds, if their base and number are those of the config."""
     if len(exact) < 8 or rotary.base is None:
         return
     answer, scaling = identify_rotary(frequencies=tensor.numbers), rotary._arguments().get("scaling")
@@ -515,9 +515,9 @@ def _schedules(tensor: _Frequencies) -> Iterator[tuple[str, str, Floats]]:
 
 
 def _bases_by_ends(tensor: _Frequencies, denominator: float) -> list[float]:
-    """Return bases for which the last power divided by the first is about the last value divided by the first.
+    """Return bases for which ``base ** (-(n - 1) / denominator)`` is about the last value divided by the first.
 
-    denominator: denominator of the exponents.
+    n: number of values. denominator: denominator of the exponents.
     """
     numbers = tensor.numbers
     logarithm = math.log(numbers[0] / numbers[-1]) * denominator / (len(numbers) - 1)

@@ -71,8 +71,8 @@ def findings_of_runs(
 ) -> Iterator[Finding]:
     """Yield a finding for each of a model's modules that seem to encode positions.
 
-    If no module seems to encode positions, the model itself is judged, unless ``skipped`` has names or a layer has
-    weights.
+    If no module seems to encode positions, the model itself is judged, unless ``skipped`` has names or the model has
+    layers such as Linear or Conv.
 
     expected: encoding that the user expects, or None. longest: number of positions in the config, or None. buffers:
     findings for the model's tensors. skipped: names of modules to leave out, together with their submodules.
@@ -145,7 +145,7 @@ def _random_state_kept() -> Iterator[None]:
 
 
 def _copied(module: Any) -> Any:
-    """Return a copy of a module in evaluation mode, without hooks and gradients, or raise `Unusable`."""
+    """Return a copy of a module in evaluation mode, without forward hooks and gradients, or raise `Unusable`."""
     torch = sys.modules["torch"]
     memo: dict[int, Any] = {}
     size = 0
@@ -330,9 +330,9 @@ def _judge_rows_for_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[
 
 
 def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
-    """Return the finding. If the width is wrong and the model has several modules, the verdict becomes "unknown".
+    """Return the finding, or "unknown" for a wrong shape if the model has several modules that encode positions.
 
-    The module may then compute an encoding other than the expected one.
+    One of these modules may compute an encoding other than the expected one.
     """
     if finding.fault == "shape" and not wanted.alone:
         return replace(finding, verdict="unknown", fault=None)

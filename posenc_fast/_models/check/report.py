@@ -82,12 +82,12 @@ _LOADED = ("model = AutoModel.from_pretrained(..)", "posenc_fast.check(model)")
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome for one tensor, function, module or part of a config.
+    """The outcome for one tensor, function, module, part of a config, or index with missing tensors.
 
     Parameters
     ----------
     name : str
-        Name of the tensor, module or function, or of the part of the config.
+        Name of the tensor, module, function, part of the config, or index.
     is_ : str
         Kind of what was checked, such as "rotary frequencies", "computed rows" or "config". Its key in JSON is ``is``.
     verdict : {"right", "wrong", "unknown"}
@@ -102,7 +102,8 @@ class Finding:
     largest_error : float or None
         Largest absolute difference from the exact values; None if it is unknown.
     radians : float or None
-        Largest error of an angle at the longest position, in radians.
+        Largest error of an angle at the longest position, in radians; for rows, a lower bound of it. None if it is
+        unknown.
     first_position : float or None
         First position with a wrong value.
     """
@@ -165,8 +166,9 @@ class Report:
     path : str
         File or folder that was checked, the name of the function or of the module's class, "arrays" or "config".
     findings : tuple of Finding
-        One for each function, module and positional tensor, and for each index whose tensors are missing. A part of the
-        config has a finding if it is wrong, or if the tensors alone do not give the result.
+        One for each function, module and positional tensor, and for each index with missing tensors. A part of the
+        config has a finding if it is wrong, if a tensor could not be compared because of it, or if there is no tensor
+        to compare with the config.
     """
 
     path: str
@@ -176,7 +178,7 @@ class Report:
     def compared(self) -> int:
         """Number of findings that are right, wrong or about a position table.
 
-        A position table counts even if it is unknown, because it was compared with every known encoding.
+        A position table counts even if its verdict is "unknown", because the check looked for a known encoding in it.
         """
         return sum(finding.verdict != "unknown" or finding.is_ == TABLE for finding in self.findings)
 
@@ -225,7 +227,10 @@ class Report:
         )
 
     def _lines(self) -> list[tuple[str, Finding]]:
-        """Return (name, finding) for each line. Findings whose names differ only in numbers share a line."""
+        """Return (name, finding) for each line.
+
+        Findings that are equal except for numbers in their names share a line.
+        """
         groups: dict[Any, list[Finding]] = {}
         for finding in self.findings:
             fields = tuple(value for name, value in vars(finding).items() if name != "name")

@@ -93,8 +93,8 @@ def rows_in(value: Any, count: int, name: str) -> Array | None:
 def tables_in(value: Any, count: int, name: str) -> tuple[Array, Array | None] | None:
     """Return the result of a call as (cosines, sines) with ``count`` rows, or None for other shapes.
 
-    A real array of shape (2, count, ..) is split into cosines and sines. For any other single array, which may contain
-    both, return (array, None).
+    A real array of shape (2, count, ..) is split into cosines and sines, unless ``count`` is 2. For any other single
+    array, which may contain both, return (array, None).
     """
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(hasattr(item, "shape") for item in value):
         cos, sin = (numbers_in(item, name) for item in value)
@@ -296,7 +296,7 @@ def judge_code_tables(
 def _possible_tables_with_nan(cos: Array, sin: Array | None) -> Iterator[Tables]:
     """Yield `Tables` for each order of columns that cosines and sines may have. Infinity becomes NaN.
 
-    While columns are compared, all NaN count as equal, so that columns with NaN can match.
+    While columns are compared, a number stands for NaN, so that columns with NaN can be equal.
     """
 
     def without_nan(table: Array) -> Array:
@@ -388,7 +388,7 @@ def judge_rotation(name: str, rotation: Rotation, expected: Rotary | None, call_
 def _judge_angles(
     name: str, tables: tuple[Array, Array], rotation: Rotation, expected: Rotary, call_clause: str
 ) -> Finding:
-    """Return the finding for the cosines and sines of a rotation. The user's code may round them to 16 bits.
+    """Return the finding for the cosines and sines of a rotation. Cosines and sines in 16 bits are accepted.
 
     tables: (cosines, sines), which are computed from the vectors before and after the rotation.
     """

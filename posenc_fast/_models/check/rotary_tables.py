@@ -33,8 +33,8 @@ class Tables(NamedTuple):
 
     sin: None if the tables are only cosines. layout: order of the columns in the user's arrays if they have two columns
     per pair, else None. copies: number of columns per pair in ``cos`` and ``sin``. It is 1 if the user's arrays have
-    one column per pair, or two equal columns, of which one is kept. It is 2 if the two columns of some pairs differ.
-    Then both columns are kept, half of the width apart.
+    one column per pair, or two equal columns, of which one is kept. It is 2 if the two columns differ in some pairs,
+    but at most a quarter of them. Then both columns are kept, half of the width apart.
     """
 
     cos: Array
@@ -78,8 +78,8 @@ def judge_rotary_tables(
     positions : array_like of shape (rows,) or (rows, axes), optional
         Positions of the rows (default: 0, 1, ..).
     rotaries : sequence of Rotary
-        Encodings of the model's layers; the tables must match one. An encoding is left out if its number of rotating
-        pairs differs from that of the tables. Empty without a config.
+        Encodings of the model's layers; the tables must match one of these. An encoding is left out if its number of
+        rotating pairs differs from that of the tables. Empty without a config.
     """
     tables = [array_of(table, name) for table in (cos, sin) if table is not None]
     finding = _judge_arrays(name, tables, positions, rotaries)
@@ -373,7 +373,7 @@ def _sampled_rows(rows: int) -> Any:
 
 
 def _are_cosines_and_sines(tables: Tables, form: Format) -> bool:
-    """Return whether the first rows are cosines and sines of the same angles, multiplied by one factor."""
+    """Return whether most values in the first rows are cosines and sines of the same angles, times one factor."""
     if tables.sin is None:
         return False
     with np.errstate(over="ignore", invalid="ignore"):

@@ -13,7 +13,10 @@ _MOST_NAMES = 20
 
 
 def table_in(path: str) -> Any:
-    """Return the values of the only tensor in a file or folder, or of the only tensor named like a position table."""
+    """Return the values of the only tensor in a file or folder, or of the only tensor named like a position table.
+
+    Raise ValueError if there is no such tensor, or if its values cannot be read.
+    """
     with open_files(path) as opened:
         tensors = [entry for entry in opened if isinstance(entry, Tensor)]
         tables = [tensor for tensor in tensors if kind_of(tensor.name, tensor.shape) == "table"]

@@ -108,7 +108,8 @@ def _judge_array(name: str, array: Array) -> Finding:
 def _may_be_sinusoidal(flat: Array) -> bool:
     """Return whether at least a quarter of the columns are sinusoidal. Only some rows and columns are tested.
 
-    In a sinusoidal column, the sum of the values before and after a value is the same multiple of it in all rows.
+    In a sinusoidal column, the sum of the two neighbours of a value is the value times a number. This number is the
+    same in all rows.
     """
     columns = np.unique(
         np.linspace(0, flat.shape[1] - 1, min(flat.shape[1], _SINUSOID_COLUMNS)).round().astype(np.intp)

@@ -176,7 +176,7 @@ def _check_shared(part: Part) -> None:
 def _check_type_key(part: Part, parameters: Mapping[str, Any], where: str) -> None:
     """Raise an error if only the key "type" names a scaling.
 
-    The class ignores this key, because its default parameters contain a rope_type.
+    The model's class in transformers ignores this key, because its default parameters contain a rope_type.
     """
     if parameters.get("rope_type") is None and parameters.get("type") not in (None, "default"):
         raise ValueError(
@@ -186,7 +186,7 @@ def _check_type_key(part: Part, parameters: Mapping[str, Any], where: str) -> No
 
 
 def _check_lists(part: Part, nested: list[str]) -> None:
-    """Raise an error if a class may read lists with one value per layer instead of the parameters for kinds of layers."""
+    """Raise an error if the model may read lists with one value per layer instead of parameters for kinds of layers."""
     types, codes = part.types(), part.row.codes[0]
     used = part.row.groups if types is None or codes else set(map(part.label, types))
     missing = sorted(name for name in used if name not in nested)

@@ -58,7 +58,7 @@ _TORCHTUNE_SCALED = ("llama3_1", "llama3_2", "llama3_3")
 
 
 def name_of_format(config: Config) -> str:
-    """Return the key in `NAMES` of the format of a config, or an empty string for any other format."""
+    """Return the key of a config's format in `NAMES`, or "" for a format that is not in `NAMES`."""
     keys = set(config)
     if "_component_" in keys:
         return "torchtune"

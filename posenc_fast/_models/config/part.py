@@ -27,7 +27,7 @@ MOST_LAYERS = 100_000
 
 
 class Undecided(ValueError):
-    """The config may be valid, but the encoding depends on code, or programs read the config differently."""
+    """The config may be valid, but determines no Rotary, for example because programs disagree about its meaning."""
 
 
 class NoRotary(Undecided):
@@ -101,7 +101,7 @@ class Part(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the model type is not in the table."""
+        """Whether models.txt does not list the model type."""
         return self.row.family == UNKNOWN
 
     @property
@@ -190,7 +190,8 @@ class Part(NamedTuple):
         """Return the value of the requested layer from values per layer.
 
         If no index is requested, return the common value of the requested kind of layers, or of all layers with RoPE.
-        Raise `Several` if their values differ. where: place of the values in the config, for errors.
+        Raise `Several` if these layers have different values or do not exist. where: place of the values in the config,
+        for errors.
         """
         if self.layer is not None:
             if self.layer >= len(values):

@@ -78,7 +78,7 @@ def arguments_of(
 
 
 class EncodingOfLayers(NamedTuple):
-    """The encoding of one kind of layers, for one range of sequence lengths."""
+    """The encoding of one kind of layers, for one sequence length if the encoding depends on the length."""
 
     # options of `arguments_of` that choose the layers and the length
     options: dict[str, Any]
@@ -87,7 +87,10 @@ class EncodingOfLayers(NamedTuple):
 
 
 def encodings_of(config: Any) -> list[EncodingOfLayers]:
-    """Return the encodings of all kinds of layers and of all sequence lengths that one part of a config describes."""
+    """Return the encodings of all kinds of layers that one part of a config describes.
+
+    If an encoding depends on the sequence length, two lengths are used: the length of the training, and one token more.
+    """
     config = _read(config)
     waiting = [{}, *({"layer_type": layer_type} for layer_type in _layer_types(config))]
     done: list[dict[str, Any]] = []
@@ -113,7 +116,7 @@ def encodings_of(config: Any) -> list[EncodingOfLayers]:
 
 
 def _layer_types(config: Config) -> list[str]:
-    """Return the layer types of a part, or an empty list if all its layers are alike."""
+    """Return the layer types of a part, or an empty list if the encoding does not depend on the layer type."""
     if others.name_of_format(config):
         return []
     part = _prepared(config, None)
@@ -209,7 +212,7 @@ def _type_of(config: Config, default: str = "") -> str:
 
 
 def _type_of_only_part(config: Config, where: str, model: str) -> str:
-    """Return the model type of the only part of a composite config whose keys are at the top level.
+    """Return the model type of the only part of a composite model. The config has the part's keys at the top level.
 
     Raise an error if the type has several parts, or if the keys are missing or belong to an image encoder.
     """
@@ -330,7 +333,7 @@ def _layout_of(part: Part) -> str:
 
 
 def _unscaled_if_listed(part: Part) -> Part:
-    """Return the part, without its scaling if the config lists the scaled layers, but not the requested layer."""
+    """Return the part. Remove its scaling if the config lists layers with a scaling, but not the requested layer."""
     key = part.row.scaled_layers
     layers = part.config.get(key) if key else None
     if layers is None or _rope_type(part) == "default":
@@ -473,7 +476,7 @@ def _set_original(part: Part, scaling: dict[str, Any]) -> None:
     """Set the original length in the scaling.
 
     The original length is the first of these that exists: the top-level value (unless kinds of layers have their own
-    rotary parameters), the default of the class, the value in the rotary parameters, max_position_embeddings.
+    rotary parameters), the default of the model's class, the value in the rotary parameters, max_position_embeddings.
     """
     key, name = "original_max_position_embeddings", scaling["rope_type"]
     top_level = part.config.get(key) if part.group is None else None
@@ -575,7 +578,7 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
 
 
 def _rule_of_counts(part: Part, rule: str, counts: Any, in_config: bool) -> str:
-    """Return the name of the function in `COUNTED` that computes the axis of each pair from the counts of the axes.
+    """Return the name of the function in `COUNTED` that computes the axis of each pair from the numbers of pairs.
 
     rule: rule of the model type. in_config: whether the counts are in the config, and not the default of the model type.
     """

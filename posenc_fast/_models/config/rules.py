@@ -26,10 +26,11 @@ def _ernie(counts: Sequence[int], pairs: int) -> list[int]:
 
 
 def _pangu(counts: Sequence[int], pairs: int) -> list[int]:
-    """Return the axis of each pair. Each pair gets the axis with the largest share of pairs that have no place yet.
+    """Return the axis of each pair.
 
-    Neighbouring pairs have different axes, unless only one axis is left. With three axes, the last pair always has axis
-    0, whatever its neighbour has.
+    From the first pair on, each pair gets the axis with the largest share of its pairs left. Neighbouring pairs have
+    different axes, unless only one axis is left. With three axes, the last pair always has axis 0, whatever its
+    neighbour has.
     """
     last = [0] if len(counts) == 3 else []
     totals = [counts[0] - len(last), *counts[1:]]
@@ -111,9 +112,10 @@ def _atoms(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len
 
 
 def _phimoe(part: Part, pairs: int, base: float, scaling: CheckedScaling, seq_len: Any) -> Arguments:
-    """Return the arguments for PhiMoE. The factors and the mscale (attention factor) depend on the sequence length.
+    """Return the arguments for PhiMoE.
 
-    Microsoft's code chooses the short or the long values in the same way, and so does transformers up to 4.57.
+    The sequence length chooses short_factor or long_factor as the divisors of the frequencies, and short_mscale or
+    long_mscale as the attention factor. Microsoft's code makes the same choices, and so does transformers up to 4.57.
     """
     rope_type, parameters = scaling
     if rope_type == "default":

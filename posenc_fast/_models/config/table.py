@@ -75,8 +75,9 @@ class Need(NamedTuple):
 class Row(NamedTuple):
     """RoPE settings of a model type.
 
-    In the comments, "key" means a key of a config, and "class" means the class of the model or of its config.
-    Configs contain most keys at their top level. The base and the fraction may also be in the rotary parameters.
+    In the comments, "key" means a key of a config, and "the class" means the class of the model in its source code.
+    Configs contain most keys at their top level. The base and the fraction of the width that rotates may also be in the
+    rotary parameters.
     """
 
     # model_type
@@ -220,7 +221,7 @@ def names(block: str) -> Collection[str]:
 def pairs(block: str) -> dict[str, str]:
     """Return a dict from names to texts, for a block whose lines have the form "name: text".
 
-    `architectures`: model type of each class whose files contain the model_type of another model. `unreadable`: why
+    `architectures`: model type of each class whose configs have the model_type of another model. `unreadable`: why
     `from_config` returns no Rotary for a model type. `no rotations`: why `from_config` returns no Rotary for a
     rope_type. `foreign`: key to use instead of a key of another package.
     """

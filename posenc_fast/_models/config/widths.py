@@ -1,4 +1,7 @@
-"""Read head width, number of rotated values and base from a config."""
+"""Read head width, number of rotated values and base from a config.
+
+"The class" means the class of the model in its source code, such as transformers.
+"""
 
 from __future__ import annotations
 
@@ -174,7 +177,7 @@ def _check_unread_dims(part: Part, head: int, dim: int) -> None:
 
 
 def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
-    """Raise an error for a rotated fraction in the config that contradicts a class which reads no fraction."""
+    """Raise an error for a rotated fraction that the class does not read, unless it agrees with the rotated values."""
     if factor is None or factor == part.row.only_factor:
         return
     if "qk_rope_head_dim" in part.row.width:
@@ -192,7 +195,7 @@ def _check_unread_factor(part: Part, head: int, factor: float | None) -> None:
 
 
 def _check_head_dim(part: Part, head: int, factor: float) -> None:
-    """Raise an error if a class computes frequencies from head_dim, and head_dim * factor is not the head width."""
+    """Raise an error if the class computes frequencies from head_dim, and head_dim * factor is not the head width."""
     default = part.row.whole_head
     if default is None or ("head_dim" not in part.config and not default):
         return
@@ -206,9 +209,10 @@ def _check_head_dim(part: Part, head: int, factor: float) -> None:
 
 
 def _check_default(part: Part, factor: float | None) -> None:
-    """Raise an error if the class does not read the config's partial_rotary_factor, or if it is missing but needed.
+    """Raise an error if the class ignores a top-level partial_rotary_factor, or if this key is missing but needed.
 
-    It is needed if the default is not 1, and the class may not use the default.
+    An ignored value that equals the value in use is allowed. The key is needed if its default is not 1, and the class
+    may not use the default.
     """
     row, group, model = part.row, part.group, part.model
     outer, inner = part.config.get("partial_rotary_factor"), part.rope.get("partial_rotary_factor")

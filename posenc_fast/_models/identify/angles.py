@@ -58,7 +58,7 @@ class Angles(NamedTuple):
 
 
 def scale_of(table: Table, values: Floats, expected: Floats) -> float:
-    """Return the factor between the values and the expected values, measured by least squares.
+    """Return the factor by which the values differ from the expected values, measured by least squares.
 
     If it agrees with a factor that sources use, such as 1 or the square root of the width, return that factor.
     """
@@ -83,7 +83,8 @@ def odd_of(table: Table) -> Odd:
 def measure(table: Table, layout: Layout, functions: tuple[Function, ...]) -> Angles | None:
     """Return the measured frequency and phase of each pair of columns.
 
-    Return None if the two columns of a pair are not the cosine and the sine of an angle that grows evenly.
+    Return None if the two columns of a pair are not the cosine and the sine of an angle that changes by the same amount
+    from row to row.
     """
     d = table.values.shape[1]
     pairs = d // 2

@@ -26,9 +26,8 @@ def bases_near(
 ) -> list[float]:
     """Return the known bases near an estimate, and then the estimates rounded to each number of significant digits.
 
-    Each caller estimates bases in its own way, because the data differ. Some pairs may be scaled, only the ends may be
-    known, or the errors may differ. slack: largest difference between the logarithms of a known base and of an
-    estimate.
+    Callers estimate bases in different ways, for example from all pairs, or only from the first and the last one.
+    slack: largest difference between the logarithms of a known base and of an estimate.
     """
     near = [base for base in known if any(abs(math.log(base / estimate)) < slack for estimate in estimates)]
     rounded = zip(*(few_digits(estimate, digits) for estimate in estimates), strict=True)

@@ -18,7 +18,7 @@ def call_of(value: Encoding | Rotary, presets: Sequence[str] = ()) -> str:
     """Return the call that rebuilds a value, with the package's name, or "" if the call would be too long to show.
 
     The call is the `recipe` of the value. For a Rotary with a long recipe, it is the call of the first preset that
-    returns this Rotary, if there is one.
+    returns this Rotary, if there is such a preset.
     """
     # the repr shortens long arrays, so a recipe that differs from the repr is None or too long to show
     text = value.recipe if value.recipe == repr(value) else None
@@ -49,7 +49,7 @@ def _preset_call(rotary: Rotary, presets: Sequence[str]) -> str:
 
 
 class Shown:
-    """Show an identification as text and HTML. If nothing was found, name the closest preset, if one is close."""
+    """Show an identification as text and HTML. If nothing was found, name the closest preset if it is close."""
 
     closest: str | None
     error: float

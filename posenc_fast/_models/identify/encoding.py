@@ -1,8 +1,9 @@
 """Find the encoding that computed a table, from its values in any supported type.
 
-The two columns of a pair are the parts of a complex number, which rotates by the same angle from row to row. These
-angles are measured for each known order of columns. If every pair rotates evenly, the angles are compared with known
-schedules of frequencies. Then the whole table is compared with the encoding of each schedule that fits.
+The two columns of a pair are the real and the imaginary part of a complex number, which rotates by the same angle from
+row to row. These angles are measured for each known order of columns. If every pair rotates evenly, the angles are
+compared with known schedules of frequencies. Then the whole table is compared with the encoding of each schedule that
+fits.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Identification(Shown):
     ----------
     presets : tuple of str
         Names of the presets that compute the same rows. If there are none, presets whose rows differ only by a factor.
-        First positions may differ.
+        The position of the first row may differ.
     encoding : Encoding or None
         The encoding. Row i of the table is the encoding of position ``start + i * step``, except for zero rows. None
         if nothing was found.
@@ -179,17 +180,17 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     ----------
     table : array_like of shape (n, d), or path
         Rows of consecutive positions or of the points of a grid: an array of float64, float32, float16 or bfloat16 (of
-        ml_dtypes or jax), or a torch tensor or parameter. At least 8 rows must not be zero; rows of zeros count as
-        padding. Axes of length 1 are ignored, and so are leading axes along which all values are equal. Any other table
-        of shape (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that `check` reads. It must have
-        only one tensor, or only one tensor with the name of a position table.
+        ml_dtypes or jax), or a torch tensor or parameter. At least 8 of the first 1024 rows must not be zero. Rows of
+        zeros are treated as padding. Axes of length 1 are ignored, and so are leading axes along which all values are
+        equal. Any other table of shape (n0, n1, d) or (n0, n1, n2, d) is a grid. A path is a file or folder that
+        `check` reads. It must have only one tensor, or only one tensor with the name of a position table.
     start : float, optional
         Position of the first row, on each axis of a grid (default: identified from the table).
 
     Returns
     -------
     Identification
-        Presets, parameters and an encoding; or the closest preset, if one is close.
+        Presets, parameters and an encoding; or the closest preset, if it is close.
 
     Raises
     ------
@@ -200,16 +201,17 @@ def identify(table: npt.ArrayLike | os.PathLike[str], *, start: float | None = N
     Notes
     -----
     An encoding matches if every value differs by at most one unit in the last place of its type, plus 2e-6, plus 1e-6
-    times the angle. These are the errors of sources that compute angles in float32. If several sets of parameters
-    match, the most common set is returned. For example, with four columns, base 10000 has the same frequencies as base
-    100 with freq_shift 1, and base 10000 is returned. The start is found up to half of the longest wavelength on either
-    side of 0. A table of three columns is compared only with base 10000 and with presets.
+    times the angle. The last two terms are multiplied by ``scale``. They are the errors of sources that compute angles
+    in float32. If several sets of parameters match, the most common set is returned. For example, with four columns,
+    base 10000 has the same frequencies as base 100 with freq_shift 1, and base 10000 is returned. The start is found up
+    to half of the longest wavelength on either side of 0. A table of three columns is compared only with base 10000 and
+    with presets.
 
-    Tables over two and three axes are compared with presets of as many axes, with default parameters. All shapes with
-    one point per row are tried, if the last two sides differ by a factor of at most 16. Positions count from 0, from 1
-    or from the middle. On square grids, the step sizes of Stable Diffusion 3 and PixArt are tried as well. The closest
-    preset is named only if it differs from the table by at most half of the preset's largest value, because any two
-    cosines differ by at most 2.
+    Tables over two and three axes are compared with presets of as many axes, with default parameters. For a table of
+    shape (n, d), all grids with one point per row are tried, if the last two sides differ by a factor of at most 16.
+    Without start, positions from 0, from 1 and around the middle are tried. On square grids, the step sizes of Stable
+    Diffusion 3 and PixArt are tried as well. The closest preset is named only if it differs from the table by at most
+    half of the preset's largest value, because any two cosines differ by at most 2.
 
     Examples
     --------
@@ -388,8 +390,8 @@ def _by_width(d: int, base: float | None = None) -> tuple[tuple[str, Encoding], 
     """Return (name, encoding) of each preset of one axis with this width.
 
     Without a base, all presets have their default parameters. With a base, only presets that accept a base are
-    returned, built with this base. The tables of one file have few widths and bases, so a few results of about 0.7 d
-    KiB are cached.
+    returned, built with this base. The tables of one file have few widths and bases, so a few results, of about 0.7 d
+    KiB each, are cached.
     """
     found = []
     for name in names():
@@ -428,7 +430,7 @@ def _presets_like(encoding: Encoding, settings: dict[str, Any]) -> tuple[str, ..
 def _by_name(table: Table, start: float | None) -> Identification:
     """Return the identification of a table as a preset of its width.
 
-    If no preset matches, the identification has no encoding, and names the closest preset if one is close.
+    If no preset matches, the identification has no encoding, and names the closest preset if it is close.
     """
     names_of: dict[Encoding, list[str]] = {}
     for name, encoding in _by_width(table.whole.shape[1]):

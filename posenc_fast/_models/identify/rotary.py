@@ -50,7 +50,7 @@ class RotaryIdentification(Shown):
         1 if pairs rotate from the first value towards the second, -1 if backwards, 0 if pairs differ or nothing was
         found.
     base : float or None
-        Argument of `Rotary`; None if the frequencies are not powers of one number.
+        Argument of `Rotary`; None if the frequencies, without their scaling, are not powers of one number.
     scaling : dict or None
         Argument of `Rotary`; None if the frequencies have no scaling.
     sections : tuple of int or None
@@ -150,7 +150,7 @@ def identify_rotary(
     -------
     RotaryIdentification
         A Rotary with its presets, layout, direction, base, scaling, sections and widths; or the closest preset, if
-        one is close.
+        it is close.
 
     Raises
     ------
@@ -159,7 +159,7 @@ def identify_rotary(
 
     Notes
     -----
-    Differences up to the rounding of the type (float64, float32, float16 or bfloat16) and the errors of float32 angles
+    Differences of a few roundings to the type (float64, float32, float16 or bfloat16) and the errors of float32 angles
     are allowed. In 16 bits, a few tokens near 0 do not determine the slowest pairs of x and turned, so all matching
     presets are named. Some models (GLM, ERNIE 4.5) store tables in one layout and rotate in the other. For these, only
     x and turned determine the layout. Frequencies that no known formula computes, such as learned ones, are not found.
@@ -333,7 +333,7 @@ def _of_vectors(x: Any, turned: Any, positions: Any, head: int | None) -> Iterat
 
 @functools.lru_cache(maxsize=1)
 def _defaults() -> tuple[tuple[str, Rotary], ...]:
-    """Return (name, Rotary) of each preset with default arguments.
+    """Return (name, Rotary) of each rotary preset whose parameters all have defaults, built with these defaults.
 
     A preset whose layers with a sliding window have another encoding occurs twice.
     """
@@ -396,7 +396,8 @@ def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
     """Return the frequencies (pairs, axes) of a Rotary for the axes of a sample.
 
     If the sample has one axis and the Rotary has several, the frequencies of all axes are added, because tokens of a
-    text have the same position on each axis. In other cases, return None if the numbers of axes differ.
+    text have the same position on each axis. If the sample has only frequencies, this is done only if each pair of the
+    Rotary uses one axis. In other cases, return None if the numbers of axes differ.
     """
     values = rotary._angles_of("cos").frequencies
     values = values.reshape(len(values), -1)
@@ -462,7 +463,7 @@ def _described(fit: _Fit) -> RotaryIdentification:
 
 
 def _base_of(rotary: Rotary) -> float | None:
-    """Return the base if the frequencies of every axis are powers of the same number, else None."""
+    """Return the base if the frequencies of every axis, without their scaling, are powers of one number, else None."""
     schedules = rotary._settings.frequencies
     if schedules is None:
         return rotary._settings.base
@@ -481,7 +482,7 @@ def _base_of(rotary: Rotary) -> float | None:
 
 
 def _closest(fits: list[_Fit]) -> RotaryIdentification:
-    """Return an identification without an encoding, which names the closest preset if one is close."""
+    """Return an identification without an encoding, which names the closest preset if it is close."""
     if not fits:
         return RotaryIdentification()
     closest = min(fits, key=lambda fit: fit.error)

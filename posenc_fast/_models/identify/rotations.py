@@ -198,7 +198,8 @@ def guesses(measured: Measured) -> Iterator[tuple[Guess, list[int] | None]]:
 def _bases(frequencies: Floats, errors: Floats, exponents: Floats) -> Iterator[float]:
     """Yield bases whose powers ``base ** -exponents`` are near all frequencies, or near the fastest ones.
 
-    Known bases come first, then rounded estimates, then the estimate.
+    The base is estimated from all pairs, and then from the fastest ones. For each estimate, known bases come first,
+    then the rounded estimate, then the estimate itself.
     """
     usable = (exponents > 0) & (frequencies > 0)
     if not usable.any():
