@@ -41,7 +41,7 @@ class Parts(np.ndarray[Any, Any]):
 
 
 def new_figure(parts: int) -> Any:
-    """Return a figure that needs no screen, and its Axes."""
+    """Return a figure that needs no screen, and its Axes: one, or an array of ``parts`` Axes."""
     figure = Figure(figsize=(7, 4.2) if parts == 1 else (4 * parts, 3.5), layout="constrained")
     return figure, figure.subplots(1, parts)
 
@@ -66,7 +66,8 @@ def room(axes: Axes) -> tuple[int, int]:
 
 
 def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
-    """Return equally spaced indices below ``count``, so few that the tick labels along x do not overlap."""
+    """Return equally spaced indices below ``count``, at most ``most``, and so few that tick labels along x do not
+    overlap."""
     inches = axes.get_window_extent().width / axes.figure.dpi
     labels = max(2, int(inches / _LABEL))
     if most is not None:
@@ -94,7 +95,8 @@ def picture(
     limits: tuple[float, float],
     cmap: str,
 ) -> Any:
-    """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of the two axes."""
+    """Draw a matrix with rows downwards and columns to the right. columns: limits of the x axis. rows: limits of the y
+    axis."""
     if not isinstance(cmap, str):
         raise TypeError(f"cmap must be the name of a colormap of matplotlib, not {type(cmap).__name__}")
     if cmap not in colormaps:

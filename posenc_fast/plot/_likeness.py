@@ -39,8 +39,8 @@ def similarity(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`. The rows of a Rotary are its cosines and sines. Their similarity is the alignment of equal
-        queries and keys, as in `decay`.
+        As in `heatmap`. The rows of a Rotary are its cosines and sines. Their similarity is the mean of ``cos(distance
+        * frequency)`` over the pairs, as in `decay`.
     position : float
         Position in the middle.
     span : int
