@@ -66,8 +66,7 @@ def room(axes: Axes) -> tuple[int, int]:
 
 
 def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
-    """Return equally spaced indices below ``count``, at most ``most``, and so few that tick labels along x do not
-    overlap."""
+    """Return at most ``most`` equally spaced indices below ``count``, whose tick labels along x do not overlap."""
     inches = axes.get_window_extent().width / axes.figure.dpi
     labels = max(2, int(inches / _LABEL))
     if most is not None:
@@ -95,8 +94,7 @@ def picture(
     limits: tuple[float, float],
     cmap: str,
 ) -> Any:
-    """Draw a matrix with rows downwards and columns to the right. columns: limits of the x axis. rows: limits of the y
-    axis."""
+    """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of x and y."""
     if not isinstance(cmap, str):
         raise TypeError(f"cmap must be the name of a colormap of matplotlib, not {type(cmap).__name__}")
     if cmap not in colormaps:

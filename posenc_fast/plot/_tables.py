@@ -176,7 +176,7 @@ def _angles(axes: Axes, sines: Any, cosines: Any, edges: tuple[float, float], wi
 
 
 def distinct_frequencies(encoding: Encoding) -> npt.NDArray[np.float64]:
-    """Return the distinct frequencies, the fastest first."""
+    """Return the distinct absolute values of the frequencies, the fastest first."""
     return np.unique(np.abs(encoding.frequencies))[::-1]
 
 
