@@ -19,8 +19,8 @@ def search(*words: str) -> tuple[str, ...]:
     *words : str
         Words to search, separate or in one string. Case does not matter. Points, hyphens and underscores between
         letters and digits do not matter either: "gpt2", "gpt_2" and "GPT-2" are equal. The search covers names, titles
-        of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and other names of a
-        model.
+        of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and other common names of
+        a preset.
 
     Returns
     -------
