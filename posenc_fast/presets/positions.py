@@ -1,7 +1,8 @@
 """Compute the positions of tokens for rotary presets, and the positions of dates in calendar cycles (`calendar`).
 
 If one of these functions computes the positions of a preset, the notes of the preset name it. Most results have one row
-for each token and one column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
+for each token and one column for each axis. The tokens of a grid are ordered by frame, then by row, then by column,
+except in `qwen2_vl_vision`.
 
 Examples
 --------
@@ -182,16 +183,16 @@ def mrope(
     ----------
     tokens : array_like of int, shape (length,) or (batch, length); or a sequence of int and (frames, rows, columns)
         Token ids, if model is given. Otherwise, parts in the order of the tokens. A part is a number of text tokens, or
-        the grid of an image or video in merged patches. Text has the same position on all axes. The first position of a
-        part is the largest position of the previous part plus 1.
+        the grid of an image or video, counted in merged patches. Text has the same position on all axes. The first
+        position of a part is the largest position of the previous part plus 1.
     model : str or config, optional
         A model_type, such as "qwen2_5_vl", which stands for the token ids of published models. Or a config, as a
         mapping or an object of transformers, with its own token ids and sizes.
     image_grid_thw, video_grid_thw : array_like of int, shape (n, 3), optional
         Frames, rows and columns of each image and video, in patches before merging, in the order of the tokens.
     second_per_grid, fps : float or array_like of shape (n,), optional
-        Seconds between two frames of each video's grid (second_per_grid), or frames per second of each video (fps). Two
-        frames of a video are one frame of its grid. Models that do not count frames in seconds ignore both.
+        Seconds between neighbouring frames of each video's grid (second_per_grid), or frames per second of each video
+        (fps). Two frames of a video are one frame of its grid. Models that do not count frames in seconds ignore both.
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
@@ -228,8 +229,9 @@ def mrope(
     PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
     (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
 
-    Audio tokens between the tokens of a video are the sound of the video, and have the same times. For models
-    that count frames in seconds, pass a config with tokens_per_second or position_id_per_seconds.
+    In Qwen2.5-Omni and Qwen3-Omni, audio tokens between the tokens of a video are the sound of the video. Sound and
+    video begin at the same position. For models that count frames in seconds, pass a config with tokens_per_second or
+    position_id_per_seconds.
 
     References
     ----------
@@ -333,7 +335,7 @@ def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> np
     example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
 )
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Return (row, column) of patches, square by square of merge * merge patches, for towers that merge each square."""
+    """Return (row, column) of patches. Squares of merge * merge patches, which a tower merges, follow each other."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -523,7 +525,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     example="pf.presets.positions.cogvideox(1, 30, 45)[-1].tolist() -> [0.0, 29.0, 44.0]",
 )
 def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base_columns: int = 45) -> Floats:
-    """Return positions for CogVideoX: (frame, row, column), scaled to fit into the base grid."""
+    """Return positions for CogVideoX: (frame, row, column). Rows and columns are scaled to fit into the base grid."""
     return grid(*_counts(frames=frames), *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
 
 
