@@ -142,7 +142,8 @@ def encode(
     chunks : int, str or tuple, optional
         Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks whose rows take at
         most the bytes of Dask's setting ``array.chunk-size``. By default, Dask positions keep their chunks, and NumPy
-        positions are divided as by "auto". A chunk of n positions becomes a chunk of n rows.
+        positions are divided as by "auto". A chunk of n positions becomes a chunk of n rows. For a Series or Index,
+        leave chunks out.
 
     Returns
     -------
@@ -157,8 +158,8 @@ def encode(
     Notes
     -----
     Each chunk is passed to `Encoding.encode`. The rows have the same bits as one call for all positions, with one
-    exception: if a chunk contains integers beyond 2**53, its rows may differ by a rounding. The error bounds of
-    `Encoding.encode` hold for these rows, too.
+    exception: if only some chunks contain integers beyond 2**53, rows of the other chunks may differ by a rounding. The
+    error bounds of `Encoding.encode` hold for these rows, too.
 
     Examples
     --------

@@ -95,7 +95,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     encoding_ : Encoding
-        Encoding of each column. If periods contain cycles of the calendar, it has a single period of 1, and encodes the
+        Encoding of each column. If periods contain cycles of the calendar, its only period is 1, and it encodes the
         part of each period that has passed.
     range_ : ndarray of float64, of shape (n, 2)
         Smallest and largest position of each of the n columns. Defined only without periods.

@@ -101,7 +101,7 @@ def alternate(
 def ratio(times: Times, above: str, below: str) -> Ratio:
     """Return median and quartiles of the times of side ``above`` divided by those of side ``below``, run by run.
 
-    Both samples of a run are neighbours in time, so a slow phase of the machine affects both.
+    Both samples of a run are close in time, so a slow phase of the machine affects both.
     """
     low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
     return Ratio(float(median), float(low), float(high))

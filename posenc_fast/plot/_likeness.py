@@ -134,8 +134,8 @@ def decay(
     -----
     The curve is the mean of ``cos(distance * frequency)`` over the pairs. If a query and a key are equal, and their
     pairs are all alike, this mean is the dot product of the rotated query and key, divided by their dot product at
-    distance 0. For an Encoding, columns are weighted by their squared amplitudes. The curve is then the similarity of
-    two rows against their distance, averaged over all positions.
+    distance 0. For an Encoding, columns are weighted by their squared amplitudes. The curve is then the dot product of
+    two rows at this distance, averaged over all positions, and divided by that at distance 0.
 
     Examples
     --------

@@ -227,7 +227,8 @@ def mrope(
     -----
     Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR, ERNIE 4.5 VL,
     PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
-    (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
+    (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model. This
+    does not work for videos of GLM models, which are found by the ids of the tokens before and after a video.
 
     In Qwen2.5-Omni and Qwen3-Omni, audio tokens between the tokens of a video are the sound of the video. Sound and
     video begin at the same position. For models that count frames in seconds, pass a config with tokens_per_second or
@@ -335,7 +336,7 @@ def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> np
     example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
 )
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Return (row, column) of patches. Squares of merge * merge patches, which a tower merges, follow each other."""
+    """Return (row, column) of patches, ordered by the squares of merge * merge patches that become one token."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -534,7 +535,7 @@ def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base
     example="pf.presets.positions.cogview4(1, 3).tolist() -> [[0, 0], [0, 85], [0, 170]]",
 )
 def cogview4(rows: int, columns: int, *, sizes: Sequence[int] = (256, 256)) -> Integers:
-    """Return positions for CogView4: (row, column) scaled to a table and rounded down."""
+    """Return positions for CogView4: (row, column), scaled to the rows and columns of a table, and rounded down."""
     if np.shape(sizes) != (2,):
         raise ValueError(f"sizes must be two integers, rows and columns of the table, not {sizes!r}")
     table_rows, table_columns = (count_of(size, "sizes", 1) for size in sizes)
