@@ -133,7 +133,7 @@ def line_colour(number: int) -> str:
 def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bool = False, **style: Any) -> None:
     """Draw one more curve, or dots. If the Axes then have several curves, add a legend.
 
-    title: title of the Axes. If it is None, the title is the label of a single curve, and empty for several curves.
+    title: title of the Axes. If it is None, the title is the label of the curve, or empty if there are several curves.
     """
     drawn = sum(not str(line.get_label()).startswith("_") for line in axes.get_lines())
     shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}

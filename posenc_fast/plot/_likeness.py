@@ -110,7 +110,7 @@ def decay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the alignment of equal queries and keys against their distance: the mean cosine over all pairs.
+    """Draw the mean cosine over all pairs against the distance of two positions.
 
     Parameters
     ----------

@@ -208,10 +208,10 @@ def rotary(
     rotary : Rotary or str
         Rotary of any number of axes, or the name of a preset.
     length : int
-        Number of tokens. Each token has the same position on all axes.
+        Number of tokens. Token i has the position ``start + i * step`` on every axis.
     positions : array_like, optional
         Positions of the tokens, instead of a length, of shape (n,) or (n, axes). Functions of
-        `posenc_fast.presets.positions` return such positions.
+        `posenc_fast.presets.positions` compute them.
     start, step, title, cmap, ax
         As in `heatmap`.
 

@@ -2,7 +2,7 @@
 
 A run is a sequence of adjacent tokens of the same kind: text, image, video or audio. NumPy finds the runs, and writes
 each grid in at most three assignments. Python loops over runs and grids, not over tokens. The omni models are
-Qwen2.5-Omni and Qwen3-Omni. In the comments, the source is transformers 5.24.
+Qwen2.5-Omni and Qwen3-Omni. In comments and docstrings, the source is transformers 5.24.
 """
 
 from __future__ import annotations

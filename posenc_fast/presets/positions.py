@@ -74,7 +74,7 @@ _TEXTS = {
 def _tokens(
     shape: str, *, example: str, grid: str = "patches", references: str = "", **texts: str
 ) -> Callable[[Function], Function]:
-    """Return a decorator that completes the docstring of a function from its first line.
+    """Return a decorator that adds sections to a docstring of one line, such as the parameters.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     Parameters
     ----------
     *axes : int or array_like
-        Number n of coordinates 0 .. n - 1, or the coordinates, for each axis.
+        For each axis, its coordinates, or a number n for the coordinates 0 .. n - 1.
 
     Returns
     -------
@@ -197,16 +197,17 @@ def mrope(
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
         First position of text after a grid (default: as in transformers 5.24). "side": the first position of the grid
-        plus its longer side, as in transformers from 5.3 on, except for omni models. "largest": one after the largest
-        position, as in transformers 4 and vLLM. The two rules differ only if the last frame has a larger position than
-        all rows and columns.
+        plus its longer side, as in transformers from 5.3 on, except for Qwen2.5-Omni and Qwen3-Omni. "largest": one
+        after the largest position, as in transformers 4 and vLLM. The two rules differ only if the last frame has a
+        larger position than all rows and columns.
     out : ndarray of shape (3, batch, length), or (3, length), optional
         Array for the positions, of the dtype of the result.
     start : int
         Position of the first token. Only for parts.
     time_step : float
-        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL, it is tokens per second
-        times seconds per frame. Qwen2.5-VL rounds positions down, but this function does so only if you pass model.
+        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL, this is tokens_per_second
+        of the config times the seconds between the frames. Qwen2.5-VL rounds positions down, but this function does so
+        only if you pass model.
 
     Returns
     -------
@@ -406,7 +407,7 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
     " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
 )
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Return positions for Z-Image: (1 + n + frame, row, column), then (1 + index, 0, 0) for n padded text tokens."""
+    """Return Z-Image's positions: (1 + n + frame, row, column), then (1 + index, 0, 0) for text padded to n tokens."""
     padded_text = -(-count_of(text, "text", 0) // 32) * 32
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     image = grid(1 + padded_text + times, *sides)
