@@ -3,7 +3,8 @@
 All arguments that are not arrays of jax are static, such as a length, a number as start, or positions in a NumPy array.
 A result that depends only on static arguments is computed during tracing. Arrays that jax traces are sent to the host
 when the compiled program runs, by `jax.pure_callback`. The results have the same bits as those of the methods of
-Encoding and Rotary. Needs jax: ``pip install jax``.
+Encoding and Rotary, called with the same arrays, or under ``vmap`` with the whole batch. Needs jax:
+``pip install jax``.
 
 Examples
 --------
@@ -236,8 +237,9 @@ def rotate(
 
     Notes
     -----
-    The gradient of x is the gradient of the result, rotated by the opposite angles. This rotation consists of jax
-    operations. Derivatives by positions are unsupported for xPos.
+    The gradient of x is the gradient of the result, rotated by the opposite angles, and multiplied by the same factors
+    as x (the attention factor, or those of xPos). This rotation consists of jax operations. Derivatives by positions
+    are unsupported for xPos.
 
     Examples
     --------
