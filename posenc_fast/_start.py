@@ -1,4 +1,4 @@
-"""Let Ctrl-C end the command line without a traceback while it starts, before its work has begun.
+"""While the command starts, let Ctrl-C end it without a traceback.
 
 The package imports this module before NumPy, whose import takes most of the start time. Earlier, while Python imports
 `site`, Python itself handles Ctrl-C and prints a traceback.

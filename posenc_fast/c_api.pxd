@@ -1,4 +1,7 @@
-"""Declarations of posenc_fast.h, for ``from posenc_fast cimport c_api``; compile with ``posenc_fast.get_include()``."""
+"""Declarations of posenc_fast.h, for ``from posenc_fast cimport c_api``.
+
+Add ``posenc_fast.get_include()`` to the include directories of the C compiler.
+"""
 
 from libc.stdint cimport int64_t, uint32_t
 

@@ -1,12 +1,13 @@
 """Tables, encodings and grids as lazy Dask arrays: a worker computes each chunk from the positions of that chunk.
 
-A graph contains the encoding and the arguments of the call, but no rows. Workers exchange no data, and Dask
-recomputes a chunk that is lost with its worker. Chunks divide the rows, not the columns, because the columns of a
-position share sines and cosines. Needs Dask: ``pip install 'dask[array]'``.
+A graph contains the encoding and the arguments of the call, but no rows. Workers exchange no data, except to change the
+chunks of positions in a Dask array. Dask recomputes a chunk that is lost with its worker. Chunks divide the rows, not
+the columns, because the sine and the cosine of an angle, which are in different columns, are computed together. Needs
+Dask: ``pip install 'dask[array]'``.
 
 ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the instruction set of the threads that compute
-chunks. `posenc_fast.use_backend` around the call has no effect on them. All backends and instruction sets compute the
-same bits.
+chunks. `posenc_fast.use_backend` around the call has no effect on these threads. All backends and instruction sets
+compute the same bits.
 
 Examples
 --------
@@ -139,9 +140,10 @@ def encode(
     dtype, precision
         As in `Encoding.encode`.
     chunks : int, str or tuple, optional
-        Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks of rows
-        of at most the size of Dask's setting ``array.chunk-size``. By default, Dask positions keep their chunks, and
-        NumPy positions are divided as by "auto". A chunk of n positions becomes a chunk of n rows.
+        Division of the positions, without the axis of coordinates, as in Dask. "auto" chooses chunks whose rows take at
+        most the bytes of Dask's setting ``array.chunk-size``. By default, Dask positions keep their chunks, and NumPy
+        positions are divided as by "auto". A chunk of n positions becomes a chunk of n rows. For a Series or Index,
+        leave chunks out.
 
     Returns
     -------
@@ -156,8 +158,8 @@ def encode(
     Notes
     -----
     Each chunk is passed to `Encoding.encode`. The rows have the same bits as one call for all positions, with one
-    exception: if a chunk contains integers beyond 2**53, its rows may differ by a rounding. The error bounds of
-    `Encoding.encode` hold for them, too.
+    exception: if only some chunks contain integers beyond 2**53, rows of the other chunks may differ by a rounding. The
+    error bounds of `Encoding.encode` hold for these rows, too.
 
     Examples
     --------
@@ -241,7 +243,7 @@ def grid(
     axes, encoding, indexing, dtype
         As in `posenc_fast.grid`. Arrays of coordinates become part of the graph.
     chunks : int, str or tuple
-        Division of the grid, as in Dask for an array of the shape of the result without columns (default: "auto").
+        Division of the grid, as in Dask for an array of shape (n0, n1, ..), or (n1, n0, ..) for "xy" (default: "auto").
 
     Returns
     -------
@@ -332,7 +334,7 @@ def _meta(dims: int, result_type: np.dtype[Any]) -> Array:
 def _normalize(
     chunks: Any, shape: tuple[int, ...], d_model: int, result_type: np.dtype[Any]
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the chunks of an array of this shape in Dask's notation, and one chunk for the columns."""
+    """Return the chunks of the axes of shape in Dask's notation, followed by one chunk of d_model columns."""
     if isinstance(chunks, bool):
         raise TypeError(f"chunks must be an integer, a string or a tuple, not {chunks!r}")
     chunks_by_axis = chunks

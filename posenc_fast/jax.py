@@ -1,9 +1,10 @@
-"""Encodings in jax: functions that work under ``jit`` and ``vmap``, and have derivatives of any order.
+"""Encodings in jax: functions that work under ``jit`` and ``vmap``, with derivatives of any order.
 
 All arguments that are not arrays of jax are static, such as a length, a number as start, or positions in a NumPy array.
 A result that depends only on static arguments is computed during tracing. Arrays that jax traces are sent to the host
 when the compiled program runs, by `jax.pure_callback`. The results have the same bits as those of the methods of
-Encoding and Rotary. Needs jax: ``pip install jax``.
+Encoding and Rotary, called with the same arrays, or under ``vmap`` with the whole batch. Needs jax:
+``pip install jax``.
 
 Examples
 --------
@@ -70,7 +71,7 @@ def table(
         Encoding of one axis.
     length, step, dtype, precision
         As in `Encoding.table`.
-    start : float, or jax.Array of an integer
+    start : float, or jax.Array of shape () with an integer
         First position (default: 0). If it is a number, the table is a constant of the traced program.
 
     Returns
@@ -113,8 +114,8 @@ def encode(
     encoding : Encoding
         Encoding of A axes.
     positions : jax.Array of shape (...), or (..., A) for an encoding of A axes
-        Integers or real numbers. Other types that `Encoding.encode` accepts are static. They are exact even if jax has
-        only numbers of 32 bits.
+        Integers or real numbers. Other types that `Encoding.encode` accepts are static. Static positions are exact even
+        if jax is limited to numbers of 32 bits.
     dtype, precision
         As in `Encoding.encode`.
 
@@ -163,11 +164,11 @@ def add_to(
         Encoding to add.
     x : jax.Array of shape (..., length, d_model)
         Array of float64, float32, float16 or bfloat16.
-    start : float, or jax.Array of an integer
+    start : float, or jax.Array of shape () with an integer
         Position of the first row (default: 0).
     positions : array_like, optional
         Positions of the rows, traced or static as in `encode` (default: ``start, start + 1, ..``). The shape is
-        (length,) or (..., length). For an encoding of several axes, append an axis with one number for each axis.
+        (length,) or (..., length). An encoding of A > 1 axes needs a further last axis of A coordinates.
     x_scale, precision
         As in `Encoding.add_to`.
 
@@ -216,11 +217,12 @@ def rotate(
         Rotary encoding.
     x : jax.Array of shape (..., head_dim)
         Array of float64, float32, float16 or bfloat16.
-    start : float, or jax.Array of an integer
+    start : float, or jax.Array of shape () with an integer
         Position of the first token (default: 0), such as the counter of a compiled loop.
     positions : array_like, optional
         Positions of the tokens, traced or static as in `encode` (default: ``start, start + 1, ..``). The shape is
-        (length,) or (batch, length). For a Rotary of several axes, append an axis with one number for each axis.
+        (length,), or has the first axes of x in front, such as (batch, length). A Rotary of A > 1 axes needs a further
+        last axis of A coordinates.
     seq_axis, inverse, precision
         As in `Rotary.apply`.
 
@@ -235,8 +237,9 @@ def rotate(
 
     Notes
     -----
-    The gradient of x is the gradient of the result, rotated by the opposite angles. This rotation consists of jax
-    operations. Derivatives by positions are unsupported for xPos.
+    The gradient of x is the gradient of the result, rotated by the opposite angles, and multiplied by the same factors
+    as x (the attention factor, or those of xPos). This rotation consists of jax operations. Derivatives by positions
+    are unsupported for xPos.
 
     Examples
     --------
@@ -300,7 +303,7 @@ def _check_positions(positions: Any, axes: int) -> None:
 
 
 def _check_start(start: Any, for_real_start: str) -> None:
-    """Raise an error unless a jax.Array is one integer. The error for one real number suggests for_real_start."""
+    """Raise an error unless start, a jax.Array, is one integer. for_real_start is the advice for one real number."""
     if start.shape == () and np.dtype(start.dtype).kind in "iu":
         return
     fix = f"for a real start, {for_real_start}" if start.shape == () else "for one start per sequence, use jax.vmap"
@@ -314,9 +317,9 @@ def _check_start(start: Any, for_real_start: str) -> None:
 class _Tokens:
     """Positions of the tokens of x, given as a start or as an array.
 
-    If they are static, they are stored here. If jax traces them, they are an argument of the calls below. is_start is
-    true if a start is given. ndim is the number of axes of the array of positions. start is the static start. array has
-    dtype, shape and bytes of the static array.
+    Static positions are stored in this object. Arrays of jax are not: `_Angles`, `_Sum` and `_Rotation` get them as an
+    argument. is_start is true if a start is given. ndim is the number of axes of the array of positions. start is the
+    static start. array has dtype, shape and bytes of the static array.
     """
 
     is_start: bool
@@ -338,10 +341,10 @@ class _Tokens:
 def _tokens(
     lead: tuple[int, ...], length: int, axes: int, start: Any, positions: Any, *, partly: bool
 ) -> tuple[_Tokens, tuple[Any, ...]]:
-    """Return (the positions of the tokens, a tuple of the arguments that jax must trace).
+    """Return (the positions of the tokens, a tuple with start or positions if it is an array of jax).
 
-    lead has the lengths of the axes of x that positions may have before the axis of the tokens. If partly is true,
-    positions may have only some of these axes, from the first on. Otherwise they have all or none.
+    lead has the lengths of all axes of x other than tokens and columns. positions may have these axes before the axis
+    of the tokens: if partly is true, any number of the first ones, otherwise all or none.
     """
     if positions is None:
         if isinstance(start, jax.Array):
@@ -511,7 +514,7 @@ class _Sum:
         return _in_batches(self, self.encoding.ndim, np.asarray(x), *traced)
 
     def compute(self, x: Array, **positions: Any) -> Array:
-        """Return the sum of NumPy arrays."""
+        """Return the sum of x, a NumPy array, and the encoding at these positions."""
         return self.encoding.add_to(x, x_scale=self.x_scale, precision=self.precision, **positions)
 
     def result(self, x: Any, *traced: Any) -> Any:
@@ -566,7 +569,7 @@ class _Rotation:
         return tangent
 
     def _formula(self, x: Any, *traced: Any) -> Any:
-        """Return x rotated by jax operations. The cosines and sines come from a callback."""
+        """Return x rotated, computed with jax operations. Only the cosines and sines come from a callback."""
         wide, rotary_dim = _wide(x.dtype), self.rotary.rotary_dim
         angles = _Angles(self.rotary, self.inverse, x.shape[self.seq_axis], self.tokens, wide, self.precision)
         # rows is (length, rotary_dim), possibly after the first axes of x; insert 1 as the length of x's other axes

@@ -95,7 +95,7 @@ class _Api(ctypes.Structure):
 
 
 def _pointer_in(capsule: object) -> int:
-    """Return the address in a capsule of the kernel."""
+    """Return the address that a PyCapsule of the kernel contains."""
     name_of, get = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name_of.restype, name_of.argtypes = ctypes.c_char_p, (ctypes.py_object,)
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)

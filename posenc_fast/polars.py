@@ -4,8 +4,8 @@ Importing this module registers the namespace ``posenc`` of expressions. It work
 streaming, which encodes each batch of rows separately. Needs polars: ``pip install polars``.
 
 ``POSENC_FAST_BACKEND`` and ``POSENC_FAST_ISA`` select the backend and the instruction set of the threads of polars that
-compute batches. `posenc_fast.use_backend` around the call has no effect on them. All backends and instruction sets
-compute the same bits.
+compute batches. `posenc_fast.use_backend` around the call has no effect on these threads. All backends and instruction
+sets compute the same bits.
 
 Examples
 --------

@@ -95,7 +95,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     Attributes
     ----------
     encoding_ : Encoding
-        Encoding of each column. If periods contain cycles of the calendar, it has a single period of 1, and encodes the
+        Encoding of each column. If periods contain cycles of the calendar, its only period is 1, and it encodes the
         part of each period that has passed.
     range_ : ndarray of float64, of shape (n, 2)
         Smallest and largest position of each of the n columns. Defined only without periods.
@@ -116,9 +116,9 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
     the columns. Without periods, `fit` also stores their ranges, which `inverse_transform` searches.
 
     Columns of a pandas or polars DataFrame, or of an Arrow table, may have different types: integers (exact over int64
-    and uint64), real numbers, timestamps and durations (as seconds, exact in their own unit). Other input is converted
-    by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in all columns that encode it. Infinite
-    values raise an error.
+    and uint64), real numbers, timestamps and durations (converted to seconds, without loss of precision). Other input
+    is converted by `sklearn.utils.check_array`. A missing value, NaN or NaT, becomes NaN in all columns that encode it.
+    Infinite values raise an error.
 
     Examples
     --------
@@ -351,7 +351,7 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         """Return the zone that a column had in `fit`. Return None for numbers and durations, or if `timezone` is given.
 
         Also return None if the column had no zone in `fit`, or several. Raise an error if timestamps have a zone only
-        in `fit`, or only now.
+        in `fit`, or only in `transform`.
         """
         clock = self._clocks[i]
         if self.timezone is not None or column.letter != "M" or clock is None:

@@ -82,8 +82,8 @@ def alternate(
 ) -> Times:
     """Time the sides alternately (A B A B ..), and return the seconds per call of each side and run.
 
-    Slow calls have fewer runs than ``runs``. Untimed calls of the same side precede each sample, so that the other
-    sides do not change what is in the caches.
+    Each side has ``runs`` samples. If the calls are slow, there are fewer, but at least 5. Untimed calls of the same
+    side precede each sample: they fill the CPU's caches again, which the other sides have changed.
     """
     repeats = {name: _repeats(call) for name, call in sides.items()}
     runs = max(FEWEST, min(runs, int(BUDGET / sum(total for _, _, total in repeats.values()))))
@@ -99,14 +99,14 @@ def alternate(
 
 
 def ratio(times: Times, above: str, below: str) -> Ratio:
-    """Return median and quartiles of the ratios of the times of two sides, one ratio for each run.
+    """Return median and quartiles of the times of side ``above`` divided by those of side ``below``, run by run.
 
-    Both samples of a run are neighbours in time, so a slow phase of the machine affects both.
+    Both samples of a run are close in time, so a slow phase of the machine affects both.
     """
     low, median, high = np.percentile(times[above] / times[below], [25, 50, 75])
     return Ratio(float(median), float(low), float(high))
 
 
 def medians(times: Times) -> dict[str, float]:
-    """Return the median seconds of each side."""
+    """Return the median seconds per call of each side."""
     return {name: float(np.median(values)) for name, values in times.items()}

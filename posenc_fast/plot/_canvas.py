@@ -42,7 +42,7 @@ class Parts(np.ndarray[Any, Any]):
 
 
 def new_figure(parts: int) -> Any:
-    """Return a figure that needs no screen, and its Axes."""
+    """Return a figure that needs no screen, and its Axes: one, or an array of ``parts`` Axes."""
     figure = Figure(figsize=(7, 4.2) if parts == 1 else (4 * parts, 3.5), layout="constrained")
     return figure, figure.subplots(1, parts)
 
@@ -67,7 +67,7 @@ def room(axes: Axes) -> tuple[int, int]:
 
 
 def ticks_that_fit(axes: Axes, count: int, most: int | None = None) -> npt.NDArray[np.intp]:
-    """Return equally spaced indices below ``count``, so few that the tick labels along x do not overlap."""
+    """Return at most ``most`` equally spaced indices below ``count``, whose tick labels along x do not overlap."""
     inches = axes.get_window_extent().width / axes.figure.dpi
     labels = max(2, int(inches / _LABEL))
     if most is not None:
@@ -95,7 +95,7 @@ def picture(
     limits: tuple[float, float],
     cmap: str,
 ) -> Any:
-    """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of the two axes."""
+    """Draw a matrix with rows downwards and columns to the right. columns and rows are the limits of x and y."""
     if not isinstance(cmap, str):
         raise TypeError(f"cmap must be the name of a colormap of matplotlib, not {type(cmap).__name__}")
     if cmap not in colormaps:
@@ -135,7 +135,7 @@ def line_colour(number: int) -> str:
 def curve(axes: Axes, x: Any, y: Any, label: str, title: str | None, *, dots: bool = False, **style: Any) -> None:
     """Draw one more curve, or dots. If the Axes then have several curves, add a legend.
 
-    title: title of the Axes. If it is None, the title is the label of a single curve, and empty for several curves.
+    title: title of the Axes. If it is None, the title is the label of the curve, or empty if there are several curves.
     """
     drawn = sum(not str(line.get_label()).startswith("_") for line in axes.get_lines())
     shape = {"linestyle": "", "marker": _MARKERS[drawn % len(_MARKERS)]} if dots else {"linewidth": 1.5}

@@ -1,4 +1,4 @@
-"""Draw pairs of columns as the hands of clocks."""
+"""Draw the sine and the cosine of an angle as the hand of a clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def clocks(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw pairs of columns as the hands of clocks: one row of clocks for each position, one column for each frequency.
+    """Draw sine and cosine as the hand of a clock: a row of clocks for each position, a column for each frequency.
 
     Parameters
     ----------

@@ -312,8 +312,8 @@ def errors(
 
     Notes
     -----
-    The exact values are approximated in float64, with errors of up to 1e-15. So errors below 1e-15 in the picture mean
-    nothing. A position with an error of zero has no dot on the logarithmic scale.
+    The values to compare with are exact values rounded to float64, with errors of up to 1e-15. So errors below 1e-15 in
+    the picture mean nothing. A position with an error of zero has no dot on the logarithmic scale.
 
     Examples
     --------

@@ -39,8 +39,8 @@ def similarity(
     Parameters
     ----------
     encoding, d_model, title, ax
-        As in `heatmap`. The rows of a Rotary are its cosines and sines. Their similarity is the alignment of equal
-        queries and keys, as in `decay`.
+        As in `heatmap`. The rows of a Rotary are its cosines and sines. Their similarity is the mean cosine over all
+        pairs, as in `decay`.
     position : float
         Position in the middle.
     span : int
@@ -110,7 +110,7 @@ def decay(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the alignment of equal queries and keys against their distance: the mean cosine over all pairs.
+    """Draw the mean cosine over all pairs against the distance of two positions.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ def decay(
 
     Notes
     -----
-    The curve is the mean of ``cos(distance * frequency)`` over the pairs. If a query and a key are equal, with the same
-    values in all pairs, this is their dot product, divided by their dot product at distance 0. For an Encoding, columns
-    are weighted by their squared amplitudes. So the curve is the similarity of two rows against their distance,
-    averaged over all positions.
+    The curve is the mean of ``cos(distance * frequency)`` over the pairs. If a query and a key are equal, and their
+    pairs are all alike, this mean is the dot product of the rotated query and key, divided by their dot product at
+    distance 0. For an Encoding, columns are weighted by their squared amplitudes. The curve is then the dot product of
+    two rows at this distance, averaged over all positions, and divided by that at distance 0.
 
     Examples
     --------
@@ -188,8 +188,8 @@ def grid(
 ) -> Axes:
     """Draw the similarity of one image patch to all patches.
 
-    The similarity is the dot product of the encodings of two patches, divided by the dot product of the encoding of the
-    one patch with itself.
+    The similarity is the dot product of both encodings, divided by the dot product of the encoding of ``patch`` with
+    itself.
 
     Parameters
     ----------

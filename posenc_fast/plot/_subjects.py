@@ -118,8 +118,8 @@ def note_of_skipped(nth: int, noun: str = "") -> str:
 class ShownRows(NamedTuple):
     """Positions to draw.
 
-    edges has the limits of the axis. labels has a tick label for each position, or is None. note is the text about
-    skipped positions, or an empty string.
+    edges has the limits of the axis of positions. labels has a tick label for each position, or is None. note is the
+    text about skipped positions, or an empty string.
     """
 
     positions: Converted

@@ -176,7 +176,7 @@ def _angles(axes: Axes, sines: Any, cosines: Any, edges: tuple[float, float], wi
 
 
 def distinct_frequencies(encoding: Encoding) -> npt.NDArray[np.float64]:
-    """Return the distinct frequencies, the fastest first."""
+    """Return the distinct absolute values of the frequencies, the fastest first."""
     return np.unique(np.abs(encoding.frequencies))[::-1]
 
 
@@ -208,10 +208,10 @@ def rotary(
     rotary : Rotary or str
         Rotary of any number of axes, or the name of a preset.
     length : int
-        Number of tokens. Each token has the same position on all axes.
+        Number of tokens. Token i has the position ``start + i * step`` on every axis.
     positions : array_like, optional
         Positions of the tokens, instead of a length, of shape (n,) or (n, axes). Functions of
-        `posenc_fast.presets.positions` return such positions.
+        `posenc_fast.presets.positions` compute them.
     start, step, title, cmap, ax
         As in `heatmap`.
 

@@ -172,9 +172,9 @@ def fitted(encoding: Encoding, d: int) -> Encoding:
 
 
 def arranged(spectra: Sequence[Schedule], order: str, functions: Sequence[Function] = ("sin", "cos")) -> Encoding:
-    """Return an Encoding with one schedule for each axis, and columns in a given order.
+    """Return an Encoding with given frequencies for each axis, and columns in a given order.
 
-    spectra: schedules of equal length, one for each axis. order: the letters a (axis), f (frequency) and s (sine or
+    spectra: the frequencies of each axis, equally many. order: the letters a (axis), f (frequency) and s (sine or
     cosine), from the index that varies slowest over the columns to the fastest.
     """
     encoding = join([fourier_features(schedule, functions=functions) for schedule in spectra])

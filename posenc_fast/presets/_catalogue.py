@@ -17,10 +17,10 @@ def search(*words: str) -> tuple[str, ...]:
     Parameters
     ----------
     *words : str
-        Words to search, separate or in one string. Case does not matter. Points, hyphens and underscores between
-        letters and digits do not matter either: "gpt2", "gpt_2" and "GPT-2" are equal. The search covers names, titles
-        of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and other names of a
-        model.
+        Words to search, separate or in one string. Case does not matter. Points, hyphens and underscores are equal, and
+        may be missing between a letter and a digit: "gpt2", "gpt_2" and "GPT-2" find the same presets. The search
+        covers names, titles of families (weather, molecules ..), first lines of docstrings, all cells of `table`, and
+        other common names of a preset.
 
     Returns
     -------

@@ -208,7 +208,7 @@ def loftr(d_model: int, *, temp_bug_fix: bool = True) -> Encoding:
 
 
 def _loftr_base(d: int) -> float:
-    """Return the base that results from ``-log(10000) / d // 2`` in the source, which rounds down to an integer."""
+    """Return the base that results in the source, where ``-log(10000) / d // 2`` rounds down to an integer."""
     return float(exp(-2 * (-float(log(10000.0)) / d // 2)))
 
 

@@ -1,8 +1,8 @@
 """Positions (t, h, w) of the tokens of multimodal language models, from token ids and the grids of images and videos.
 
 A run is a sequence of adjacent tokens of the same kind: text, image, video or audio. NumPy finds the runs, and writes
-the grid of each image or video in one assignment. Python loops over runs, not over tokens. The omni models are
-Qwen2.5-Omni and Qwen3-Omni. In the comments, the source is transformers 5.24.
+each grid in at most three assignments. Python loops over runs and grids, not over tokens. The omni models are
+Qwen2.5-Omni and Qwen3-Omni. In comments and docstrings, the source is transformers 5.24.
 """
 
 from __future__ import annotations
@@ -285,8 +285,9 @@ def _write_images(runs: list[tuple[int, int, int]], grids: _Grids, positions: Ar
     """Write the positions of text and images and return True. Return False if there are other kinds of tokens.
 
     Also return False if a grid is missing, does not fit its run, has several frames, or has more than _MOST_CACHED
-    tokens. After False, the caller must overwrite all positions. runs: (begin, end, kind) of each run. One addition
-    moves all runs to their starts. Moving each run by itself takes a third longer.
+    tokens. After False, the caller must overwrite all positions. runs: (begin, end, kind) of each run. Images are first
+    written with positions from 0. Then one addition moves all runs to their starts. Moving each run by itself takes a
+    third longer.
     """
     images = grids.next_grids(IMAGE, len(runs))
     positions[:] = np.arange(positions.shape[1])
@@ -459,7 +460,7 @@ class _Grids:
         return self._grids[kind][used : used + count]
 
     def use(self, kind: int, count: int) -> None:
-        """Mark the next grids as used."""
+        """Mark the next ``count`` grids as used."""
         self._used[kind] += count
 
     def fill(self, kind: int, positions: Array, start: Any, following: MropeFollowing) -> Any:
@@ -546,7 +547,7 @@ def _videos(values: Any, family: Family, seconds: Any, fps: Any) -> Iterator[_Gr
 def _times(family: Family, frames: int, seconds: float) -> Array:
     """Return the positions of frames, relative to the first. Round them down unless exact_times is true.
 
-    seconds: seconds between two frames. The products with the rate are rounded to float32, as in the source.
+    seconds: seconds between neighbouring frames. The products with the rate are rounded to float32, as in the source.
     """
     rate, counts = _rate(family), np.arange(frames, dtype=np.float32)
     # the omni models multiply twice and round both products
@@ -572,7 +573,7 @@ def _rate(family: Family) -> int:
 
 
 def _seconds(family: Family, seconds: Any, fps: Any, videos: int) -> list[float]:
-    """Return the seconds between two frames of each video's grid."""
+    """Return the seconds between neighbouring frames of each video's grid."""
     if seconds is not None and fps is not None:
         raise ValueError(f"second_per_grid and fps={fps!r} exclude each other; pass only one of the two")
     if not family.timed:

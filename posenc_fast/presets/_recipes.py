@@ -4,8 +4,8 @@ Operations on arrays are rounded to float32. Operations on numbers, such as ``lo
 as in Python, and their result is rounded to float32.
 
 Exponentials, powers and logarithms are exact values, rounded once, with the same bits on every machine. Frameworks do
-not always round these functions correctly. So a few frequencies of a framework can differ by one unit in the last
-place.
+not always round these functions correctly. So a few frequencies of a framework can differ from these by one unit in the
+last place.
 """
 
 from __future__ import annotations

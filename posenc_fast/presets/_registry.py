@@ -132,7 +132,8 @@ def preset(
     """Return a decorator that registers a preset of an Encoding with its `Facts`, and completes its docstring.
 
     `documented` describes the format of ``example``. `_takes_a_width` returns the default of by_width. The decorated
-    preset stores its call as the recipe of the Encoding that it returns, unless this Encoding already has a recipe.
+    preset stores its call in the Encoding that it returns, as the recipe that rebuilds it (see `recipe_of`), unless
+    this Encoding already has a recipe.
     """
 
     def register(build: Callable[P, Encoding]) -> Callable[P, Encoding]:

@@ -95,7 +95,7 @@ def with_theta(
     layout: RotaryLayout = "half",
     sections: Sequence[int] | None = None,
 ) -> Rotary:
-    """Return a Rotary with one schedule ``theta ** (-2i / rotary_dim)`` over all pairs."""
+    """Return a Rotary whose pair i has the frequency ``theta ** (-2i / rotary_dim)``."""
     head = whole_pairs(head_dim, "head_dim") if rotary_dim is None else count_of(head_dim, "head_dim", 2)
     options: dict[str, Any] = {"rotary_dim": rotary_dim, "layout": layout, "sections": sections}
     base, dim = positive(theta, "theta"), head if rotary_dim is None else rotary_dim
@@ -109,7 +109,7 @@ def with_theta(
 def per_axis_spectra(
     dims: Sequence[int], theta: float, frequencies: Precision = "exact", recipe: _recipes.Recipe = _recipes.power
 ) -> list[Schedule]:
-    """Return one schedule ``theta ** (-2i / dim)`` for each width dim in dims. dims: one width for each axis."""
+    """Return the frequencies ``theta ** (-2i / dim)`` of each axis. dims: number of rotated values of each axis."""
     base = positive(theta, "theta")
     return [spectrum(frequencies, recipe, dim // 2, base=base) for dim in dims]
 
@@ -119,7 +119,7 @@ def with_spectra(
 ) -> Rotary:
     """Return a Rotary with separate frequencies for each axis.
 
-    spectra: schedule of each axis. axes: axis of each pair (default: all pairs of axis 0, then of axis 1, ..).
+    spectra: frequencies of each axis. axes: axis of each pair (default: all pairs of axis 0, then of axis 1, ..).
     """
     counts = [len(schedule) for schedule in spectra]
     axis_of_pair = np.repeat(np.arange(len(spectra)), counts) if axes is None else np.asarray(axes)

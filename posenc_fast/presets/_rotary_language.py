@@ -61,7 +61,7 @@ def llama(head_dim: int = 128, *, theta: float = 10000.0, frequencies: Precision
     example="round(float(pf.presets.llama3().frequencies[-1]), 9) -> 3.07e-07",
 )
 def llama3(head_dim: int = 128, *, theta: float = 500000.0, factor: float = 8.0) -> Rotary:
-    """Rotary embedding of Llama 3.1, which divides the frequencies of slow pairs."""
+    """Rotary embedding of Llama 3.1, which divides the frequencies of slow pairs by a factor."""
     scaling = {
         "rope_type": "llama3",
         "factor": factor,
@@ -135,7 +135,7 @@ def phi(head_dim: int = 64, *, partial_rotary_factor: float = 0.5, theta: float 
     example='pf.presets.roformer(64) == pf.Rotary(64, layout="interleaved") -> True',
 )
 def roformer(head_dim: int = 64) -> Rotary:
-    """Rotary embedding of RoFormer, the original."""
+    """Rotary embedding of RoFormer, the first one that was published."""
     return with_theta(head_dim, layout="interleaved")
 
 

@@ -1,7 +1,8 @@
 """Compute the positions of tokens for rotary presets, and the positions of dates in calendar cycles (`calendar`).
 
 If one of these functions computes the positions of a preset, the notes of the preset name it. Most results have one row
-for each token and one column for each axis. The tokens of a grid are ordered by frame, then by row, then by column.
+for each token and one column for each axis. The tokens of a grid are ordered by frame, then by row, then by column,
+except in `qwen2_vl_vision`.
 
 Examples
 --------
@@ -73,7 +74,7 @@ _TEXTS = {
 def _tokens(
     shape: str, *, example: str, grid: str = "patches", references: str = "", **texts: str
 ) -> Callable[[Function], Function]:
-    """Return a decorator that completes the docstring of a function from its first line.
+    """Return a decorator that adds sections to a docstring of one line, such as the parameters.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def grid(*axes: int | npt.ArrayLike) -> npt.NDArray[Any]:
     Parameters
     ----------
     *axes : int or array_like
-        Number n of coordinates 0 .. n - 1, or the coordinates, for each axis.
+        For each axis, its coordinates, or a number n for the coordinates 0 .. n - 1.
 
     Returns
     -------
@@ -182,30 +183,31 @@ def mrope(
     ----------
     tokens : array_like of int, shape (length,) or (batch, length); or a sequence of int and (frames, rows, columns)
         Token ids, if model is given. Otherwise, parts in the order of the tokens. A part is a number of text tokens, or
-        the grid of an image or video in merged patches. Text has the same position on all axes. The first position of a
-        part is the largest position of the previous part plus 1.
+        the grid of an image or video, counted in merged patches. Text has the same position on all axes. The first
+        position of a part is the largest position of the previous part plus 1.
     model : str or config, optional
         A model_type, such as "qwen2_5_vl", which stands for the token ids of published models. Or a config, as a
         mapping or an object of transformers, with its own token ids and sizes.
     image_grid_thw, video_grid_thw : array_like of int, shape (n, 3), optional
         Frames, rows and columns of each image and video, in patches before merging, in the order of the tokens.
     second_per_grid, fps : float or array_like of shape (n,), optional
-        Seconds between two frames of each video's grid (second_per_grid), or frames per second of each video (fps). Two
-        frames of a video are one frame of its grid. Models that do not count frames in seconds ignore both.
+        Seconds between neighbouring frames of each video's grid (second_per_grid), or frames per second of each video
+        (fps). Two frames of a video are one frame of its grid. Models that do not count frames in seconds ignore both.
     attention_mask : array_like of bool or of 0 and 1, of the shape of tokens, optional
         True for tokens, False for padding.
     following : {"side", "largest"}, optional
         First position of text after a grid (default: as in transformers 5.24). "side": the first position of the grid
-        plus its longer side, as in transformers from 5.3 on, except for omni models. "largest": one after the largest
-        position, as in transformers 4 and vLLM. The two rules differ only if the last frame has a larger position than
-        all rows and columns.
+        plus its longer side, as in transformers from 5.3 on, except for Qwen2.5-Omni and Qwen3-Omni. "largest": one
+        after the largest position, as in transformers 4 and vLLM. The two rules differ only if the last frame has a
+        larger position than all rows and columns.
     out : ndarray of shape (3, batch, length), or (3, length), optional
         Array for the positions, of the dtype of the result.
     start : int
         Position of the first token. Only for parts.
     time_step : float
-        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL, it is tokens per second
-        times seconds per frame. Qwen2.5-VL rounds positions down, but this function does so only if you pass model.
+        Difference of the positions of two neighbouring frames. Only for parts. In Qwen2.5-VL, this is tokens_per_second
+        of the config times the seconds between the frames. Qwen2.5-VL rounds positions down, but this function does so
+        only if you pass model.
 
     Returns
     -------
@@ -226,10 +228,12 @@ def mrope(
     -----
     Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR, ERNIE 4.5 VL,
     PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
-    (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model.
+    (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model. This
+    does not work for videos of GLM models, which are found by the ids of the tokens before and after a video.
 
-    Audio tokens between the tokens of a video are the sound of the video, and have the same times. For models
-    that count frames in seconds, pass a config with tokens_per_second or position_id_per_seconds.
+    In Qwen2.5-Omni and Qwen3-Omni, audio tokens between the tokens of a video are the sound of the video. Sound and
+    video begin at the same position. For models that count frames in seconds, pass a config with tokens_per_second or
+    position_id_per_seconds.
 
     References
     ----------
@@ -333,7 +337,7 @@ def _with_text(text: Any, image: npt.NDArray[Any], factors: npt.ArrayLike) -> np
     example="pf.presets.positions.qwen2_vl_vision(2, 4)[:5].tolist() -> [[0, 0], [0, 1], [1, 0], [1, 1], [0, 2]]",
 )
 def qwen2_vl_vision(rows: int, columns: int, *, frames: int = 1, merge: int = 2) -> Integers:
-    """Return (row, column) of patches, square by square of merge * merge patches, for towers that merge each square."""
+    """Return (row, column) of patches, ordered by the squares of merge * merge patches that become one token."""
     side = count_of(merge, "merge", 1)
     for name, size in (("rows", rows), ("columns", columns)):
         if count_of(size, name, 1) % side:
@@ -403,7 +407,7 @@ def lumina2(rows: int, columns: int, text: int) -> Integers:
     " -> ((64, 3), [[33, 0, 0], [33, 0, 1], [0, 0, 0]], [[1, 0, 0], [2, 0, 0]])",
 )
 def z_image(rows: int, columns: int, text: int, *, frames: int = 1) -> Integers:
-    """Return positions for Z-Image: (1 + n + frame, row, column), then (1 + index, 0, 0) for n padded text tokens."""
+    """Return Z-Image's positions: (1 + n + frame, row, column), then (1 + index, 0, 0) for text padded to n tokens."""
     padded_text = -(-count_of(text, "text", 0) // 32) * 32
     times, *sides = _counts(frames=frames, rows=rows, columns=columns)
     image = grid(1 + padded_text + times, *sides)
@@ -523,7 +527,7 @@ def _cropped(rows: int, columns: int, base_rows: int, base_columns: int) -> list
     example="pf.presets.positions.cogvideox(1, 30, 45)[-1].tolist() -> [0.0, 29.0, 44.0]",
 )
 def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base_columns: int = 45) -> Floats:
-    """Return positions for CogVideoX: (frame, row, column), scaled to fit into the base grid."""
+    """Return positions for CogVideoX: (frame, row, column). Rows and columns are scaled to fit into the base grid."""
     return grid(*_counts(frames=frames), *_cropped(rows, columns, base_rows, base_columns)).astype(np.float64)
 
 
@@ -532,7 +536,7 @@ def cogvideox(frames: int, rows: int, columns: int, *, base_rows: int = 30, base
     example="pf.presets.positions.cogview4(1, 3).tolist() -> [[0, 0], [0, 85], [0, 170]]",
 )
 def cogview4(rows: int, columns: int, *, sizes: Sequence[int] = (256, 256)) -> Integers:
-    """Return positions for CogView4: (row, column) scaled to a table and rounded down."""
+    """Return positions for CogView4: (row, column), scaled to the rows and columns of a table, and rounded down."""
     if np.shape(sizes) != (2,):
         raise ValueError(f"sizes must be two integers, rows and columns of the table, not {sizes!r}")
     table_rows, table_columns = (count_of(size, "sizes", 1) for size in sizes)

@@ -6,8 +6,8 @@ tensors on any device. Import this module before you run an exported program: th
 the program calls.
 
 Create each Encoding and Rotary outside of a function that you compile. ``torch.compile`` cannot trace their
-constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers, and
-integers must fit in 64 bits. With ``out``, compiled code copies the result to the given tensor.
+constructors, and recompiles for each new object. In compiled code, ``start`` and ``step`` must be Python numbers, which
+must fit in 64 bits if they are integers. With ``out``, compiled code copies the result to the given tensor.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Addition:
 
 @dataclasses.dataclass(frozen=True)
 class Rotation:
-    """A rotation by positions.
+    """A rotation by the angles of positions.
 
     compute: function of (x, positions, seq_axis, transposed) that returns x rotated. transposed: whether to multiply by
     the transposed matrix of the rotation. axes: number of coordinates of one position.
@@ -142,7 +142,7 @@ class _OfX(torch.autograd.Function):
 
 @dataclasses.dataclass(frozen=True)
 class TableRotation:
-    """A rotation by tables with one column for each pair.
+    """A rotation by tables of cosines and sines, which have one column for each pair.
 
     compute: function of (x, cos, sin, seq_axis, layout, transposed) that returns x rotated. transposed: whether to
     multiply by the transposed matrix of the rotation.
@@ -234,7 +234,7 @@ class ColumnsOfPairs:
     name: str
 
     def __call__(self, table: torch.Tensor) -> torch.Tensor:
-        """Return the first columns."""
+        """Return the first column of each pair."""
         return self.compute(table, self.columns, self.name)
 
     def backward(self, gradient: torch.Tensor, shape: torch.Size) -> torch.Tensor:

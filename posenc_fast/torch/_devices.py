@@ -43,8 +43,8 @@ def rows_on(
 ) -> tuple[torch.Tensor, ...]:
     """Return the rows of an encoding, or cosines and sines of a Rotary, on a device.
 
-    For consecutive positions (positions is None), the rows are slices of a cached table of whole blocks of positions.
-    So sequences of many lengths, and the steps of text generation, share a few tables.
+    For consecutive positions (positions is None), the rows are slices of a cached table, which covers whole blocks of
+    at least 1024 positions. So sequences of many lengths, and the steps of text generation, share a few tables.
     """
     if positions is not None:
         return _rows(value, tensors.array_of(positions.cpu(), "positions"), 0, device, dtype, precision)
