@@ -1,10 +1,11 @@
 """Print the distance of results from the exact value, for posenc_fast and other programs, as two tables.
 
-``python bench/accuracy.py`` needs mpmath. It measures posenc_fast and the programs of peers.py that are installed. The
-first table counts values by their distance in ulps from the exact value, which mpmath computes with at least 300 bits.
-The second table contains the largest error of each library at four magnitudes of positions. ``--libraries`` prints only
-the second table. ``--brief`` leaves out most rows of posenc_fast in the first table. ``--write`` implies ``--brief``,
-saves the printed tables in bench/results, and writes them into the pages that show them.
+``python bench/accuracy.py`` needs mpmath. It measures posenc_fast, and the installed programs of peers.py that compute
+the rows of given positions. The first table counts values by their distance in ulps from the exact value, which mpmath
+computes with at least 300 bits. The second table contains the largest error of each library at four magnitudes of
+positions. ``--libraries`` prints only the second table. ``--brief`` leaves out most levels and calls of posenc_fast in
+the first table. ``--write`` implies ``--brief``, saves the printed tables in bench/results, and writes them into the
+pages that show them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Extend `posenc_fast._selfcheck.timing` by memory in a known state, and by calls with a prepared argument."""
+"""Add to `posenc_fast._selfcheck.timing` arrays whose memory is in a known state, and calls with a new argument."""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ def shell_program(page: str) -> str:
 
 
 def run_shell(program: str, folder: Path) -> str:
-    """Run a shell program in a folder, with this checkout's posenc-fast. Return its output, or raise an error."""
+    """Run a shell program in a folder, with this checkout's posenc-fast, and return its output.
+
+    Raise an error if a command fails.
+    """
     command = folder / "bin" / "posenc-fast"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Create and cache the objects with which engines compute an encoding: Plans, and Lattices for integer positions."""
+"""Create and cache the objects with which engines compute an encoding, of the engines' classes Plan and Lattice."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Plans:
         """Return the components of the positions in ``part``, which a Plan multiplies by its frequencies.
 
         The components are positions, turns of exact periods (high parts, then low parts), and ones if `phase` is true.
-        In rows that the engine must leave to exact arithmetic, some values are replaced by values above SPLIT_LIMIT.
+        A value above SPLIT_LIMIT in a row tells the engine to leave the row to exact arithmetic.
         """
         periods = self.sinusoids.periods()
         if single:
@@ -247,7 +247,7 @@ class Plans:
         return self._without_tiny(result, positions)
 
     def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
-        """Return the components, with values above SPLIT_LIMIT in rows whose smallest angle is tiny.
+        """Return the components, with values above SPLIT_LIMIT in rows whose smallest nonzero angle is tiny.
 
         The engine leaves rows with such values to exact arithmetic.
         """

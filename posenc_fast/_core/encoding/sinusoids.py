@@ -185,7 +185,7 @@ class Sinusoids:
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
 
     def pairs(self) -> Floats:
-        """Return all frequencies in turns per unit, as in `turns`, but with those of exact periods instead of zeros."""
+        """Return all frequencies in turns per unit of position, in the form of `turns`, also those of exact periods."""
         values: Floats | None = self._cache.get("pairs")
         if values is None:
             values = self._cache["pairs"] = self.turns(Fraction(1), 1)
