@@ -69,7 +69,7 @@ def ours(backend, isa, call, dtype):
 def libraries(rng, samples):
     """Return the name, the arithmetic and the largest errors of each library.
 
-    There is one error for each key of STARTS. It is None if the library cannot compute rows at these positions.
+    There is one error for each key of STARTS, or None if the library cannot compute rows at the positions of this key.
     """
     drawn = {name: start + rng.integers(0, start // 1000 + samples, samples) for name, start in STARTS.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}

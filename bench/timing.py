@@ -1,4 +1,4 @@
-"""Add to `posenc_fast._selfcheck.timing` arrays whose memory is in a known state, and calls with a new argument."""
+"""Functions of `posenc_fast._selfcheck.timing`, with additions: warm and fresh memory, memset, prepared arguments."""
 
 from __future__ import annotations
 

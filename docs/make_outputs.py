@@ -94,7 +94,7 @@ def outputs(printed: str) -> Iterable[str]:
 
 
 def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
-    """Return a page with these outputs of its Python and shell blocks below the blocks."""
+    """Return a page with these outputs below its Python and shell blocks."""
     languages = {"python": iter(python), "sh": iter(shell)}
 
     def beneath(block: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Shift and compare encoded positions by the angle addition theorem, and locate encoded positions by a search.
 
 The argument `partners` has two values for each column: the index of the column a quarter turn ahead or behind, and the
-direction (+1 or -1, or 0 for a constant column). See `Sinusoids.partners`.
+direction (+1 ahead, -1 behind, 0 for a constant column). See `Sinusoids.partners`.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0,
 def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
     """Return HTML with the title and a picture. The picture has a row for each of 48 positions.
 
-    The positions are 0 to 47. If there are exact periods, they divide the longest one into 48 steps instead. All axes
-    have the same position.
+    The positions are 0 to 47. With exact periods, the positions divide the longest period into 48 steps instead. All
+    axes have the same position.
     """
     columns_shown, selection = whole_pairs(sinusoids, COLUMNS)
     longest = max((period.length for period in sinusoids.periods()), default=None)

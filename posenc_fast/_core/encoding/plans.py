@@ -1,4 +1,4 @@
-"""Create and cache the objects with which engines compute an encoding, of the engines' classes Plan and Lattice."""
+"""Create and cache the `Plan` and `Lattice` objects of the engines, which compute the rows of an encoding."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Plans:
         return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
-        """Return the smallest nonzero frequency of each axis, in turns per unit, or None if no row needs a check.
+        """Return the smallest nonzero frequency of each axis, in turns per unit, to check rows for underflow.
 
         The engine checks underflow only of products with the largest frequency. Return None if no product with a
         smaller frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two

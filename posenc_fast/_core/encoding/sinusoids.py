@@ -243,7 +243,7 @@ class Sinusoids:
         return waves
 
     def partners(self) -> Partners | int:
-        """Return for each column the partner, a quarter turn ahead or behind, and the direction, +1 or -1.
+        """Return for each column its partner, which is a quarter turn ahead or behind, and the direction, +1 or -1.
 
         A constant column is its own partner, with direction 0. If columns have no partner, return the index of the
         first such column.
