@@ -154,7 +154,7 @@ def timesteps() -> Figure:
 
 
 def layouts() -> Figure:
-    """Draw where each of eight columns is in three orders of columns. The columns of a pair have the same shade."""
+    """Draw where each of eight columns is in three orders of columns. Columns of a pair have equally strong colours."""
     figure = Figure(figsize=(9, 2.3), layout="constrained")
     ax = figure.subplots()
     interleaved = [(function, i) for i in range(4) for function in ("sin", "cos")]

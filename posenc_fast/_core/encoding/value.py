@@ -43,8 +43,9 @@ _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    An Encoding is immutable. Encodings with equal schedules of frequencies, equal phases and equal amplitudes compare
-    equal and have the same hash. You can pickle an Encoding, and share it between threads.
+    An Encoding is immutable. Encodings are equal, and have the same hash, if their schedules of frequencies are equal,
+    and each column has the same frequency on each axis, phase and amplitude. You can pickle an Encoding, and share it
+    between threads.
 
     Parameters
     ----------
