@@ -184,9 +184,9 @@ class Encoding:
     def recipe(self) -> str | None:
         """Python expression that rebuilds the encoding with all its numbers.
 
-        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Exact periods that are neither integers nor
-        float64 numbers, such as 16/3, are written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``.
-        The recipe is None if posenc_fast knows no call that rebuilds the encoding. Otherwise `repr` returns the recipe,
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Exact periods that are neither integers nor float64
+        numbers, such as 16/3, are written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The
+        recipe is None if posenc_fast knows no call that rebuilds the encoding. Otherwise `repr` returns the recipe,
         with arrays of more than 64 numbers shortened.
         """
         return recipes.written(self._recipe) or None
