@@ -66,8 +66,8 @@ def periodic(periods: Any) -> Schedule:
     -----
     The angle of position p is p / period turns, and the period is not rounded. At a whole number of quarter turns, the
     sine and the cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0
-    at any date. With ``precision="float32"``, these values are not exact. Columns with such frequencies take longer than
-    other columns, because each angle is computed separately, also in tables.
+    at any date. With ``precision="float32"``, these values are not exact. Columns with such frequencies take longer
+    than other columns, because each angle is computed separately, also in tables.
 
     Examples
     --------
