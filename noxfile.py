@@ -2,7 +2,7 @@
 # /// script
 # dependencies = ["nox>=2025.2.9"]
 # ///
-"""Run tasks in separate environments. ``nox -l`` lists the tasks. Some of them only call a script in .ci/."""
+"""Run tasks in separate environments. ``nox -l`` lists the tasks. Some of them only call scripts in .ci/."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def sanitize(session: nox.Session) -> None:
-    """Run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, and fuzz tests under valgrind."""
+    """Run most tests under AddressSanitizer and UndefinedBehaviorSanitizer, and fuzz tests under valgrind."""
     session.run(".ci/sanitize", "--nightly", external=True)
     session.run(".ci/valgrind", external=True)
 

@@ -1,10 +1,11 @@
 """Print the distance of results from the exact value, for posenc_fast and other programs, as two tables.
 
-``python bench/accuracy.py`` needs mpmath. It measures posenc_fast and the programs of peers.py that are installed. The
-first table counts values by their distance in ulps from the exact value, which mpmath computes with at least 300 bits.
-The second table contains the largest error of each library at four magnitudes of positions. ``--libraries`` prints only
-the second table. ``--brief`` leaves out most rows of posenc_fast in the first table. ``--write`` implies ``--brief``,
-saves the printed tables in bench/results, and writes them into the pages that show them.
+``python bench/accuracy.py`` needs mpmath. It measures posenc_fast, and the installed programs of peers.py that compute
+the rows of given positions. The first table counts values by their distance in ulps from the exact value, which mpmath
+computes with at least 300 bits. The second table contains the largest error of each library at four magnitudes of
+positions. ``--libraries`` prints only the second table. ``--brief`` leaves out most levels and calls of posenc_fast in
+the first table. ``--write`` implies ``--brief``, saves the printed tables in bench/results, and writes them into the
+pages that show them.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def ours(backend, isa, call, dtype):
 def libraries(rng, samples):
     """Return the name, the arithmetic and the largest errors of each library.
 
-    There is one error for each key of STARTS. It is None if the library cannot compute rows at these positions.
+    There is one error for each key of STARTS, or None if the library cannot compute rows at the positions of this key.
     """
     drawn = {name: start + rng.integers(0, start // 1000 + samples, samples) for name, start in STARTS.items()}
     true = {name: exact_rows(positions) for name, positions in drawn.items()}

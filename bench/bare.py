@@ -67,7 +67,7 @@ def table(out: Array, past: bool) -> Callable[[], None]:
 def encode(positions: Array, frequencies: Array, out: Array) -> Callable[[], None]:
     """Return a call that writes sines and cosines of positions times frequencies to out, in float32.
 
-    frequencies: in radians per unit of position, one double each. The kernel uses the sum of two doubles.
+    frequencies: in radians per unit of position, one double each. The kernel uses a sum of two doubles for each.
     """
     library, waves = _library(), len(frequencies)
     assert out.shape == (len(positions), 2 * waves)

@@ -1,4 +1,4 @@
-"""Measure from which output size stores that bypass the cache are faster. src/tuning.h has the results as constants.
+"""Measure how large an output must be, so that stores past the cache are faster. src/tuning.h has the results.
 
 ``python bench/crossover.py`` prints ratios for tables of 1 to 128 MiB in memory that has been written before: the time
 with stores that bypass the cache, divided by the time with ordinary stores. The first ratio is for writing only, the

@@ -58,7 +58,7 @@ def llama() -> Any:
 
 
 def numpy_float32(length: int, width: int, layout: str) -> Call:
-    """Return a call that computes the table by NumPy with float32 angles, and writes sines and cosines into it."""
+    """Return a call that computes the table by NumPy, with float32 angles."""
 
     def table() -> Array:
         angles = np.arange(length, dtype=np.float32)[:, np.newaxis] * frequencies(width)
@@ -365,7 +365,7 @@ def transformers_rotary(x: Array, cos: Array, sin: Array) -> Rotation:
 
 
 class Peer(NamedTuple):
-    """Another program, with a function for each kind of result that it computes: tables, rows or rotations."""
+    """A program other than posenc_fast, with a function for each kind of result: tables, rows or rotations."""
 
     # name in figures and in the accuracy table of bench/README.md
     name: str

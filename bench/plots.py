@@ -130,7 +130,7 @@ def measure() -> Data:
 
 
 def spread(heights: list[float], apart: float) -> list[float]:
-    """Return heights at least ``apart`` from each other, so that labels do not overlap.
+    """Return the heights, moved to be at least ``apart`` from each other, so that labels do not overlap.
 
     Heights that are too close form a block, whose labels are spread evenly around its middle.
     """

@@ -30,7 +30,7 @@ Run = dict[str, Any]
 
 
 def new_run(results: Sequence[Mapping[str, Any]]) -> Run:
-    """Return results, rounded to four digits, with the date, the machine, versions of packages, and the backend."""
+    """Return results, rounded by `short`, with the date, the machine, versions of packages, and the backend."""
     import posenc_fast as pf
 
     versions = {"Python": platform.python_version()}

@@ -2,8 +2,8 @@
 
     python bench/targets.py [--only NAME] [--runs N] [--long] [--json FILE] [--write]
 
-The two calls, the sides, alternate in this process. Both write float32 values with one thread, unless the target says
-otherwise.
+Unless a target says otherwise, the two calls (the sides) alternate in this process, and write float32 values with one
+thread.
 """
 
 from __future__ import annotations

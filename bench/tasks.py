@@ -1,9 +1,9 @@
-"""Measure common tasks: the program that people use today, the speed of posenc_fast relative to it, and both errors.
+"""Measure common tasks: how much faster posenc_fast is than the program people use today, and the errors of both.
 
     python bench/tasks.py [--write] [--only WORD] [--runs N]
 
-Both sides alternate in one process, with one thread each. Modules and their tables are built before the timed calls, and
-results are new arrays. An error is the largest absolute difference from the exact value over 300 random values.
+Both programs alternate in one process, with one thread each. Modules and their tables are built before the timed calls,
+and results are new arrays. An error is the largest absolute difference from the exact value over 300 random values.
 ``--write`` saves the results in bench/results and writes the table into README.md. Needs torch, transformers and
 diffusers.
 """

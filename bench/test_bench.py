@@ -1,6 +1,6 @@
 """Time the kernel, the pure-Python engine and the programs of the tutorials, at three typical sizes.
 
-``pytest bench/test_bench.py`` prints a group for each shape. Every benchmark compares the timed values with
+``pytest bench/test_bench.py`` prints a group of times for each size. Every benchmark compares the timed values with
 those of the pure-Python backend. For ratios, run ``bench/targets.py``.
 """
 

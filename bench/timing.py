@@ -1,4 +1,4 @@
-"""Extend `posenc_fast._selfcheck.timing` by memory in a known state, and by calls with a prepared argument."""
+"""Functions of `posenc_fast._selfcheck.timing`, with additions: warm and fresh memory, memset, prepared arguments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Typeset the frequencies that the facts of presets state in plain text: ``10000^(-2i/d)`` becomes LaTeX.
 
 A fact can have words around its formulas: "10000^(-8i/d) for time, .. for space". The longest sequences of tokens that
-Python's parser accepts as formulas are typeset. Single names of arguments become code. Other words are unchanged.
+Python's parser accepts as formulas are typeset. Outside of formulas, names of arguments, and settings such as
+``flip=True``, become code. Other words are unchanged.
 """
 
 from __future__ import annotations

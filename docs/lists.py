@@ -57,15 +57,15 @@ ROOTS = {
 def field(placeholder: str, elsewhere: Iterable[tuple[str, str, list[str], str]], none: str) -> str:
     """Return the HTML of the search field of a page.
 
-    placeholder: grey text in the empty field. elsewhere: (text before a name, page, names on that page, text after a
-    name) for names that are not on this page. none: text for a search without results.
+    placeholder: grey text in the empty field. elsewhere: tuples (text before a name, page, names, text after a name)
+    for names that are on another page. none: text for a search without results.
     """
     names = json.dumps(list(elsewhere), separators=(",", ":"))
     return SEARCH.replace("PLACEHOLDER", placeholder).replace("ELSEWHERE", names).replace("NONE", none)
 
 
 def linked(source: str) -> str:
-    """Return a source, ``owner/repository: path, names``, with a link to the repository or to its path."""
+    """Return a source, such as ``owner/repository: path, names``, with a link to the path or the repository."""
     match = re.match(r"([\w.-]+/[\w.-]+)(?:: ([\w./-]+))?", source)
     if not match:
         return source

@@ -1,8 +1,8 @@
 """Print a map of the code, with first sentences of folders and files: ``python docs/make_map.py``.
 
-The map has only the names of the modules in folders of the package. With a folder, as in
-``python docs/make_map.py posenc_fast/_core/encoding``, the program prints the modules of this folder with their first
-sentences. Each module comes after those that it imports.
+For modules in folders of the package, the map has only their names. With a folder, as in
+``python docs/make_map.py posenc_fast/_core/encoding``, the program prints the modules and folders in it with their
+first sentences, imported ones first.
 """
 
 from __future__ import annotations

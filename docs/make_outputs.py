@@ -53,7 +53,10 @@ def shell_program(page: str) -> str:
 
 
 def run_shell(program: str, folder: Path) -> str:
-    """Run a shell program in a folder, with this checkout's posenc-fast. Return its output, or raise an error."""
+    """Run a shell program in a folder, with this checkout's posenc-fast, and return its output.
+
+    Raise an error if a command fails.
+    """
     command = folder / "bin" / "posenc-fast"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -W error -m posenc_fast "$@"\n', encoding="utf-8")
@@ -91,7 +94,7 @@ def outputs(printed: str) -> Iterable[str]:
 
 
 def with_outputs(page: str, python: Iterable[str], shell: Iterable[str]) -> str:
-    """Return a page with these outputs of its Python and shell blocks below the blocks."""
+    """Return a page with these outputs below its Python and shell blocks."""
     languages = {"python": iter(python), "sh": iter(shell)}
 
     def beneath(block: re.Match[str]) -> str:

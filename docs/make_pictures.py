@@ -154,7 +154,7 @@ def timesteps() -> Figure:
 
 
 def layouts() -> Figure:
-    """Draw where each of eight columns is in three orders of columns, and mark the pairs."""
+    """Draw where each of eight columns is in three orders of columns. Columns of a pair have equally strong colours."""
     figure = Figure(figsize=(9, 2.3), layout="constrained")
     ax = figure.subplots()
     interleaved = [(function, i) for i in range(4) for function in ("sin", "cos")]
@@ -196,7 +196,7 @@ def digits() -> Figure:
 
 
 def turned() -> Figure:
-    """Draw a query and a key of two values as rotated vectors, at the positions (0, 0), (4, 1) and (9, 6)."""
+    """Draw a query and a key of two values as rotated vectors, at three pairs of positions."""
     figure = Figure(figsize=(9, 3.5), layout="constrained")
     rotary = pf.Rotary(2, frequencies=[0.25])
     query, key = np.array([[1.0, 0.0]]), np.array([[0.8 * np.cos(1.1), 0.8 * np.sin(1.1)]])
@@ -310,7 +310,7 @@ def slopes() -> Figure:
 
 
 def front_table() -> Figure:
-    """Draw the table of the README: 100 rows of 128 columns."""
+    """Draw the picture of the README that shows a table of 100 rows and 128 columns."""
     figure = Figure(figsize=(3.9, 3.3), layout="constrained")
     ax = figure.subplots()
     plot.heatmap(pf.sinusoidal(WIDTH), 100, ax=ax)

@@ -1,7 +1,7 @@
 """Write presets.md from the facts that the modules of presets contain: ``python docs/make_presets.py``.
 
-First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. ``--print`` prints both files
-instead. It also updates the number of presets in the README, the changelog and why-sines.md.
+First it writes `posenc_fast/presets/_families.py`, which names the module of each preset. At the end, it updates the
+number of presets in the README, the changelog and why-sines.md. ``--print`` prints both files, and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Write rotary-models.md from the table that `Rotary.from_config` reads: ``python docs/make_rotary_models.py``, or ``--print``."""
+"""Write rotary-models.md from the table that `Rotary.from_config` reads: ``python docs/make_rotary_models.py``.
+
+It also updates the number of model types in the README and the changelog. ``--print`` prints the page, and changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -236,7 +240,7 @@ def axes(row: Row) -> str:
 
 
 def linked(source: str) -> str:
-    """Return a source with links to the classes of transformers, and to other repositories."""
+    """Return a source with links to the modules of transformers, or to another repository."""
     if not source.startswith("transformers: "):
         return lists.linked(source)
 
@@ -265,7 +269,7 @@ def card(name: str, models: list[str]) -> Iterator[str]:
 
 
 def search() -> str:
-    """Return the search field, which also finds presets, which are on another page."""
+    """Return the search field. It also finds presets, which are on another page."""
     elsewhere = [("Presets of this name: ", "presets.html", sorted(presets.names()), ".")]
     return lists.field("model type, family or word: llama, qwen3, sections", elsewhere, NONE)
 

@@ -2,8 +2,8 @@
 
     python docs/screenshots.py HTML [--out DIR] [--pages index presets ..]
 
-HTML is the directory that sphinx-build wrote. With ``--out``, pictures go to DIR. A page may have a query:
-``presets?q=whisper``. The program needs Chromium, but no network.
+HTML is the directory that sphinx-build wrote. Pictures go to DIR. Without ``--out``, the program only checks the pages.
+A page may have a query: ``presets?q=whisper``. The program needs Chromium, but no network.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Type words into the lists of presets and RoPE models in a browser, and compare the results with the package's search.
+"""Type words into the search fields of presets and RoPE models in a browser, and check the entries that the pages show.
 
     python docs/try_lists.py HTML
 

@@ -53,7 +53,7 @@ def in_fresh_processes(sides: Mapping[str, tuple[str, str]], runs: int) -> Times
 
 
 def first_use(call: str, runs: int) -> Measured:
-    """Compare the first call of the package with the first table by NumPy, both after the imports."""
+    """Compare a call of the package with a table by NumPy, each as the first call of a process after the imports."""
     imports = "import posenc_fast as pf\nfrom posenc_fast.reference import vaswani_numpy"
     sides = {call: (imports, call), "128 rows by NumPy": (imports, "vaswani_numpy(128, 512)")}
     return compare(in_fresh_processes(sides, runs), *sides, 1)

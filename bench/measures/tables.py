@@ -41,7 +41,7 @@ def table_and_memset(shape: tuple[int, int], dtype: Any, runs: int) -> Measured:
 
 
 def table_and_bare(shape: tuple[int, int], offset: int, runs: int) -> Measured:
-    """Compare a table with the loop of bare.c, with the faster of ordinary stores and stores that bypass the cache.
+    """Compare a table with the loop of bare.c, by ordinary stores or stores past the cache, whichever is faster.
 
     offset: number of bytes from the start of a cache line to ``out``.
     """

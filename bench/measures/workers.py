@@ -24,7 +24,7 @@ from .tables import HUGE
 def two_workers(make: Callable[[], tuple[Array, Callable[[int], object], Callable[[], None]]], runs: int) -> Measured:
     """Compare a call with one worker and with two, and measure memset in one thread and in two.
 
-    make: function that returns an array, a function that fills it with a number of workers, and a check of its values.
+    make: function that returns (array, function of the number of workers that fills the array, check of the values).
     """
     had = processors()
     if had < 1.8:

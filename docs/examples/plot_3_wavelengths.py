@@ -2,9 +2,9 @@
 Wavelengths
 ===========
 
-Wavelengths are spaced geometrically, from 2π positions to almost 2π times the base. The number of columns is the same
-for every base, so a larger base gives longer wavelengths with larger gaps. With ``freq_shift=1``, the last wavelength
-is exactly the first times the base.
+Wavelengths are spaced geometrically, from 2π positions to almost 2π times the base. The three encodings have the same
+number of columns, so a larger base gives longer wavelengths with larger gaps. With ``freq_shift=1``, the last
+wavelength is exactly the first times the base.
 """
 
 import matplotlib.pyplot as plt

@@ -3,9 +3,9 @@ Similarity of positions
 =======================
 
 The dot product of two rows depends only on the distance of their positions. The picture shows this product, divided by
-the dot product of a row with itself. The curve falls equally on both sides. It does not fall to zero, because the slow
-columns are nearly equal everywhere. An accurate encoding gives the same picture at large positions. An encoding with
-float32 angles gives noise there.
+the dot product of a row with itself. The curve is the same on both sides. It falls with ripples, but not to zero,
+because the slow columns are nearly equal everywhere. An accurate encoding gives the same picture at large positions. An
+encoding with float32 angles gives noise there.
 """
 
 import matplotlib.pyplot as plt

@@ -172,7 +172,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def check_output(arguments: argparse.Namespace, dtype: np.dtype[Any], keep: bool = False) -> None:
-    """Set the default of --format. Raise an error if OUT cannot be written in this format.
+    """Set --format to its default if it is absent. Raise an error if OUT cannot be written in this format.
 
     keep: whether OUT also has the columns of INPUT, which only some formats support.
     """

@@ -87,7 +87,10 @@ def _created(part: Path) -> IO[bytes]:
 
 
 def _link(file: IO[bytes], part: Path) -> None:
-    """Give a file without a name the name ``part``, so that it can be renamed. Only a rename is atomic."""
+    """Give a file without a name the name ``part``, so that it can be renamed.
+
+    Only a rename can replace an existing file atomically.
+    """
     if os.fstat(file.fileno()).st_nlink == 0:
         folder = os.open(part.parent, os.O_RDONLY)
         try:

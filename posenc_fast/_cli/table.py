@@ -66,7 +66,7 @@ def _table(arguments: argparse.Namespace) -> None:
     buffer = np.empty((min(rows, length), encoding.d_model), dtype)
 
     def fill(block: Array, first: int) -> None:
-        """Write the rows from the row ``first`` on to a block."""
+        """Write rows of the table to a block, beginning with row ``first``."""
         encoding.table(
             len(block),
             start=start + first * step,

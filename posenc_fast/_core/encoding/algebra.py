@@ -1,7 +1,7 @@
 """Shift and compare encoded positions by the angle addition theorem, and locate encoded positions by a search.
 
 The argument `partners` has two values for each column: the index of the column a quarter turn ahead or behind, and the
-direction (+1 or -1, or 0 for a constant column). See `Sinusoids.partners`.
+direction (+1 ahead, -1 behind, 0 for a constant column). See `Sinusoids.partners`.
 """
 
 from __future__ import annotations
@@ -156,13 +156,16 @@ def _whole_waves(
 ) -> Floats:
     """Return positions improved by steps of whole wavelengths.
 
-    If frequencies lie far apart, the grid can be too coarse. Then a position found on the grid can be off by whole
-    wavelengths.
+    If frequencies lie far apart, the grid that `locate` searches can be too coarse. Then the position found on it can
+    be off by whole wavelengths.
     """
     size = _size(rows)[:, np.newaxis]
 
     def distance(candidates: Floats, indices: Any) -> Floats:
-        """Return the squared distances between the rows of these indices and their candidates' encodings, scaled."""
+        """Return the squared distance of each row to the encoding of its candidate, after division by `_size`.
+
+        indices selects the rows.
+        """
         squares: Floats = (((rows[indices] - _rows(plans, candidates)) / size[indices]) ** 2).sum(axis=1)
         return squares
 
@@ -222,7 +225,10 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def _refine(plans: Plans, rows: Floats, positions: Floats, begin: float, end: float) -> Floats:
-    """Return positions improved by Gauss-Newton steps. A step is used only if its encoding is nearer to the row."""
+    """Return positions improved by Gauss-Newton steps.
+
+    A step is used only if the encoding of the new position is nearer to the row.
+    """
     derivative_plans = plans.derived("derivative", plans.sinusoids.derivative)
     size = _size(rows)[:, np.newaxis]
     difference = rows - _rows(plans, positions)

@@ -216,8 +216,8 @@ def sinusoidal(
     Raises
     ------
     TypeError, ValueError
-        If an argument is invalid, or if the denominator of the exponents is zero and there are several frequencies. A
-        single frequency is always ``first``.
+        If an argument is invalid, or if the denominator of the exponents is zero and there are several frequencies. If
+        there is only one frequency, it is ``first`` for any denominator.
 
     Notes
     -----

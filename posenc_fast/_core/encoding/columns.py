@@ -65,7 +65,7 @@ def reorder_columns(
     Notes
     -----
     In rotary embeddings, GPT-J pairs values as in "interleaved", and GPT-NeoX as in "concatenated". `permute_rotary`
-    converts the query and key weights of a model from one to the other.
+    converts query and key weights between these two orders.
 
     Examples
     --------

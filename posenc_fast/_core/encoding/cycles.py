@@ -1,4 +1,4 @@
-"""Encode columns of times with cycles of the calendar, such as "month", and periods of fixed length, such as "12h".
+"""Encode times with cycles of the calendar, such as "month", and periods of fixed length, such as "12h".
 
 Months differ in length, so no schedule of frequencies can represent them. Instead, the elapsed part of each cycle is
 computed for each time, and encoded with a period of 1.
@@ -27,10 +27,11 @@ from .sinusoids import Period
 
 
 class Cycles:
-    """Encodes columns of times with periods. A period is a fixed length or a cycle of the calendar.
+    """Encodes times with periods. A period is a fixed length or a cycle of the calendar.
 
-    If all periods are lengths, the attribute `encoding` encodes times. Otherwise it encodes elapsed parts of periods,
-    with a single period of 1. The attribute `labels` has a name for each period.
+    If all periods are lengths, the attribute `encoding` encodes times. Otherwise it encodes the elapsed part of a
+    period, a number from 0 to 1, and its only period has the length 1. The attribute `labels` has a name for each
+    period.
     """
 
     def __init__(self, periods: Any, layout: Layout = "interleaved", timezone: str | None = None) -> None:
@@ -86,7 +87,7 @@ class Cycles:
         zone: datetime.tzinfo | None = None,
         **settings: Any,
     ) -> Array:
-        """Return the sines and cosines of a column, of shape (..., 2 k) for k periods.
+        """Return the sines and cosines of a column of times, of shape (..., 2 k) for k periods.
 
         zone is a time zone that replaces the time zone of the column. settings are options of `rows.encode`.
         """

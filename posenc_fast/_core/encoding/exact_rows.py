@@ -1,9 +1,9 @@
 """Compute rows in exact arithmetic, thousands of times slower than in doubles.
 
 A row needs exact arithmetic if a component of its position times a frequency exceeds 2**49 turns. A 64-bit integer has
-two components, its upper and its lower 32 bits, so it exceeds this limit only at high frequencies. A row also needs
-exact arithmetic if a number is too large for `two_product`, or if an angle is so small that the error of a product
-underflows.
+two components, its upper and its lower 32 bits, so their products exceed this limit only at high frequencies. A row
+also needs exact arithmetic if a number is too large for `two_product`, or if an angle is so small that the error of a
+product underflows.
 """
 
 from __future__ import annotations

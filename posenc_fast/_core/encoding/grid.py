@@ -209,7 +209,7 @@ def _table(
 
 
 class _Points:
-    """Coordinates of all axes, converted to a common type. Computes blocks of points from them."""
+    """Coordinates of all axes, converted to a common type. The method `block` combines them to points."""
 
     def __init__(self, coordinates: list[range | Converted]) -> None:
         axes = [of_range(axis) if isinstance(axis, range) else axis for axis in coordinates]
@@ -226,7 +226,7 @@ class _Points:
 
 
 def part_of(axis: range | Converted, rows: slice) -> range | Converted:
-    """Return the coordinates of an axis in the slice rows."""
+    """Return a part of the coordinates of an axis. rows: the slice of their indices."""
     return axis[rows] if isinstance(axis, range) else axis.rows(rows)
 
 

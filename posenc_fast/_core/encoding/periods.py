@@ -64,10 +64,10 @@ def periodic(periods: Any) -> Schedule:
 
     Notes
     -----
-    The angle of position p is p / period turns, as a real number. At a whole number of quarter turns, the sine and the
-    cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0 at any date.
-    Columns with such frequencies take longer than other columns, because each angle is computed separately, also in
-    tables.
+    The angle of position p is p / period turns, and the period is not rounded. At a whole number of quarter turns, the
+    sine and the cosine are exactly 0, 1 or -1, for any position and any dtype. For example, the sine of midnight is 0
+    at any date. With ``precision="float32"``, these values are not exact. Columns with such frequencies take longer
+    than other columns, because each angle is computed separately, also in tables.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def exact_period(period: Any) -> Fraction:
 def length_of(period: Any) -> str:
     """Return a period as text. Text is unchanged, and a plain number has no unit.
 
-    A time becomes a whole number of the largest unit that divides it.
+    A time becomes a whole number of the largest unit that divides it, without weeks.
     """
     if isinstance(period, str):
         return period

@@ -24,7 +24,8 @@ _COLD, _PALE, _WARM = (33.0, 102.0, 172.0), (247.0, 247.0, 247.0), (178.0, 24.0,
 def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
     """Return HTML with the title and a picture. The picture has a row for each of 48 positions.
 
-    The positions are 0 to 47, or divide the longest exact period into 48 steps. All axes have the same position.
+    The positions are 0 to 47. With exact periods, the positions divide the longest period into 48 steps instead. All
+    axes have the same position.
     """
     columns_shown, selection = whole_pairs(sinusoids, COLUMNS)
     longest = max((period.length for period in sinusoids.periods()), default=None)
@@ -50,10 +51,10 @@ def figure(sinusoids: Sinusoids, title: str, columns: str) -> str:
 def whole_pairs(sinusoids: Sinusoids, most: int) -> tuple[npt.NDArray[np.intp], str]:
     """Return (indices of at most ``most`` columns, description of the choice, or "" for all columns).
 
-    If columns share frequencies, the result has all columns of every n-th frequency. With every n-th column, one part
-    of the picture could show only sines, and the next only cosines. If no two columns share a frequency,
-    adjacent columns are treated as pairs. Every n-th column is chosen only if a frequency has more than ``most``
-    columns.
+    If columns share frequencies, the result has all columns of every n-th frequency. If it had every n-th column
+    instead, one part of the picture could show only sines, and the next only cosines. If no two columns share a
+    frequency, adjacent columns are treated as pairs. Every n-th column is chosen only if a frequency has more than
+    ``most`` columns.
     """
     width = sinusoids.width
     if width <= most:

@@ -1,4 +1,4 @@
-"""Create and cache the objects with which engines compute an encoding: Plans, and Lattices for integer positions."""
+"""Create and cache the `Plan` and `Lattice` objects of the engines, which compute the rows of an encoding."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Plans:
         return engine.module.Calls(level, real, integer, *lattices, least, phase, self.axes, cache_size(), KINDS, empty)
 
     def least(self, unit: Fraction) -> Floats | None:
-        """Return the smallest nonzero frequency of each axis, in turns per unit, or None if no row needs a check.
+        """Return the smallest nonzero frequency of each axis, in turns per unit, to check rows for underflow.
 
         The engine checks underflow only of products with the largest frequency. Return None if no product with a
         smaller frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two
@@ -227,7 +227,7 @@ class Plans:
         """Return the components of the positions in ``part``, which a Plan multiplies by its frequencies.
 
         The components are positions, turns of exact periods (high parts, then low parts), and ones if `phase` is true.
-        In rows that the engine must leave to exact arithmetic, some values are replaced by values above SPLIT_LIMIT.
+        A value above SPLIT_LIMIT in a row tells the engine to leave the row to exact arithmetic.
         """
         periods = self.sinusoids.periods()
         if single:
@@ -247,7 +247,7 @@ class Plans:
         return self._without_tiny(result, positions)
 
     def _without_tiny(self, components: Floats, positions: Positions) -> Floats:
-        """Return the components, with values above SPLIT_LIMIT in rows whose smallest angle is tiny.
+        """Return the components, with values above SPLIT_LIMIT in rows whose smallest nonzero angle is tiny.
 
         The engine leaves rows with such values to exact arithmetic.
         """

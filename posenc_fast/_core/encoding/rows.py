@@ -95,7 +95,10 @@ def fill_progression(
     single: bool,
     threads: int,
 ) -> None:
-    """Write the rows of the positions first + i * step. If single is false, integer positions use the lattice."""
+    """Write the rows of the positions first + i * step.
+
+    If single is false and the encoding has a lattice, the lattice computes the rows at integer positions.
+    """
     if isinstance(first, int) and isinstance(step, int) and not single:
         engine = plans.engine()
         lattice, span_bits = plans.lattice(engine, target.kind == FLOAT64.kind)

@@ -185,7 +185,7 @@ class Sinusoids:
         return np.concatenate([*parts, np.zeros((2, 1))], axis=1)
 
     def pairs(self) -> Floats:
-        """Return all frequencies in turns per unit, as in `turns`, but with those of exact periods instead of zeros."""
+        """Return all frequencies in turns per unit of position, in the form of `turns`, also those of exact periods."""
         values: Floats | None = self._cache.get("pairs")
         if values is None:
             values = self._cache["pairs"] = self.turns(Fraction(1), 1)
@@ -243,7 +243,7 @@ class Sinusoids:
         return waves
 
     def partners(self) -> Partners | int:
-        """Return for each column the partner, a quarter turn ahead or behind, and the direction, +1 or -1.
+        """Return for each column its partner, which is a quarter turn ahead or behind, and the direction, +1 or -1.
 
         A constant column is its own partner, with direction 0. If columns have no partner, return the index of the
         first such column.

@@ -43,8 +43,9 @@ _COLUMNS = {"phases": 0.0, "amplitudes": 1.0}
 class Encoding:
     """A row of sinusoids: ``amplitude[c] * sin(sum_a position[a] * frequency[c, a] + 2 pi phase[c])``.
 
-    An Encoding is immutable. Encodings with equal schedules of frequencies, equal phases and equal amplitudes compare
-    equal and have the same hash. You can pickle an Encoding, and share it between threads.
+    An Encoding is immutable. Encodings are equal, and have the same hash, if their schedules of frequencies are equal,
+    and each column has the same frequency on each axis, phase and amplitude. You can pickle an Encoding, and share it
+    between threads.
 
     Parameters
     ----------
@@ -183,10 +184,10 @@ class Encoding:
     def recipe(self) -> str | None:
         """Python expression that rebuilds the encoding with all its numbers.
 
-        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Periods that float64 cannot represent, such as 16/3, are
-        written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The recipe is None if
-        posenc_fast knows no call that rebuilds the encoding. Otherwise `repr` returns the recipe, with arrays of more
-        than 64 numbers shortened.
+        Evaluate it with ``eval(recipe, vars(posenc_fast))``. Exact periods that are neither integers nor float64
+        numbers, such as 16/3, are written as ``Fraction(16, 3)``. Then `eval` also needs the name ``Fraction``. The
+        recipe is None if posenc_fast knows no call that rebuilds the encoding. Otherwise `repr` returns the recipe,
+        with arrays of more than 64 numbers shortened.
         """
         return recipes.written(self._recipe) or None
 
