@@ -361,8 +361,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if has_zone != had_zone:
             now, before = ("a time zone", "no time zone") if has_zone else ("no time zone", "a time zone")
             raise ValueError(
-                f"{column.name} has {now}, but had {before} in fit; use a time zone in both calls or in neither, for "
-                "example with .dt.tz_localize of pandas or .dt.replace_time_zone of polars"
+                f"{column.name} has {now}, but had {before} in fit; use a time zone in fit and in transform, or "
+                "in neither, for example with .dt.tz_localize of pandas or .dt.replace_time_zone of polars"
             )
         return zone
 

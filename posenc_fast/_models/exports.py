@@ -39,7 +39,7 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     if _has_axes(settings):
         raise ValueError(
             "the operator RotaryEmbedding has one position per token, but this Rotary has several axes; use "
-            "tables(positions)"
+            "Rotary.tables(positions)"
         )
     dim = settings.rotary_dim
     attributes = {

@@ -114,7 +114,7 @@ def _values(positions: Any, name: str) -> _Values:
     if isinstance(positions, (list, tuple)):
         return _of_list(positions, name)
     if positions is None:
-        raise TypeError(f"{name} must be an array, not None; within a list, None stands for a missing position")
+        raise TypeError(f"{name} must be numbers or times, not None; in a list of positions, None means a missing one")
     if isinstance(positions, (bytes, bytearray)):
         raise _is_text(positions, name)
     values, missing = _array_and_mask(positions, name)
