@@ -310,7 +310,7 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
     if float(value) == value:
         return float(value)
     if abs(value) > sys.float_info.max:
-        raise ValueError(f"{name} has {value}, outside the range of float64")
+        raise ValueError(f"{name} has {value!s}, outside the range of float64")
     # the value is a long double
     return Fraction(*value.as_integer_ratio())
 
@@ -330,7 +330,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
     if form == "pair":
         too_large = np.isfinite(values) & (np.abs(values) > sys.float_info.max)
         if too_large.any():
-            raise ValueError(f"{name} has {values[too_large][0]}, outside the range of float64")
+            raise ValueError(f"{name} has {values[too_large][0]!s}, outside the range of float64")
     return form
 
 
