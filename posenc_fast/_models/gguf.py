@@ -133,8 +133,8 @@ class Metadata:
         self.layer: int | None = None
         if not self.mode:
             raise ValueError(
-                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF has "
-                "no key for the order of pairs, so call Rotary(head_dim, base=.., layout='half' or 'interleaved')"
+                f"{where}: the architecture {architecture!r} is unknown, and GGUF has no key for the order of pairs, so "
+                f"call Rotary(head_dim, base=.., layout='half' or 'interleaved'){meant(architecture, ARCHITECTURES)}"
             )
         if self.mode == "none":
             raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
