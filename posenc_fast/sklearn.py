@@ -398,8 +398,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if high - low >= longest:
             raise ValueError(
                 f"column {name!r} cannot be recovered: fit saw positions from {low!r} to {high!r}, but sines and "
-                f"cosines repeat after at most {longest:.6g}; pass a smaller number as first, or a larger "
-                "base if d_model is at least 4"
+                f"cosines repeat after at most {longest:.6g}; pass a smaller first=, or a larger base= if "
+                "d_model is at least 4"
             )
         return self.encoding_.locate(rows, low=low, high=high)[0]
 
