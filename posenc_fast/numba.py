@@ -210,7 +210,7 @@ def _start_of_type(start: Any) -> Any:
     is_integer = isinstance(start, types.Integer)
     if not is_integer:
         raise errors.TypingError(
-            f"start must be an integer, not {start}; posenc_fast.numba.encode accepts real positions"
+            f"start must be an integer, not {start}; for real positions of an Encoding, use posenc_fast.numba.encode"
         )
 
     def signed(start: Any) -> Any:

@@ -361,8 +361,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if has_zone != had_zone:
             now, before = ("a time zone", "no time zone") if has_zone else ("no time zone", "a time zone")
             raise ValueError(
-                f"{column.name} has {now}, but had {before} in fit; use a time zone in both calls or in neither, for "
-                "example with .dt.tz_localize of pandas or .dt.replace_time_zone of polars"
+                f"{column.name} has {now}, but had {before} in fit; use a time zone in fit and in transform, or "
+                "in neither, for example with .dt.tz_localize of pandas or .dt.replace_time_zone of polars"
             )
         return zone
 
@@ -398,8 +398,8 @@ class PositionalEncoder(TransformerMixin, BaseEstimator):
         if high - low >= longest:
             raise ValueError(
                 f"column {name!r} cannot be recovered: fit saw positions from {low!r} to {high!r}, but sines and "
-                f"cosines repeat after at most {longest:.6g}; pass a smaller number as first, or a larger "
-                "base if d_model is at least 4"
+                f"cosines repeat after at most {longest:.6g}; pass a smaller first=, or a larger base= if "
+                "d_model is at least 4"
             )
         return self.encoding_.locate(rows, low=low, high=high)[0]
 

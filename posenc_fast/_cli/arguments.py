@@ -145,8 +145,7 @@ def add_computation(parser: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default="exact",
-        help="exact: round the exact result once. float32: compute angles in float32, with larger errors (default: "
-        "exact)",
+        help="exact: compute accurate angles. float32: compute angles in float32, with larger errors (default: exact)",
     )
     parser.add_argument(
         "--workers",
@@ -186,8 +185,8 @@ def add_encoding(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=absent,
         metavar="SHIFT",
-        help="SHIFT in the frequencies FIRST * BASE ** (-i / (D/2 - SHIFT)) of D columns: 0 in the paper, 1 in Whisper "
-        "(default: 0)",
+        help="SHIFT in FIRST * BASE ** (-i / (D/2 - SHIFT)), the frequency of pair i of D columns: 0 in Attention Is "
+        "All You Need, 1 in Whisper (default: 0)",
     )
     add("--first", type=float, default=absent, help="frequency of the first pair (default: 1)")
     add(

@@ -275,8 +275,8 @@ class _Column:
             yield np.concatenate(records), list(zip(*kept_rows, strict=True))
         if not self.count and self.guessed_title is not None:
             raise ValueError(
-                f"{self.name} has only one line, with {self.guessed_title!r}, which is neither a number nor an ISO "
-                "date; if this is the name of a column, pass it with --column"
+                f"{self.name} has only one line, and its cell {self.guessed_title!r} is neither a number nor an ISO "
+                "date; if the line is a header, pass the name of the column with --column"
             )
 
     def _cells(

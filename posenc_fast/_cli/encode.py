@@ -108,7 +108,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--keep",
         action="store_true",
-        help="copy all columns of INPUT before the encoded columns (only if OUT is CSV or Parquet)",
+        help="also write all columns of INPUT, before the encoded columns (only if OUT is CSV or Parquet)",
     )
     add_output(parser)
     add_computation(parser)

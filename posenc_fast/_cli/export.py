@@ -77,7 +77,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--layout",
         choices=get_args(WeightLayout),
-        help="with --onnx and --gguf: layout of the weights (default: the layout of the model)",
+        help="with --onnx and --gguf, unless MODEL is a .gguf file: layout of the weights (default: the layout of the "
+        "model)",
     )
     parser.add_argument(
         "--seq-len", type=int, metavar="N", help="sequence length (needed for the scalings dynamic and longrope)"

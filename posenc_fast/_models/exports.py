@@ -39,7 +39,7 @@ def onnx_attributes(settings: Settings, num_heads: Any) -> dict[str, int]:
     if _has_axes(settings):
         raise ValueError(
             "the operator RotaryEmbedding has one position per token, but this Rotary has several axes; use "
-            "tables(positions)"
+            "Rotary.tables(positions)"
         )
     dim = settings.rotary_dim
     attributes = {
@@ -216,9 +216,9 @@ def _divisors(frequencies: Floats, unscaled: Floats) -> npt.NDArray[np.float32]:
     if not is_valid.all():
         i = int(is_valid.argmin())
         raise ValueError(
-            f"frequency {i}, {float(frequencies[i])!r}, cannot be stored in rope_freqs.weight, because the unscaled "
-            f"frequency {float(unscaled[i])!r}, divided by it, is not a positive float32 number; use a Rotary whose "
-            f"frequency {i} is 0, or closer to the unscaled frequency"
+            f"frequency {i} is {float(frequencies[i])!r} and cannot be stored in rope_freqs.weight, because the "
+            f"quotient {float(unscaled[i])!r} / {float(frequencies[i])!r} is not a positive float32 number. Use a Rotary "
+            f"whose frequency {i} is 0, or closer to the unscaled frequency {float(unscaled[i])!r}"
         )
     return divisors
 

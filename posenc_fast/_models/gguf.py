@@ -132,8 +132,8 @@ class Metadata:
         self.layer: int | None = None
         if not self.mode:
             raise ValueError(
-                f"{where}: the architecture {architecture!r} is unknown{meant(architecture, ARCHITECTURES)}; GGUF has "
-                "no key for the order of pairs, so call Rotary(head_dim, base=.., layout='half' or 'interleaved')"
+                f"{where}: the architecture {architecture!r} is unknown, and GGUF has no key for the order of pairs, so "
+                f"call Rotary(head_dim, base=.., layout='half' or 'interleaved'){meant(architecture, ARCHITECTURES)}"
             )
         if self.mode == "none":
             raise ValueError(f"{where}: the architecture {architecture!r} has no rotary encoding in llama.cpp")
@@ -512,14 +512,10 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
                 "missing tensor"
             )
         if divisors is not None:
-            raise ValueError(
-                "rope_freqs.weight and rope_factors_short.weight exclude each other; remove one of them from the file"
-            )
+            raise ValueError("rope_freqs.weight and rope_factors_short.weight exclude each other; remove one of them")
         if factor != 1 or name == "yarn":
             scaling = "the scaling type yarn" if name == "yarn" else f"the scaling factor {factor:g}"
-            raise ValueError(
-                f"rope_factors_short.weight and {scaling} exclude each other; remove one of them from the file"
-            )
+            raise ValueError(f"rope_factors_short.weight and {scaling} exclude each other; remove one of them")
         if seq_len is None:
             raise ValueError(
                 f"{metadata.where} has different frequencies for sequences up to {length:g} tokens and for longer "

@@ -267,5 +267,5 @@ def _pair(value: Any, name: str) -> list[Any]:
     except TypeError:
         pair = []
     if len(pair) != 2:
-        raise ValueError(f"{name} must be two integers, a row and a column, not {value!r}")
+        raise ValueError(f"{name} must be two integers, for rows and for columns, not {value!r}")
     return pair

@@ -41,7 +41,7 @@ def whole_pairs(value: Any, name: str, axes: int = 1) -> int:
     d = count_of(value, name, 2 * axes)
     if d % (2 * axes):
         larger = (d // (2 * axes) + 1) * 2 * axes
-        whole = "it consists of pairs" if axes == 1 else f"each of {axes} axes has whole pairs"
+        whole = "values are rotated in pairs" if axes == 1 else f"each of {axes} axes has whole pairs"
         raise ValueError(f"{name}={d} must be a multiple of {2 * axes}, because {whole}; give {larger}, for example")
     return d
 

@@ -530,8 +530,9 @@ def apply_rotary_pos_emb(
         if rows != tokens[2 - len(rows) :] or 2 * pairs > part.shape[-1]:
             raise ValueError(
                 f"{name} has shape {tuple(part.shape)}, and cos and sin have shape {tuple(cos.shape)}; with "
-                f"unsqueeze_dim={unsqueeze_dim} and tables={tables!r}, batch and length must be equal, and the "
-                f"{2 * pairs} rotated values must fit into head_dim"
+                f"unsqueeze_dim={unsqueeze_dim}, {name} has batch {tokens[0]} and length {tokens[1]}. cos and sin must "
+                f"have this length, and this batch, batch 1 or no batch axis. With tables={tables!r}, they rotate "
+                f"{2 * pairs} values of each head, so head_dim must be at least {2 * pairs}"
             )
     cos, sin = (operators.columns_of_pairs(part, tables, name) for name, part in (("cos", cos), ("sin", sin)))
     q, k = operators.run_rotate_by((q, k), cos, sin, seq_axis, layout)

@@ -194,7 +194,7 @@ def test_one_line_is_no_header(text, capsys):
     """A single line without a number or date is an error. If --column names one of its cells, the line is a header."""
     Path("p.csv").write_text(text)
     column = ["--column", "1"] if "," in text else []
-    words = "p.csv has only one line, with 'hello', which is neither a number nor an ISO date"
+    words = "p.csv has only one line, and its cell 'hello' is neither a number nor an ISO date"
     assert words in error(capsys, "encode", "p.csv", "--d-model", "4", "-o", "o.npy", *column)
     assert os.listdir() == ["p.csv"]
     assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy", "--column", "hello") == 0

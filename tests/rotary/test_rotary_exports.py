@@ -94,7 +94,7 @@ def test_onnx_refused():
     with pytest.raises(ValueError, match=r"layout='interleaved'; with the same weights"):
         pf.Rotary(8, layout="interleaved_to_half").onnx_cache(4)
     for rotary in (pf.Rotary(8, sections=[2, 2]), pf.Rotary(4, frequencies=[[1.0, 2.0], [3.0, 4.0]])):
-        with pytest.raises(ValueError, match=r"several axes; use tables\(positions\)"):
+        with pytest.raises(ValueError, match=r"several axes; use Rotary.tables\(positions\)"):
             rotary.onnx_cache(4)
     with pytest.raises((TypeError, ValueError), match="length"):
         pf.Rotary(8).onnx_cache(0)

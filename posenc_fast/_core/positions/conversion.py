@@ -114,7 +114,7 @@ def _values(positions: Any, name: str) -> _Values:
     if isinstance(positions, (list, tuple)):
         return _of_list(positions, name)
     if positions is None:
-        raise TypeError(f"{name} must be an array, not None; within a list, None stands for a missing position")
+        raise TypeError(f"{name} must be numbers or times, not None; in a list of positions, None means a missing one")
     if isinstance(positions, (bytes, bytearray)):
         raise _is_text(positions, name)
     values, missing = _array_and_mask(positions, name)
@@ -310,7 +310,7 @@ def _leaf_float(value: Any, name: str) -> float | Fraction | None:
     if float(value) == value:
         return float(value)
     if abs(value) > sys.float_info.max:
-        raise ValueError(f"{name} has {value}, outside the range of float64")
+        raise ValueError(f"{name} has {value!s}, outside the range of float64")
     # the value is a long double
     return Fraction(*value.as_integer_ratio())
 
@@ -330,7 +330,7 @@ def _checked_form(values: npt.NDArray[Any], name: str) -> str:
     if form == "pair":
         too_large = np.isfinite(values) & (np.abs(values) > sys.float_info.max)
         if too_large.any():
-            raise ValueError(f"{name} has {values[too_large][0]}, outside the range of float64")
+            raise ValueError(f"{name} has {values[too_large][0]!s}, outside the range of float64")
     return form
 
 

@@ -338,8 +338,8 @@ class Rotator:
         for name, table in tables.items():
             if groups < 0 or table.shape != expected:
                 raise ValueError(
-                    f"{name} has shape {table.shape}, but must have shape {expected[-2:]}, optionally after the "
-                    f"first axes of x other than seq_axis. x has shape {x.shape}. cos and sin must have the same shape"
+                    f"{name} has shape {table.shape}, but cos and sin must have the same shape: {expected[-2:]}, or "
+                    f"the first axes of x without seq_axis, and then {expected[-2:]}; x has shape {x.shape}"
                 )
             if isinstance(out, np.ndarray) and np.may_share_memory(table, out):
                 # the table needs a copy, because writing to `out` would overwrite table rows that are still needed
@@ -390,8 +390,8 @@ class Rotator:
         shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
             raise ValueError(
-                f"out and {name} overlap without being the same array; pass out={name}, or an out that shares no memory "
-                f"with {name}"
+                f"the memory ranges of out and {name} overlap, but out is not {name}; pass out={name}, or a new array as "
+                "out"
             )
         if x.size:
             # the engines need aligned values, contiguous along the last axis

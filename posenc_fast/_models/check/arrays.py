@@ -332,7 +332,8 @@ def _check_entry(name: str, entry: Any) -> None:
         raise ValueError(f"{name!r} has dtype={kind!r}, which is not a type of safetensors")
     if len(offsets) != 2 or offsets[0] > offsets[1]:
         raise ValueError(
-            f"{name!r} has data_offsets={offsets!r}, which must be the first byte of the tensor, and the byte after the last one"
+            f"{name!r} has data_offsets={offsets!r}, which must be two numbers: the first byte of the tensor, and the byte "
+            "after its last byte"
         )
     bits, size = _BITS[kind], offsets[1] - offsets[0]
     # multiply the largest sides first: otherwise a side of 0 would hide that a product is too large

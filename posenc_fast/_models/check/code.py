@@ -129,7 +129,10 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
     try:
         rotary = Rotary.from_config(value)
     except ValueError as error:
-        raise ValueError(f"{name} cannot be read as one rotary encoding: {error}. You can also pass a Rotary") from None
+        raise ValueError(
+            f"{name} cannot be read as one rotary encoding: {error}. You can also pass a Rotary as {name}, such as "
+            "Rotary.from_config(.., layer=0)"
+        ) from None
     if rotary is None:
         raise ValueError(
             f"{name} describes a model without a rotary encoding; pass an Encoding or a Rotary in the argument expected"

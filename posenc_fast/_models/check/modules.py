@@ -371,7 +371,7 @@ def _rows_for_x(runner: _Runner, shape: Any, rows_axis: int, width: int, n: int)
     # move the axis of length n to the front: each order of axes becomes (n, batch, d), with a batch of 2
     batches = np.moveaxis(array, rows_axis, 0)
     if not np.array_equal(batches[:, 0], batches[:, 1], equal_nan=True):
-        raise Unusable("the two sequences of a batch have different rows at the same position")
+        raise Unusable("for a batch of two sequences, the call returned different rows for the same position")
     return np.ascontiguousarray(batches[:, 0])
 
 

@@ -507,8 +507,8 @@ def _set_yarn(part: Part, scaling: dict[str, Any]) -> None:
         key = "mscale" if mscale else "mscale_all_dim"
         raise Undecided(
             f"{where}[{key!r}]={rope[key]!r} is ambiguous, because programs compute different attention factors if one "
-            "of mscale and mscale_all_dim is missing or 0. Set both to other numbers, or set attention_factor, in "
-            f"{where}"
+            "of mscale and mscale_all_dim is missing or 0. Set both to numbers other than 0, or set "
+            f"attention_factor, in {where}"
         )
     for key in ("mscale", "mscale_all_dim"):
         if not rope.get(key):

@@ -289,8 +289,8 @@ def _checked(table: npt.ArrayLike) -> tuple[Table, tuple[int, ...]]:
     rows = np.flatnonzero(~is_zero[:_ROWS])
     if len(rows) < LEAST_ROWS:
         raise ValueError(
-            f"{len(rows)} of the first {len(is_zero[:_ROWS])} rows of table are not zero, but at least {LEAST_ROWS} "
-            "must be"
+            f"table has numbers other than 0 in only {len(rows)} of the first {len(is_zero[:_ROWS])} rows, but needs "
+            f"at least {LEAST_ROWS} such rows"
         )
     return Table(array, values, rows, tuple(np.flatnonzero(is_zero).tolist()), form), shape
 
