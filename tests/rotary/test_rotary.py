@@ -243,6 +243,25 @@ def test_strides(rng):
 
 
 @pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("length", [2, 700], ids=["small", "large"])
+def test_x_and_out_are_halves_of_one_array(length, layout, rng):
+    """x and out share no memory, although their ranges of addresses overlap."""
+    rotary, both = pf.Rotary(64, layout=layout), rng.normal(size=(1, 4, length, 128)).astype(np.float32)
+    x, out = both[..., :64], both[..., 64:]
+    before, tables = x.copy(), rotary.tables(length)
+    for call in (
+        rotary.apply,
+        lambda x, out=None: rotary.apply(x, positions=np.arange(length), out=out),
+        lambda x, out=None: rotary.apply_tables(x, *tables, out=out),
+    ):
+        out[...] = 0
+        assert call(x, out=out) is out
+        np.testing.assert_array_equal(out, call(before))
+        np.testing.assert_array_equal(x, before)
+
+
+@pytest.mark.usefixtures("backend")
 def test_a_token_is_rotated_as_in_its_prompt(rng):
     rotary, x = pf.Rotary(64), rng.normal(size=(1, 4, 200, 64)).astype(np.float32)
     expected = rotary.apply(x, start=10)

@@ -19,7 +19,7 @@ from ..numbers.arguments import (
     real,
     real_array,
 )
-from ..numbers.arrays import Array, Floats, base_array, check_out, empty
+from ..numbers.arrays import Array, Floats, base_array, check_out, empty, overlap
 from ..numbers.formats import float_type, wanted_type
 from ..numbers.schedule import Schedule, explicit
 from ..numbers.signatures import DType, EncodeOptions, Float, TableOptions
@@ -488,7 +488,7 @@ class Encoding:
         single, threads = check_precision(precision), check_workers(workers)
         rows = self._rows_of(shape, start, step, positions)
         result = empty(shape, dtype) if out is None else check_out(out, shape, dtype, "add_to")
-        if out is not None and not same_memory(values, result) and _overlap(values, result):
+        if out is not None and not same_memory(values, result) and overlap(values, result):
             raise ValueError(
                 "out and x overlap without being the same array; pass out=x, or an out that shares no memory with x"
             )
@@ -717,10 +717,3 @@ def encoding_of(cls: type[Encoding] | None, *state: Any) -> Encoding:
 # Pickles contain the name posenc_fast._encoding_of, not the path of this module, so that the file can move.
 encoding_of.__module__ = "posenc_fast"
 encoding_of.__qualname__ = encoding_of.__name__ = "_encoding_of"
-
-
-def _overlap(a: Array, b: Array) -> bool:
-    try:
-        return np.shares_memory(a, b, max_work=100000)  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True

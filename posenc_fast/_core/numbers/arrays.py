@@ -50,6 +50,14 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], *, at_line: bool = False
     return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE)
 
 
+def overlap(a: Array, b: Array) -> bool:
+    """Return whether two arrays share memory, or True if this cannot be found out in a short time."""
+    try:
+        return np.shares_memory(a, b, max_work=100000)  # type: ignore[arg-type]
+    except np.exceptions.TooHardError:
+        return True
+
+
 def new(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return a new array for the rows of positions, or raise a ValueError if it would exceed the address space."""
     check_bytes("there are too many positions: a result", shape, dtype.itemsize)

@@ -13,7 +13,7 @@ from ..encoding.rows import encode
 from ..encoding.sinusoids import Sinusoids
 from ..encoding.value import Encoding
 from ..numbers.arguments import check_precision, check_workers, count_of, progression
-from ..numbers.arrays import Array, Floats, check_out
+from ..numbers.arrays import Array, Floats, check_out, overlap
 from ..numbers.formats import FLOAT64, wanted_type
 from ..numbers.rounding import rounded
 from ..numbers.schedule import Explicit, Schedule, explicit
@@ -83,7 +83,7 @@ class Angles:
         if out is not None:
             shape = (*shape, self.settings.rotary_dim // 2)
             outs = tuple(check_out(outs[i], shape, result_type, name=f"out[{i}]") for i in range(2))
-            if np.shares_memory(*outs):
+            if overlap(*outs):
                 raise ValueError("the two arrays of out share memory; give cosines and sines separate memory")
             if isinstance(positions, Converted):
                 # if out shares memory with positions, cosines would overwrite them before sines are computed

@@ -14,7 +14,7 @@ from ..engine import backend
 from ..engine import threads as _threads
 from ..engine.blocks import WORTH_A_THREAD, Target
 from ..numbers.arguments import check_precision, check_workers, count_of, progression
-from ..numbers.arrays import Array, base_array, check_out, empty
+from ..numbers.arrays import Array, base_array, check_out, empty, overlap
 from ..numbers.formats import FLOAT32, FLOAT64, KINDS, TYPES, float_type, format_of, kind_of
 from ..positions.conversion import convert
 from ..positions.foreign import as_array
@@ -387,11 +387,11 @@ class Rotator:
         Rows differ along the first `groups` axes of x and along the token axis. name is the name of x in errors.
         """
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
-        shared = out is not None and np.may_share_memory(x, result)
+        shared = out is not None and overlap(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
             raise ValueError(
-                f"the memory ranges of out and {name} overlap, but out is not {name}; pass out={name}, or a new array as "
-                "out"
+                f"out and {name} overlap without being the same array; pass out={name}, or an out that shares no memory "
+                f"with {name}"
             )
         if x.size:
             # the engines need aligned values, contiguous along the last axis
