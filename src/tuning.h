@@ -43,9 +43,10 @@ enum {
     POSENC_MERGED = 512,
     /* A result is written past the cache if it has at least a minimum number of bytes: the size of the last-level cache
        divided by PAST_PART, but at most PAST_BYTES.
-       python bench/crossover.py writes results and reads them once. Writing past the cache is at least as fast as
-       writing through it from these sizes of the result on: 16 MiB on Zen 3 (with a last-level cache of 32 MiB), 11 MiB
-       on Zen 5, and 8 MiB on Sapphire Rapids (with a slow last-level cache of 260 MiB that many processors share). */
+       python bench/crossover.py writes results and reads them once. It found the smallest results for which writing
+       past the cache is at least as fast as writing through it: 16 MiB on Zen 3 (with a last-level cache of 32 MiB),
+       11 MiB on Zen 5, and 8 MiB on Sapphire Rapids (with a slow last-level cache of 260 MiB that many processors
+       share). */
     POSENC_PAST_PART = 2,
     POSENC_PAST_BYTES = 1 << 24,
     /* minimum number of bytes of a row that is written past the cache; narrower rows would share too many cache

@@ -425,7 +425,7 @@ sys.exit(main())
     ],
 )
 def test_no_permission(arguments, name, modes, words):
-    # use a folder that user nobody can enter; the folders of pytest belong to the user of the test
+    # the program may run as the user `nobody`, who must be able to enter the folder, but cannot enter those of pytest
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "o.npy")
         target.write_bytes(b"before")

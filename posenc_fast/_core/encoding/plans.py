@@ -188,7 +188,7 @@ class Plans:
     def least(self, unit: Fraction) -> Floats | None:
         """Return the smallest nonzero frequency of each axis, in turns per unit, to check rows for underflow.
 
-        The engine checks underflow only of products with the largest frequency. Return None if no product with a
+        The engine checks only the products with the largest frequency for underflow. Return None if no product with a
         smaller frequency can underflow unnoticed. The result is 0 for a frequency that is too small for a sum of two
         doubles.
         """

@@ -168,7 +168,7 @@ def _of_list(positions: Any, name: str) -> _Values:
 
 
 def _types_in(numbers: Any, name: str, depth: int = 1) -> set[type]:
-    """Return the types of the values in nested lists, and in arrays in these lists."""
+    """Return the types of all items of nested lists, inner lists and arrays included, and of the values in arrays."""
     if depth > _MOST_DIMENSIONS:
         raise ValueError(f"{name} must be an array, not lists that are nested more than {_MOST_DIMENSIONS} deep")
     types = set(map(type, numbers))

@@ -79,7 +79,7 @@ def narrowest(array: Array) -> Format:
 def is_constant(array: Array) -> bool:
     """Return whether all values are the same number.
 
-    Blocks are compared one after the other, because a compressed file of a few bytes may contain a billion values.
+    Blocks of values are compared one after the other, because comparing all at once would need as many booleans.
     """
     flat = array.reshape(-1)
     return flat.size > 0 and all(bool((flat[i : i + BLOCK] == flat[0]).all()) for i in range(0, flat.size, BLOCK))

@@ -192,8 +192,9 @@ def _check_lists(part: Part, nested: list[str]) -> None:
     missing = sorted(name for name in used if name not in nested)
     if missing and (codes or "partial_rotary_factors" in part.row.factor_keys):
         raise ValueError(
-            f"{part.rope_where} lacks {missing[0]!r}; without this key, {part.model} ignores all of "
-            f"{part.rope_where}. Add {missing[0]!r} with the parameters of these layers"
+            f"{part.rope_where} lacks {missing[0]!r}, a kind of layers of {part.model}; without this key, "
+            f"{part.model} ignores all of {part.rope_where}. Add {missing[0]!r} with the rotary parameters of these "
+            "layers"
         )
     for key in ("rope_theta", "partial_rotary_factors"):
         if is_list(part.config.get(key)):

@@ -545,8 +545,8 @@ def _axes_of(part: Part, pairs: int) -> list[int] | None:
         axes = AXES[sections.rule](pairs)
         if len(axes) != pairs:
             raise ValueError(
-                f"{part.where} has heads with {2 * pairs} rotated values, which cannot be divided equally among the "
-                "axes; correct the head width in the config"
+                f"{part.where} has heads with {pairs} rotated pairs of values, which cannot be divided equally among "
+                "the axes; correct the head width in the config"
             )
         return axes
     keys = [key for key in ("mrope_section", "xdrope_section") if rope.get(key) is not None]
