@@ -17,8 +17,8 @@ static inline ptrdiff_t posenc_size_of(int type) { return type == POSENC_FLOAT64
    is its phase minus the nearest quarter turn. A row of waves has the sine and the cosine of each wave. */
 typedef struct {
     ptrdiff_t axes, waves, width; /* width: number of columns */
-    const double *high, *low;     /* (axes, waves): frequency high + low in turns per unit. For products in float32, high is
-                                     in radians per unit, rounded to float32, and low is 0. */
+    const double *high, *low;     /* (axes, waves): frequency high + low in turns per unit. For products in float32,
+                                     high is in radians per unit, rounded to float32, and low is 0. */
     const double *largest;        /* (axes,): largest absolute frequency of each axis, in turns per unit */
     const int32_t *source;        /* (width,): index of each column's value in a row of waves */
     const double *amplitude;      /* (width,): factor of each column */
