@@ -351,7 +351,10 @@ def _numbers(value: Encoding | Rotary) -> Iterator[Array]:
 
 
 def hashes_of_frequencies() -> Iterator[tuple[str, str]]:
-    """Yield name and SHA-256 of each of `sets`, with rows from the active engine."""
+    """Yield the name of each Encoding and Rotary of `sets`, and the SHA-256 of its `_numbers`.
+
+    The active engine computes the rows among these numbers.
+    """
     for name, make in sets().items():
         yield name, _digest(_numbers(make()))
 

@@ -226,8 +226,8 @@ def mrope(
 
     Notes
     -----
-    Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR, ERNIE 4.5 VL,
-    PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
+    Models: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5, qwen4_exp, Qwen2.5-Omni, Qwen3-Omni, GLM-4V, GLM-4.6V, GLM-OCR,
+    ERNIE 4.5 VL, PaddleOCR-VL, Keye-VL, Cohere Compass, Cosmos 3. To pass the token types of transformers' processors
     (mm_token_type_ids) as tokens, use ``{"model_type": .., "image_token_id": 1, "video_token_id": 2}`` as model. This
     does not work for videos of GLM models, which are found by the ids of the tokens before and after a video.
 

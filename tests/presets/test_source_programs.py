@@ -216,9 +216,10 @@ def memory():
 
 
 def test_tgn_before_and_after_training(memory, monkeypatch, rng):
-    """`tgn` has the columns of the time encoder before training.
+    """An Encoding of the weights and biases of the time encoder has its columns.
 
-    After training, an Encoding of the learned weights and biases has the columns of the time encoder.
+    With the frequencies of `tgn` as weights, and biases of 0, `tgn` has the columns of the time encoder. The authors of
+    TGN use these values before training.
     """
     torch = optional("torch")
     monkeypatch.setattr(memory, "Linear", torch.nn.Linear)

@@ -47,7 +47,8 @@ def test_neither_network_nor_other_compiled_code(name, tmp_path):
     assert result.stdout.splitlines()[-1] == str(["posenc_fast._kernel"] if pf.isa_levels() else []), result.stderr
 
 
-# modules that take a millisecond or more to import; only errors, several workers, files and pictures need them
+# modules that take a millisecond or more to import. The usual calls do not need them. Errors, several workers, files,
+# pictures, the command and some submodules do.
 LATE = (
     "argparse", "asyncio", "base64", "concurrent.futures", "csv", "ctypes", "dataclasses", "difflib", "html", "http",
     "json", "logging", "multiprocessing", "numpy.typing", "pathlib", "queue", "shutil", "signal", "socket", "statistics", "subprocess",

@@ -121,7 +121,8 @@ def as_expected(expected: Any, config: Any) -> tuple[Expected, float | None]:
         return value, None
     if not isinstance(value, (str, os.PathLike, Mapping)) and not callable(getattr(value, "to_dict", None)):
         raise TypeError(
-            f"{name} must be an Encoding, a Rotary, the name of a preset or a config, not {type(value).__name__}"
+            f"{name} must be a config, the path of a config, an Encoding, a Rotary, or the name of a preset, not "
+            f"{type(value).__name__}"
         )
     if isinstance(value, (str, os.PathLike)):
         path = os.fspath(value)
