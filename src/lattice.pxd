@@ -1,5 +1,5 @@
 # cython: cdivision=True
-"""Compute rows of integers from the row of an *anchor*, an integer nearby, by the formulas of angle addition.
+"""Compute rows at integer positions from the row of an *anchor*, an integer nearby, by formulas of angle addition.
 
 Each column of a row is value * cosine + quadrature * sine. The *value* is the column in the anchor's row, and the
 *quadrature* is the derivative of this column by the angle. Cosine and sine are those of the angle between anchor and

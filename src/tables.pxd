@@ -346,8 +346,8 @@ cdef inline void add_table(const CLattice* lattice, int64_t span, Py_ssize_t off
                 continue
             rotate_two[rdouble](anchor.value, anchor.quadrature, by.cosine, by.sine, work.rows, work.rows + stride, n)
             for b in range(output.batches):
-                # Prefetch for the sum that comes `distance` sums later. Each row is added to all batches before the
-                # next row is added.
+                # Prefetch for the sum that comes `distance` sums later. The rows above and below are added to all
+                # batches before the next two rows are computed.
                 batch = (b + distance) % output.batches
                 ahead = (b + distance) // output.batches
                 if above >= 0:

@@ -155,7 +155,8 @@ def _printable(text: str) -> str:
 
 def styled(text: str, style: Style, file: IO[str] | None) -> str:
     """Return the text in bold or in a colour, if ``file`` is a terminal that shows bold text and colours."""
-    # NO_COLOR is explained on https://no-color.org. On Windows, only Windows Terminal is known to support the codes.
+    # NO_COLOR is explained on https://no-color.org. Windows Terminal sets WT_SESSION, and shows escape sequences for
+    # bold text and colours. Other terminals of Windows may print them as text.
     plain = (
         os.environ.get("NO_COLOR")
         or os.environ.get("TERM") == "dumb"

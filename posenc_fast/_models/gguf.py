@@ -498,7 +498,7 @@ def _scaling(metadata: Metadata, pairs: int, seq_len: Any, is_scaled: bool) -> d
         if attention != 1:
             raise ValueError(
                 f"{metadata.key('rope.scaling.attn_factor')}={attention} leaves open whether layers with a "
-                "sliding window have this factor; call Rotary(head_dim, base=.., layout=..)"
+                "sliding window have this factor; if they do not, call Rotary(head_dim, base=.., layout=..)"
             )
         return None
     divisors = metadata.tensor("rope_freqs.weight", pairs)

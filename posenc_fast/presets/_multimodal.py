@@ -348,7 +348,7 @@ def _write_marked_sequence(kinds: npt.NDArray[np.uint8], family: Family, grids: 
             )
         start = _write_marks(block[:, :closing], start, family)
         if closing:
-            # as in the source, text after marks continues from their largest position
+            # as in the source, the position of text after marks is 1 plus their largest coordinate
             start = _position_after(block[:, :closing])
         block[:, closing : closing + text] = np.arange(text) + start
         start = _write_marks(block[:, closing + text :], _advanced(start, text), family)

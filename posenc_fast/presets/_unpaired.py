@@ -73,10 +73,10 @@ def wavegrad_swapped(dim: int, *, scale: float = 5000.0) -> Encoding:
     layout="dim/2 + 1 sines, then the same number of cosines",
     positions="any numbers: `.encode(x)`",
     odd="ValueError if dim is odd; the encoding has dim + 2 columns",
-    differs="a missing bracket divides all frequencies by 10000 and adds two columns",
+    differs="a missing bracket divides all frequencies by 10000; there is one pair of columns more",
     example="pf.presets.positional_embeddings_pytorch_precedence(4).frequencies[:3] -> array([1.e-04, 1.e-06, 1.e-08])",
 )
 def positional_embeddings_pytorch_precedence(dim: int) -> Encoding:
-    """The encoding of positional-embeddings-pytorch, with i/n + 1 instead of i/(n + 1) in the exponent (n = dim/2)."""
+    """The encoding of positional-embeddings-pytorch, with 2i/dim + 1 instead of 2i/(dim + 1) in the exponent."""
     d = even(dim, "dim")
     return fourier_features(geometric(d // 2 + 1, freq_shift=1, first=1e-4))

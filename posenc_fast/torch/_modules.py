@@ -219,7 +219,8 @@ class SinusoidalEncoding(torch.nn.Module):
                     f"{(*x.shape[:-1], axes)}, with {axes} coordinates for each row of x"
                 )
             points = positions
-        # flatten the axes of the encoding: (batch, points, d_model), and (points, axes) or (batch, points, axes)
+        # flatten the axes of the encoding: rows become (points, d_model) or (batch, points, d_model), and points become
+        # (points, axes) or (batch, points, axes)
         rows = x.reshape(*x.shape[: -1 - axes], -1, self.d_model)
         points = points.reshape(*points.shape[: -1 - axes], -1, axes)
         if self.inplace and x.is_contiguous():

@@ -88,13 +88,18 @@ def reorder_columns(
     d = array.shape[axis_number]
     if d % 2 and odd == "crop" and ORDERS[source][1] != ORDERS[target][1]:
         raise ValueError(
-            f"array has {d} columns along axis {axis}: {source!r} and {target!r} have different numbers of sines and "
-            "cosines in an odd number of columns. If the last column is zero, pass odd='zero'"
+            f"array has {d} columns along axis {axis}, an odd number. {_more(source)}, but {_more(target)}. If the last "
+            "column is zero, pass odd='zero'"
         )
     paired = d if odd == "crop" else d // 2 * 2
     source_index = {column: i for i, column in enumerate(_columns(paired, *ORDERS[source]))}
     order = [source_index[column] for column in _columns(paired, *ORDERS[target])]
     return np.take(array, [*order, *range(paired, d)], axis=axis_number)
+
+
+def _more(order: ColumnOrder) -> str:
+    more, fewer = ("cosine", "sines") if ORDERS[order][1] else ("sine", "cosines")
+    return f"{order!r} has one {more} more than {fewer}"
 
 
 def _columns(d: int, interleaved: bool, cos_first: bool) -> list[tuple[bool, int]]:

@@ -102,8 +102,8 @@ class Row(NamedTuple):
     head: int | None = None
     # whether the class computes the quotient if head_dim is null; other classes fail
     divides: bool = False
-    # For classes that compute frequencies from head_dim instead of the keys in `width`: the default of head_dim, or 0
-    # if this default is the head width. None for other classes.
+    # Some classes compute frequencies from the key head_dim, although the keys in `width` give the head width. For
+    # these classes: the default of head_dim, or 0 if it is the head width by default. None for other classes.
     whole_head: int | None = None
     # default fraction of the width that rotates. None: the class reads no fraction.
     factor: float | None = None

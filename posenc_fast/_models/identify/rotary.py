@@ -410,7 +410,7 @@ def _frequencies_for(sample: Sample, rotary: Rotary) -> Floats | None:
 
 
 def _compared(samples: list[Sample], presets: tuple[tuple[str, Rotary], ...]) -> list[_Fit]:
-    """Return the comparisons of each preset with the samples of its widths and, for vectors, of its layout."""
+    """Compare each preset with the samples that have its widths, and for vectors its layout. Return the comparisons."""
     fits = []
     for name, rotary in presets:
         for sample in samples:
