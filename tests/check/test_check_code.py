@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import typing
@@ -205,17 +206,17 @@ def test_faults_of_rows(style, fault):
 
 
 def _tables_with_faults():
+    dtypes = itertools.cycle([np.float64, np.float32])
     rotations = {f"rotation: {key}": one for key, one in ROTATION_FAULTS.items()}
     for name, rotary in ROTARIES.items():
         faults = TABLE_FAULTS | (SCALED_FAULTS if "scaling" in rotary._arguments() else {}) | rotations
         for fault, (word, make) in faults.items():
-            yield f"{name}-{fault}", word, make, rotary
+            yield f"{name}-{fault}", word, make, rotary, next(dtypes)
 
 
-@pytest.mark.parametrize(("word", "make", "rotary"), some_slow(_tables_with_faults(), 37))
-def test_faults_of_tables_and_rotations(word, make, rotary):
-    for dtype in (np.float64, np.float32):
-        is_wrong(word, make(Turns(rotary, dtype)), rotary)
+@pytest.mark.parametrize(("word", "make", "rotary", "dtype"), some_slow(_tables_with_faults(), 37))
+def test_faults_of_tables_and_rotations(word, make, rotary, dtype):
+    is_wrong(word, make(Turns(rotary, dtype)), rotary)
 
 
 def test_faults_of_random_programs(rng):

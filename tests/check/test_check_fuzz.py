@@ -10,7 +10,7 @@ from support import fuzzing_check
 from support.optional import optional
 
 
-@pytest.mark.parametrize("count", [15, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [15, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", fuzzing_check.EDITS)
 def test_random_edits(name, count, seed):
     if name == "edited safetensors":

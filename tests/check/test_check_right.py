@@ -234,9 +234,10 @@ def test_some_presets(name, dtype):
 
 
 @pytest.mark.slow
-@every_type
 @pytest.mark.parametrize("names", [presets.names()[i::8] for i in range(8)], ids=range(8))
-@pytest.mark.parametrize("precision", ["exact", "float32"])
+@pytest.mark.parametrize(
+    ("precision", "dtype"), [*(("exact", dtype) for dtype in DTYPES.values()), ("float32", DTYPES["float32"])]
+)
 def test_every_preset(names, dtype, precision):
     for name in names:
         check_preset(name, dtype, precision)

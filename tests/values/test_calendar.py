@@ -79,7 +79,7 @@ def sines_and_cosines(zone):
     Each sine or cosine is the sum of two doubles, high + low.
     """
     first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
-    counts = np.random.default_rng([SEED, ZONES.index(zone)]).integers(first, last, 10_000)
+    counts = np.random.default_rng([SEED, ZONES.index(zone)]).integers(first, last, 3000)
     parts = [part for count in counts.tolist() for part in parts_of(on_the_clock(count, zone))]
     with mpmath.workprec(120):
         angles = [2 * mpmath.pi * part.numerator / part.denominator for part in parts]
