@@ -540,8 +540,8 @@ def rotate(int level, angles, x, out, int kind, int layout, int stores=FITS):
 
     angles is a C-contiguous array (groups, rows, 2 * pairs) of cosines and then sines. It is float64, or float32 if x
     has a 16-bit type. layout is 0 if the two values of a pair are `pairs` values apart, and 1 if they are adjacent. It
-    is 2 if they are adjacent in x and `pairs` values apart in `out`. Values behind the pairs are copied. stores is the
-    result of `stores` for the whole array of which `out` is a part.
+    is 2 if they are adjacent in x and `pairs` values apart in `out`. Values behind the pairs are copied. The argument
+    stores is as in `Lattice.table`.
     """
     cdef CRotation r
     cdef Py_buffer x_view

@@ -360,7 +360,7 @@ def test_other_widths_and_values_that_are_not_finite():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "words"),
     [
-        ((np.sin, 3), {}, TypeError, "expected must be an Encoding"),
+        ((np.sin, 3), {}, TypeError, "expected must be a config, the path"),
         ((np.sin,), {"config": 3}, TypeError, "config must be"),
         ((np.sin, "no_such_preset"), {}, AttributeError, "no_such_preset"),
         ((np.sin, pf.sinusoidal(4)), {"config": {}}, TypeError, "pass expected or config, not both"),

@@ -484,7 +484,7 @@ def rotate(
     angles is a C-contiguous array (groups, rows, 2 * pairs) of cosines and then sines. It is float64, or float32 if x
     has a 16-bit type. layout is 0 if the two values of a pair are `pairs` values apart, and 1 if they are adjacent. It
     is 2 if they are adjacent in x and `pairs` values apart in `out`. Values behind the pairs are copied. The argument
-    stores is unused here, as in `Lattice.table`.
+    stores is as in `Lattice.table`.
     """
     pairs = angles.shape[-1] // 2
     halves, neighbours = (slice(pairs), slice(pairs, 2 * pairs)), (slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2))
