@@ -644,10 +644,10 @@ def rotate_memory(int level, angles, arrays, int axis, int kind, int layout):
 def side_by_side(uintptr_t cos, uintptr_t sin, int kind, angles):
     """Write the first halves of rows of cosines and of sines to `angles`, of float64 or float32.
 
-    cos and sin are addresses of arrays of a kind. These arrays and `angles` are C-contiguous (groups, rows, 2 * pairs).
-    A row of `angles` gets the first half of the row of cosines, and then the first half of the row of sines. Return
-    whether the two halves of each row of cosines and of sines are equal. If they are not, `angles` is only partly
-    written.
+    cos and sin are addresses of arrays of the type `kind`. These arrays and `angles` are C-contiguous, of shape
+    (groups, rows, 2 * pairs). A row of `angles` gets the first half of the row of cosines, and then the first half of
+    the row of sines. Return whether the two halves of each row of cosines and of sines are equal. If they are not,
+    `angles` is only partly written.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, rows, pairs

@@ -98,7 +98,7 @@ def _export(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         # Errors of `from_config` and `from_gguf` name arguments. Name the options instead, and leave out layer_type,
         # which has no option.
-        message = str(error).replace("give layer_type=, one of these kinds, or layer=", "give layer=")
+        message = str(error).replace("give layer_type= (one of these kinds) or layer=", "give layer=")
         raise ValueError(re.sub(r"(?<= )(seq_len|layer|layout)=(?=[, ]|$)", _option_of, message)) from None
     if rotary is None:
         complain(f"posenc-fast: error: {arguments.model}: the layer has no rotary encoding")

@@ -618,7 +618,7 @@ def rotary_embedding(
     while cos.ndim > 2 and cos.shape[0] == 1:
         # one table for all sequences
         cos, sin = cos[0], sin[0]
-    # x has shape (.., length, heads, head_dim); cos must have shape (length, pairs), or the first axes of x before it
+    # x has shape (.., length, heads, head_dim). cos must have shape (length, pairs), after any of the first axes of x.
     if cos.shape[:-1] != (*x.shape[: min(cos.ndim, x.ndim - 1) - 2], x.shape[-3]):
         name, shape = ("cos", cos.shape) if position_ids is None else ("position_ids", position_ids.shape)
         raise ValueError(

@@ -128,8 +128,8 @@ CLASSES = {
     "exaone": "llama.LlamaRotaryEmbedding",
     "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
     "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
-    # In CodeGen and GPT-J, a function computes RoPE before transformers 5.24, and a class from 5.24 on. In the other
-    # models, an embedding or an attention layer computes it.
+    # In CodeGen and GPT-J, a function computes RoPE before transformers 5.24, and a class from 5.24 on. In the last
+    # three models, an embedding or an attention layer computes it.
     **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
     "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
     "lightglue": "lightglue.LightGluePositionalEncoder",

@@ -47,7 +47,7 @@ KINDS: dict[Any, int] = {
 
 
 def format_of(dtype: np.dtype[Any]) -> Format | None:
-    """Return the format of a dtype in native byte order, or None for other dtypes."""
+    """Return the Format of float64, float32, float16 or bfloat16 in native byte order, or None for other dtypes."""
     kind = kind_of(dtype)
     return None if kind is None else FORMATS[kind]
 

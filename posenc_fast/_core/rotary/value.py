@@ -218,8 +218,8 @@ class Rotary:
         config : mapping, path, or config of transformers
             Contents or path of a config.json, or a part of it (``config["vision_config"]``) with its model_type. From a
             config with several parts, the text part is read. The documentation has a table of all model types. Other
-            formats: params.json of Meta or Mistral (whose weights have adjacent pairs), the model of a torchtune
-            config, and a litgpt config.
+            formats: params.json of Meta or Mistral (whose weights have adjacent pairs), ``config["model"]`` of a
+            torchtune config, and a litgpt config.
         layer : int, optional
             Index of a layer. Needed if layers differ.
         layer_type : str, optional

@@ -330,7 +330,7 @@ def _judge_rows_for_x(runner: _Runner, name: str, wanted: _Wanted, errors: list[
 
 
 def _undecided_width(finding: Finding, wanted: _Wanted) -> Finding:
-    """Return the finding, or "unknown" for a wrong shape if the model has several modules that encode positions.
+    """Return the finding. Its verdict is "unknown" if its shape is wrong, and the model has several encoding modules.
 
     One of these modules may compute an encoding other than the expected one.
     """
@@ -435,8 +435,8 @@ def _judge_of_positions(runner: _Runner, name: str, wanted: _Wanted, errors: lis
     kinds = [Encoding, Rotary] if wanted.of(Encoding) is not None else [Rotary]
     comparisons: list[tuple[Expected, str]] = [(wanted.of(kind), wanted.clause(kind)) for kind in kinds]
     if wanted.expected is None:
-        # First identify the result without the encoding of the buffers. Frequencies in a buffer are read as a Rotary,
-        # but the module may return rows.
+        # First identify the result by itself. A comparison with the encoding of the buffers comes later: frequencies in
+        # a buffer are read as a Rotary, but the module may return rows.
         comparisons.insert(0, (None, ""))
     unknown = None
     for expected, clause in comparisons:

@@ -101,8 +101,8 @@ def _only_group(part: Part, nested: list[str]) -> str:
         )
     if len(used) > 1:
         raise Several(
-            f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type=, "
-            "one of these kinds, or layer=, the index of a layer",
+            f"{part.where} has rotary parameters for several kinds of layers: {', '.join(used)}; give layer_type= "
+            "(one of these kinds) or layer= (the index of a layer)",
             [{"layer_type": label} for label in used],
         )
     return used[0]
