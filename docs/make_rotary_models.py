@@ -151,7 +151,8 @@ ORDERS = {
     "axial_three": "each axis uses a third of the pairs, rounded down, one axis after the other; the remaining pairs do"
     " not rotate",
     "contiguous": "the axes use COUNTS successive pairs by default",
-    "interleaved": "pairs alternate between the axes, which have COUNTS pairs by default",
+    "interleaved": "pairs alternate between the axes, which have COUNTS pairs by default; any further pairs use the first"
+    " axis",
     "ernie": "pairs first alternate between row and column, and then use t; the default sections are COUNTS",
     "atoms": "x, y and z use `num_spatial_rope_pairs_per_axis` pairs each, the id uses the next `num_uid_rope_pairs` pairs, and the remaining pairs do not rotate",
 }

@@ -924,7 +924,7 @@ cdef bint _are_exact(double first, double last):
 
 
 cdef class Calls:
-    """Calls for few rows of one encoding at one level.
+    """Shortcuts for the usual calls of one encoding, at one level, with results that are not large.
 
     Each method handles common types of arguments, and returns the result (`rotate_memory`: True). For other arguments,
     it writes nothing and returns None (`rotate_memory`: False). Then its Python caller checks the arguments, and

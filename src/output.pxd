@@ -169,7 +169,7 @@ cdef inline void add_into(const Output* output, Py_ssize_t i, Py_ssize_t batch, 
                           double* scratch) noexcept nogil:
     """Write scale * x + row for row i of one batch. The row is high, or for float64 the double-doubles high + low.
 
-    scratch has PREFETCH_COLUMNS doubles, or 2 * TILE past the cache.
+    scratch has PREFETCH_COLUMNS doubles, or 2 * TILE doubles if the result is written past the cache.
 
     A later row (row next_i of batch next_batch) is prefetched meanwhile, because hardware cannot predict its address.
     The address may lie past the end of x and `out`, because a prefetch of any address is harmless.

@@ -241,7 +241,7 @@ def test_rounded_tables(rotary, half, steps, dtype):
     is_wrong(finding, "rounded", f"went through {half}")
     assert "positions" not in steps or half != "bfloat16" or "positions" in finding.says
     if steps == "positions":
-        # the first integers that need more bits than these types have (8 and 11)
+        # the first integers that need more than 8 significant bits (bfloat16), or 11 (float16)
         assert finding.first_position == {"bfloat16": 257, "float16": 2049}[half]
         assert finding.says.endswith(f": positions went through {half}")
     assert finding.radians > 1e-3

@@ -574,7 +574,7 @@ REFUSED = {
     "parts of one kind": ({"model_type": "blt", **{f"{part}_config": {"head_dim": 8} for part in ("patcher", "encoder", "decoder", "global")}}, ["blt", "'encoder_config'", " or ", "'global_config'"]),
     "part for images": ({"model_type": "qwen2_vl", "embed_dim": 1280, "num_heads": 16, "patch_size": 14}, ["part for images", "'qwen2_vl_vision'"]),
     "no kv_channels": ({"model_type": "jetmoe", **SIZES}, ["kv_channels", "jetmoe"]),
-    "two kinds": (GEMMA3, ["sliding_attention, full_attention; give layer_type=, one of"]),
+    "two kinds": (GEMMA3, ["sliding_attention, full_attention; give layer_type= (one of"]),
     "no such kind": (GEMMA3, ["layer_type='global' is not a layer type of config; give one of sliding_attention, full_attention"], {"layer_type": "global"}),
     "kinds without parameters": ({**GEMMA3, "rope_scaling": None, "rope_parameters": {"sliding_attention": None, "full_attention": None}}, ["rope_parameters", "for any of the layer types (sliding_attention, full_attention)"]),
     "no such layer": (GEMMA3, ["layer=26 is too large", "26 layers"], {"layer": 26}),

@@ -144,7 +144,7 @@ REFUSED = {
     "litgpt's yarn": ({**LIT, "rope_adjustments": {"factor": 4, "beta_fast": 32, "beta_slow": 1, "original_max_seq_len": 8}}, {}, "computes differently"),
     "litgpt's layers": (GEMMA, {}, "give layer="),
     "litgpt's two scalings": ({**LIT, "rope_condense_ratio": 2}, {}, "are both scalings"),
-    "litgpt's other adjustments": ({**LIT, "rope_adjustments": {"factor": 4, "bend": 2}}, {}, "must have the key factor"),
+    "litgpt's other adjustments": ({**LIT, "rope_adjustments": {"factor": 4, "bend": 2}}, {}, "must have only the key factor"),
     "litgpt's contradiction": ({**PYTHIA, "rope_n_elem": 32}, {}, "rotates 16 of 64 values"),
     "litgpt's part beyond the whole": ({**PYTHIA, "rotary_percentage": 1e308}, {}, "must be at most 1"),
     "litgpt's enormous width": ({**LIT, "head_size": None, "n_embd": 10**400}, {}, "has heads of 3125000"),

@@ -282,7 +282,8 @@ class Plans:
                 in_rows, quadrant, amplitude = components[rows], int(waves.quadrant[c]), sinusoids.amplitudes[c]
                 quarters, low = 4 * in_rows[:, first + i], in_rows[:, first + count + i]
                 side = np.sign(in_rows[:, axis : first : sinusoids.axes].sum(axis=1))
-                # true where the value is exactly 0 at a quarter turn; other zeros are values that underflow
+                # true where the value is exactly 0 at a quarter turn, except at position 0, whose zeros have the right
+                # signs already; all other zeros are values that underflow
                 exact = (low == 0) & (quarters == np.rint(quarters)) & ((quarters + quadrant) % 2 == 0) & (side != 0)
                 sides = side[exact] if quadrant % 2 == 0 and not added else np.ones(int(exact.sum()))
                 signs = sides if added else (-amplitude if quadrant >= 2 else amplitude) * sides

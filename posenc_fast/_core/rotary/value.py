@@ -76,7 +76,8 @@ class Rotary:
         that reads the axis. If each pair reads all axes, give a matrix, or for each axis a schedule of all pairs. The
         angle of such a pair is the sum over the axes.
     attention_factor : float
-        Factor of cosines and sines if frequencies are given (default: 1). A scaling has its own factor.
+        Factor of cosines and sines if frequencies are given (default: 1). With a scaling, the formula of its
+        rope_type gives this factor.
 
     Raises
     ------

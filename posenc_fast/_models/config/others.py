@@ -325,8 +325,8 @@ def _litgpt_scaling(config: _Config, adjustments: Any, ratio: float) -> dict[str
         return {"rope_type": "linear", "factor": numbers["factor"]}
     if keys != {"factor", "low_freq_factor", "high_freq_factor", "original_max_seq_len"}:
         raise ValueError(
-            f"{where}={adjustments!r} must have the key factor, or the four keys factor, low_freq_factor, "
-            "high_freq_factor and original_max_seq_len"
+            f"{where}={adjustments!r} must have only the key factor, or exactly the four keys factor, "
+            "low_freq_factor, high_freq_factor and original_max_seq_len"
         )
     low, high = numbers["low_freq_factor"], numbers["high_freq_factor"]
     return config.scaling(numbers["factor"], low, high, numbers["original_max_seq_len"])

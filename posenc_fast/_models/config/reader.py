@@ -374,9 +374,10 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
         part = part._replace(rope=rope)
     scaled_as = "yarn" if name == TELECHAT else name
     if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
+        found, more = ("'ntk' and a factor", " or factor") if name.startswith("ntk") else (repr(name), "")
         raise ValueError(
-            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or with 'ntk' if "
-            f"factor is missing, not with {name!r}; correct rope_type, or remove alpha from the config"
+            f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or with 'ntk' without "
+            f"a factor, not with {found}; correct rope_type, or remove alpha{more} from the config"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
