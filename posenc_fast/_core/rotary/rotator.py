@@ -387,12 +387,15 @@ class Rotator:
         Rows differ along the first `groups` axes of x and along the token axis. name is the name of x in errors.
         """
         result = empty(x.shape, x.dtype) if out is None else check_out(out, x.shape, x.dtype, "rotate")
-        shared = out is not None and overlap(x, result)
+        shared = out is not None and np.may_share_memory(x, result)
         if shared and (result.strides != x.strides or result.ctypes.data != x.ctypes.data):
-            raise ValueError(
-                f"out and {name} overlap without being the same array; pass out={name}, or an out that shares no memory "
-                f"with {name}"
-            )
+            # the ranges of addresses overlap
+            if overlap(x, result):
+                raise ValueError(
+                    f"out and {name} overlap without being the same array; pass out={name}, or an out that shares no "
+                    f"memory with {name}"
+                )
+            shared = False
         if x.size:
             # the engines need aligned values, contiguous along the last axis
             source = x if x.flags.aligned and x.strides[-1] == x.itemsize else np.array(x, order="C")
