@@ -238,8 +238,8 @@ def rotate(
     Notes
     -----
     The gradient of x is the gradient of the result, rotated by the opposite angles, and multiplied by the same factors
-    as x (the attention factor, or those of xPos). This rotation consists of jax operations. Derivatives by positions
-    are unsupported for xPos.
+    as x (the attention factor, or those of xPos). The gradient is rotated by jax operations, so its last bits may
+    differ from those of `Rotary.apply`. Derivatives by positions are unsupported for xPos.
 
     Examples
     --------

@@ -23,9 +23,10 @@ enum {
     POSENC_ADDED = 1 << 14,
     /* A rotation applies some rows of angles to all heads, then the next rows to all heads. The rows that are applied
        together have as many bytes as the second-level cache divided by ANGLES_PART, but at least ANGLES_LEAST and at
-       most ANGLES_MOST bytes. Fewer rows would fit into the first-level cache, but each change to another head fetches
-       memory slowly. The best sizes were 64 KiB with a second-level cache of 512 KiB (Zen 3), and 256 KiB with a cache
-       of 2 MiB (Sapphire Rapids). Measured by python bench/targets.py --only rotary- */
+       most ANGLES_MOST bytes. Fewer rows at a time would fit into the first-level cache, but would mean more changes
+       to another head, and each change waits for memory. The best sizes were 64 KiB with a second-level cache of
+       512 KiB (Zen 3), and 256 KiB with a cache of 2 MiB (Sapphire Rapids).
+       Measured by python bench/targets.py --only rotary- */
     POSENC_ANGLES_PART = 8,
     POSENC_ANGLES_LEAST = 1 << 14,
     POSENC_ANGLES_MOST = 1 << 18,

@@ -87,7 +87,7 @@ def similarity(
 def _likeness(encoding: Encoding, positions: npt.NDArray[Any], middle: Any, words: str) -> npt.NDArray[np.float64]:
     """Return the dot products of the rows of positions with the row of `middle`, divided by the square of its norm.
 
-    words describes the middle in the error for a row of zeros.
+    words: text for `middle` in the error for a row of zeros.
     """
     centre = encoding.encode(middle, dtype=np.float64)
     square = float(centre @ centre)

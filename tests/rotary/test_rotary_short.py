@@ -24,7 +24,7 @@ TYPES = {
     "bfloat16": np.dtype(ml_dtypes.bfloat16),
 }
 LAYOUTS = ["half", "interleaved"]
-# (batch, heads, length, head_dim) for one token, for a few tokens, and for too many tokens to cache their angles
+# (batch, heads, length, head_dim) for one token, for a few tokens, and for too many tokens for the shortcut
 SHAPES = [(1, 3, 1, 24), (2, 3, 9, 24), (1, 1, 2050, 24)]
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 BASES = (10000.0, 1000.0, 100.0, 500000.0, 1000000.0, 100000.0, 20.0, 10.0, 2.0)
 ROTARY_BASES = (1e4, 1e6, 5e5, 1e5, 1e3, 1e2, 256.0, 2e3, 5e6, 1e7, 1.6e5, 1.5e5, 2e4, 5e4, 2e6, 2.5e4, 8e6)
 
-# Numbers of significant digits to try. Sources write bases and factors with few digits. float32 data determine
-# about 6 digits, so the first rounded number that fits is assumed to be right. For rotary frequencies, 5 digits are not
+# Numbers of significant digits to try. Sources write bases and factors with few digits, so the first rounded number
+# that fits is assumed to be right. float32 data determine about 6 digits. For rotary frequencies, 5 digits are not
 # tried: many numbers fit 16-bit data, so some results would change.
 DIGITS = (1, 2, 3, 4, 5, 6)
 ROTARY_DIGITS = (1, 2, 3, 4, 6)
