@@ -103,7 +103,7 @@ def test_refused(name, inside, capsys):
 def test_errors_name_options(tmp_path, capsys):
     dynamic = {"model_type": "llama", "head_dim": 64, "max_position_embeddings": 2048,
             "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}  # fmt: skip
-    for config, words in ((dynamic, "; give --seq-len, the length"), (GEMMA, "; give --layer, the index")):
+    for config, words in ((dynamic, "; give --seq-len, the length"), (GEMMA, "; give --layer (the index")):
         assert words in error(capsys, "export", written(tmp_path / "config.json", config), "--config")
 
 

@@ -94,7 +94,7 @@ def test_identify_rotary(dtype, capsys):
         ({"a": np.ones(4), "pe": np.ones(4)}, ["--key", "PE"], "no key 'PE'; the keys are a, pe; did you mean 'pe'?"),
         ({}, ["--key", "pe"], "o.npz has no key 'pe'; the keys are none"),
         ({}, [], "o.npz contains no arrays"),
-        ({"a": np.ones((2, 3, 4))}, [], "o.npz: 3 of the first 3 rows of table are not zero"),
+        ({"a": np.ones((2, 3, 4))}, [], "o.npz: table has numbers other than 0 in only 3 of the first 3 rows"),
         ({"frequencies": np.ones(4)}, ["--start", "3"], "--start is for a table"),
         ({"x": np.ones((4, 4))}, [], "x needs turned"),
         ({"frequencies": np.array([None])}, [], "o.npz cannot be read as an .npz file of numbers"),
