@@ -542,6 +542,8 @@ REFUSED = {
     "another base": ({**LLAMA, "theta": 5e5}, ["theta", "500000.0"]),
     "alpha of another type": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "linear", "factor": 2.0, "alpha": 100.0}}, ["alpha", "100.0", "'linear'", "'dynamic'"]),
     "alpha without a type": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"alpha": 100.0}}, ["alpha", "100.0", "'dynamic'"]),
+    "alpha and factor": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "ntk", "alpha": 100.0, "factor": 2.0}}, ["alpha", "100.0", "rope_type is 'ntk'"]),
+    "a key beside a factor": ({"head_dim": 64, "rope_scaling": {"type": "ntk", "factor": 2.0, "beta": 1}}, ["'beta'", "rope_type 'ntk'"], HALF),
     "a key beside alpha": ({"model_type": "hunyuan_v1_dense", "head_dim": 8, "rope_scaling": {"type": "dynamic", "alpha": 100.0, "alfa": 1}}, ["'alfa'", "dynamic"]),
     "scaling that is not read": ({"model_type": "grok-1", "head_dim": 8, "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "'linear'", "grok-1"]),
     "scaling of ChatGLM": ({"model_type": "chatglm", "kv_channels": 8, "rope_scaling": {"type": "linear", "factor": 2.0}}, ["rope_scaling", "'linear'", "chatglm"]),

@@ -365,19 +365,18 @@ def _scaling_of(part: Part, factor: float | None, seq_len: Any) -> dict[str, Any
     if name == "dynamic" and "alpha" in part.row.more_parameters and rope.get("alpha"):
         _check_keys(part, name, dict.fromkeys(BESIDE_ALPHA))
         return {"rope_type": "ntk", "alpha": rope["alpha"]}
+    scaled_as = "yarn" if name == TELECHAT else name
     if name == "ntk" and rope.get("factor") is not None:
         # vLLM's scaling "ntk" has two formulas; mixed_b chooses the second
         mixed_b = rope.get("mixed_b")
-        name = "ntk_fixed" if mixed_b is None else "ntk_mixed"
+        scaled_as = "ntk_fixed" if mixed_b is None else "ntk_mixed"
         rope = {key: value for key, value in rope.items() if key != "mixed_b"}
         rope |= {} if mixed_b is None else {"b": mixed_b}
         part = part._replace(rope=rope)
-    scaled_as = "yarn" if name == TELECHAT else name
-    if rope.get("alpha") and "alpha" in part.row.more_parameters and name != "ntk":
-        found, more = ("'ntk' and a factor", " or factor") if name.startswith("ntk") else (repr(name), "")
+    if rope.get("alpha") and "alpha" in part.row.more_parameters and scaled_as != "ntk":
         raise ValueError(
             f"{part.rope_where}['alpha']={rope['alpha']!r} is read only with rope_type 'dynamic', or with 'ntk' without "
-            f"a factor, not with {found}; correct rope_type, or remove alpha{more} from the config"
+            f"a factor; rope_type is {name!r}. Correct rope_type, or remove alpha from the config"
         )
     parameters = _rope.SCALINGS[scaled_as].parameters
     _check_keys(part, name, parameters)
