@@ -19,8 +19,8 @@ Design
 (f) The bits are the same at every level. Products and sums are separate operations, except in two places that use FMA.
     The first is the error of a product, which is exact with FMA and without. The second is the polynomials of
     ``sincos`` in rows of 32 and 16 bits, but not in sums with x. A level without FMA computes these polynomials in
-     plain products and sums. The relative difference is at most REACH (``constants.h``). If this difference could
-     change the rounded result, the row is evaluated again with emulated FMA.
+    plain products and sums. The relative difference is at most REACH (``constants.h``). If this difference could
+    change the rounded result, the row is evaluated again with emulated FMA.
 (g) Range: angles of up to 2^49 turns at positions of up to 2^990. Rows beyond this range, or with so few turns that
     errors of products are subnormal, are EXACT_ROWs: Python computes them in exact arithmetic. Rows at positions that
     are NaN or infinite are NaN. If an encoding has a lattice, rows of 64-bit integers are rotated (d), at any angle.

@@ -102,7 +102,9 @@ def check(rotary, pairs, start):
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("start", [12345, -(2**40)], ids=["12345", "-2^40"])
+@pytest.mark.parametrize(
+    "start", [pytest.param(1, marks=pytest.mark.slow), 12345, -(2**40)], ids=["1", "12345", "-2^40"]
+)
 def test_bound(start, layout, dtype, rng):
     rotary = pf.Rotary(12, layout=layout)
     cosines, sines = (table[0] for table in rotary.tables(1, start=start, dtype=np.float64))

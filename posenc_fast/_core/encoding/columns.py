@@ -98,6 +98,7 @@ def reorder_columns(
 
 
 def _more(order: ColumnOrder) -> str:
+    """Return the clause of an error that says which function has one column more in an odd number of columns."""
     more, fewer = ("cosine", "sines") if ORDERS[order][1] else ("sine", "cosines")
     return f"{order!r} has one {more} more than {fewer}"
 
