@@ -5,21 +5,18 @@ Together, the calls in CALLS, WITH_OUT and IN_PLACE use most keyword arguments.
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.errors import raises, wrong_calls
 from support.optional import optional
 from support.tensors import random
 
 torch = optional("torch")
 pt = optional("posenc_fast.torch")
 
-# warnings of torch's compiler about its imports and about calls that it does not trace; pytest would raise them
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning"),
-]
+# a warning of torch's compiler about calls that it does not trace, which pytest would raise
+pytestmark = pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning")
 
 ENCODING = pf.sinusoidal(8, base=50.0)
 IMAGE = pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])
@@ -27,7 +24,6 @@ ROTARY = pf.Rotary(8, base=50.0, rotary_dim=6, layout="interleaved_to_half")
 XPOS = pf.Rotary(8, scaling={"rope_type": "xpos", "scale_base": 8.0})
 COS, SIN = (torch.from_numpy(each) for each in pf.Rotary(8).tables(20))
 WIDE = [each[:3].repeat(1, 2) for each in (COS, SIN)]
-DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 
 @pytest.fixture(autouse=True)
@@ -61,10 +57,10 @@ TOKENS_FIRST = pt.RotaryEncoding(pf.Rotary(8), seq_axis=0)
 # keys: names. Values: functions of x of shape (2, 3, 8).
 CALLS = {
     "table": table,
-    "table-start-step": lambda x: table(x, start=0.25, step=-0.5),
-    "table-precision-workers": lambda x: table(x, precision="float32", workers=2),
+    "table-options": lambda x: table(x, start=0.25, step=-0.5, dtype=torch.bfloat16, precision="float32", workers=2),
     "encode": encode,
-    "encode-precision-workers": lambda x: encode(x, precision="float32", workers=2),
+    "encode-float64": lambda x: encode(x, dtype=torch.float64),
+    "encode-options": lambda x: encode(x, dtype=torch.bfloat16, precision="float32", workers=2),
     "encode-integers": lambda x: encode((x * 100).long() + 2**60),
     "encode-image": lambda x: pt.encode(IMAGE, x[..., :2]),
     "grid": lambda x: pt.grid([x[0, 0], 4], IMAGE, workers=2),
@@ -87,9 +83,14 @@ CALLS = {
     "SinusoidalEncoding-image": lambda x: IMAGES(x, start=4),
     "RotaryEncoding": lambda x: TURNING(x, x[:1], start=7),
     "RotaryEncoding-tokens-first": lambda x: TOKENS_FIRST(x),
-    **{f"table-{each}": lambda x, each=each: table(x, dtype=each) for each in DTYPES},
-    **{f"encode-{each}": lambda x, each=each: encode(x, dtype=each) for each in DTYPES},
 }
+# names in `CALLS` whose gradients are compared
+# fmt: off
+OF_GRADIENTS = [
+    "encode-float64", "encode-image", "grid-xy", "add_to-start-step", "rotate", "rotate-start", "rotate-back",
+    "rotary_embedding", "SinusoidalEncoding", "SinusoidalEncoding-length-first", "RotaryEncoding-tokens-first",
+]
+# fmt: on
 WITH_OUT = {
     "table": lambda x, out: table(x[0], out=out[0]),
     "encode": lambda x, out: encode(x[..., 0], out=out),
@@ -112,14 +113,9 @@ def equal(got, expected):
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
-def test_compiled(name, compiler, rng):
+def test_compiled(name, rng):
     call, x = CALLS[name], random(rng, 2, 3, 8)
-    compiled = torch.compile(call, fullgraph=True, backend=compiler)
-    assert equal(compiled(x), call(x))
-    if name == "encode-torch.float64":
-        expected = ENCODING.encode(x.numpy(), dtype=np.float64)
-        assert np.array_equal(compiled(x).numpy(), expected)
+    assert equal(torch.compile(call, fullgraph=True, backend="aot_eager")(x), call(x))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +129,7 @@ def test_any_length(name, rng):
         assert equal(compiled(x), call(x))
 
 
-@pytest.mark.parametrize("start", [0, 5, 7, 0.5, 0.25])
+@pytest.mark.parametrize("start", [0, 5, 0.5])
 def test_any_start(start, rng):
     def call(x, start):
         return table(x, start=start), add_to(x, start=start), rotate(x, start=start)
@@ -180,21 +176,7 @@ def test_in_place(name, rng):
 
 
 @pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(
-            "encode-torch.float64",
-            "encode-image",
-            "grid-xy",
-            "add_to-start-step",
-            "rotate-start",
-            "rotate-back",
-            "rotate",
-        ),
-        *("rotary_embedding", "SinusoidalEncoding", "SinusoidalEncoding-length-first", "RotaryEncoding-tokens-first"),
-    ],
-)
+@pytest.mark.parametrize("name", OF_GRADIENTS)
 def test_gradients(name, compiler, rng):
     x = random(rng, 2, 3, 8, dtype=torch.float64).requires_grad_()
 
@@ -206,7 +188,7 @@ def test_gradients(name, compiler, rng):
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["encode-torch.float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
+@pytest.mark.parametrize("name", ["encode-float64", "add_to", "rotate", "rotate-back", "rotary_embedding"])
 @pytest.mark.parametrize("compiler", ["eager", "aot_eager"])
 def test_batches_of_gradients(name, compiler, rng):
     """A Jacobian of compiled code, computed as a batch of gradients, has the same bits as in eager mode."""
@@ -216,26 +198,27 @@ def test_batches_of_gradients(name, compiler, rng):
     assert torch.equal(got, expected)
 
 
-@pytest.mark.parametrize(
-    ("call", "error"),
-    [
-        (lambda x: table(x, dtype=torch.int32), "dtype must be one of"),
-        (lambda x: encode(x, dtype=torch.int32), "dtype must be one of"),
-        (lambda x: encode(x.to("meta")), "positions is on meta, but must be on the CPU"),
-        (lambda x: add_to(x.to("meta")), "x is on meta, but must be on the CPU"),
-        (lambda x: rotate(x.to("meta")), "x is on meta, but must be on the CPU"),
-        (lambda x: rotate(x.int()), "x must be of float64"),
-        (lambda x: rotate(x[..., :4]), "x has shape"),
-        (lambda x: add_to(x[..., :4]), "x has shape"),
-        (lambda x: pt.encode(IMAGE, x), "positions"),
-        (lambda x: rotate(x, positions=torch.arange(3.0).requires_grad_()), "positions requires gradients"),
-        (lambda x: add_to(x, positions=torch.arange(3.0).requires_grad_()), "positions requires gradients"),
-        (lambda x: rotate(x, start=2**70), "too big"),
-    ],
+# the compiler reports most errors as an error of its own, with the message of the error
+@wrong_calls(
+    """
+    table(x, dtype=torch.int32) | Exception | dtype must be one of
+    encode(x, dtype=torch.int32) | Exception | dtype must be one of
+    encode(x.to("meta")) | Exception | positions is on meta, but must be on the CPU
+    add_to(x.to("meta")) | Exception | x is on meta, but must be on the CPU
+    rotate(x.to("meta")) | Exception | x is on meta, but must be on the CPU
+    rotate(x.int()) | Exception | x must be of float64
+    rotate(x[..., :4]) | Exception | x has shape
+    add_to(x[..., :4]) | Exception | x has shape
+    pt.encode(IMAGE, x) | Exception | positions
+    rotate(x, positions=torch.arange(3.0).requires_grad_()) | Exception | positions requires gradients
+    add_to(x, positions=torch.arange(3.0).requires_grad_()) | Exception | positions requires gradients
+    rotate(x, start=2**70) | Exception | too big
+    """,
+    "x",
 )
-def test_errors(call, error, rng):
-    with pytest.raises(Exception, match=error):
-        torch.compile(call, fullgraph=True, backend="eager")(random(rng, 2, 3, 8))
+def test_errors(call, error, words, rng):
+    compiled = torch.compile(call, fullgraph=True, backend="eager")
+    raises(lambda: compiled(random(rng, 2, 3, 8)), error, words)
 
 
 @pytest.mark.parametrize("name", CALLS)
