@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 
 import numpy as np
@@ -61,21 +60,23 @@ def positions_for(rotary, *shape):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_module_rotates_like_the_core(layout, dtype, rng):
-    rotary = pf.Rotary(16, rotary_dim=12, layout=layout)
-    module, tokens_first = pt.RotaryEncoding(rotary), pt.RotaryEncoding(rotary, seq_axis=1)
-    q, k = random(rng, 2, 4, 5, 16, dtype=dtype), random(rng, 2, 1, 5, 16, dtype=dtype)
+@pytest.mark.parametrize("name", ROTARIES)
+def test_module_rotates_like_the_core(name, dtype, rng):
+    q, k = random(rng, 2, 4, 5, 12, dtype=dtype), random(rng, 2, 1, 5, 12, dtype=dtype)
     before = q.clone()
-    for start in (0, 100):
-        for got, x in zip(module(q, k, start=start), (q, k), strict=True):
-            assert torch.equal(got, applied(rotary, x, start=start))
+    for layout in LAYOUTS:
+        rotary = with_layout(ROTARIES[name], layout)
+        assert text.from_text(text.to_text(rotary)) == rotary
+        module, tokens_first = pt.RotaryEncoding(rotary), pt.RotaryEncoding(rotary, seq_axis=1)
+        for start in (0, 100):
+            for got, x in zip(module(q, k, start=start), (q, k), strict=True):
+                assert torch.equal(got, applied(rotary, x, start=start))
+        assert torch.equal(module(q), applied(rotary, q))
+        for positions in (positions_for(rotary, 5), positions_for(rotary, 2, 5)):
+            expected = applied(rotary, q, positions=positions.numpy())
+            assert torch.equal(module(q, positions=positions), expected)
+            assert torch.equal(tokens_first(q.transpose(1, 2), positions=positions).transpose(1, 2), expected)
     assert torch.equal(q, before)
-    assert torch.equal(module(q), applied(rotary, q))
-    for positions in (positions_for(rotary, 5), positions_for(rotary, 2, 5)):
-        expected = applied(rotary, q, positions=positions.numpy())
-        assert torch.equal(module(q, positions=positions), expected)
-        assert torch.equal(tokens_first(q.transpose(1, 2), positions=positions).transpose(1, 2), expected)
 
 
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 3), (9, 9), (2, 40)])
@@ -88,40 +89,6 @@ def test_queries_and_keys_may_differ_in_length_and_dtype(lengths, rng):
         for _ in range(2):
             for rotated, x in zip(module(q, k, start=7), (q, k), strict=True):
                 assert torch.equal(rotated, applied(rotary, x, start=7)), types
-
-
-@pytest.mark.parametrize("name", ROTARIES)
-def test_every_kind(name, rng):
-    rotary = ROTARIES[name]
-    assert text.from_text(text.to_text(rotary)) == rotary
-    module, x = pt.RotaryEncoding(rotary), random(rng, 2, 3, 5, 12)
-    for options in ({"start": 3}, *({"positions": positions_for(rotary, *shape)} for shape in ((5,), (2, 5)))):
-        assert torch.equal(module(x, **options), applied(rotary, x, **options))
-
-
-VIEWS = {
-    "swapped": lambda x: x.transpose(1, 2),
-    "columns": lambda x: x[..., ::2, 4:12],
-    "every-other": lambda x: x[..., ::2],
-    "no-batch": lambda x: x[:0],
-    "no-length": lambda x: x[:, :, :0],
-}
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", VIEWS)
-def test_in_place_and_not_contiguous(name, layout, rng):
-    base, view = random(rng, 2, 6, 8, 16), VIEWS[name]
-    x = view(base)
-    rotary, others = pf.Rotary(x.shape[-1], layout=layout), base.clone()
-    expected = applied(rotary, x)
-    assert torch.equal(pt.RotaryEncoding(rotary)(x), expected)
-    q, k = pt.RotaryEncoding(rotary, inplace=True)(x, x.clone())
-    assert q is x
-    assert torch.equal(x, expected)
-    assert torch.equal(k, expected)
-    view(others).copy_(x)
-    assert torch.equal(base, others)
 
 
 def test_q_and_k_are_checked_before_anything_is_written(rng):
@@ -137,25 +104,14 @@ def test_q_and_k_are_checked_before_anything_is_written(rng):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", ["attention-factor", "sections"])
-def test_gradients(name, layout, rng):
-    rotary, x = with_layout(ROTARIES[name], layout), random(rng, 2, 2, 3, 12, dtype=torch.float64).requires_grad_()
-    for seq_axis, shape in ((-2, (2, 3)), (0, (2, 2))):
-        module = functools.partial(
-            pt.RotaryEncoding(rotary, seq_axis=seq_axis), positions=positions_for(rotary, *shape)
-        )
-        assert torch.autograd.gradcheck(module, (x,))
-    assert torch.autograd.gradgradcheck(pt.RotaryEncoding(rotary), (x[:1, :1],))
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
 def test_gradients_are_rotated_back(layout, dtype, rng):
     """Gradients are rotated back: the transposed matrix of a rotation is its inverse."""
-    rotary = pf.Rotary(16, layout=layout)
-    x, gradient = random(rng, 2, 3, 5, 16, dtype=dtype).requires_grad_(), random(rng, 2, 3, 5, 16, dtype=dtype)
-    pt.RotaryEncoding(rotary)(x, start=7).backward(gradient)
-    assert x.grad.dtype == dtype
-    assert torch.equal(x.grad, applied(rotary, gradient, start=7, inverse=True))
+    x, gradient = random(rng, 2, 3, 5, 12, dtype=dtype).requires_grad_(), random(rng, 2, 3, 5, 12, dtype=dtype)
+    for name, options in (("plain", {"start": 7}), ("sections", {"positions": positions_for(ROTARIES["sections"], 5)})):
+        rotary, x.grad = with_layout(ROTARIES[name], layout), None
+        pt.RotaryEncoding(rotary)(x, **options).backward(gradient)
+        assert x.grad.dtype == dtype
+        assert torch.equal(x.grad, applied(rotary, gradient, inverse=True, **options))
 
 
 # ---- other devices --------------------------------------------------------------------------------------------------
@@ -182,26 +138,22 @@ def test_tables_of_other_devices(name, dtype, rng):
             assert torch.equal(same, got)
 
 
-@pytest.mark.usefixtures("elsewhere")
-def test_given_tables_on_other_devices(rng):
-    q, rotary = random(rng, 2, 4, 5, 16, dtype=torch.float64), pf.Rotary(16)
-    turned = pt.apply_rotary_pos_emb(q, q, *wide_tables(rotary, 5))[0]
-    torch.testing.assert_close(turned, applied(rotary, q), rtol=0, atol=1e-14)
-
-
 # ---- checkpoints ----------------------------------------------------------------------------------------------------
 
 
-def test_checkpoints():
+@pytest.mark.parametrize("default", ["cpu", "meta"])
+def test_checkpoints(default):
+    """A checkpoint may contain the frequencies of the module, whatever the default device is."""
     module = torch.nn.ModuleDict({"rotary_emb": pt.RotaryEncoding(pf.Rotary(16, base=500.0))})
     assert not module.state_dict()
     inv_freq = 1.0 / (500.0 ** (torch.arange(0, 16, 2).float() / 16))
-    for stored in (inv_freq, inv_freq.double(), inv_freq.bfloat16(), inv_freq.to("meta")):
-        module.load_state_dict({"rotary_emb.inv_freq": stored})
-    for stored in (inv_freq[:4], inv_freq * 1.001, inv_freq * torch.nan):
-        for strict in (True, False):
-            with pytest.raises(RuntimeError, match=r"rotary_emb\.inv_freq does not have the frequencies of Rotary\(16"):
-                module.load_state_dict({"rotary_emb.inv_freq": stored}, strict=strict)
+    with torch.device(default):
+        for stored in (inv_freq, inv_freq.double(), inv_freq.bfloat16(), inv_freq.to("meta")):
+            module.load_state_dict({"rotary_emb.inv_freq": stored})
+        for stored in (inv_freq[:4], inv_freq * 1.001, inv_freq * torch.nan):
+            for strict in (True, False):
+                with pytest.raises(RuntimeError, match=r"rotary_emb\.inv_freq does not have .* of Rotary\(16"):
+                    module.load_state_dict({"rotary_emb.inv_freq": stored}, strict=strict)
 
 
 # ---- Hugging Face's function ----------------------------------------------------------------------------------------
@@ -242,12 +194,6 @@ def test_hugging_face(llama, unsqueeze_dim, form, dtype, rng):
         assert ((one.double() - exact).abs() <= half_ulp(exact, dtype) + unit * exact.abs()).all()
 
 
-def test_partial_rotation_by_tables(rng):
-    """Values beyond the width of the tables are unchanged, as in GPT-NeoX and GLM."""
-    q, rotary = random(rng, 2, 4, 5, 16), pf.Rotary(16, rotary_dim=6)
-    assert torch.equal(pt.apply_rotary_pos_emb(q, q, *wide_tables(rotary, 5))[0], applied(rotary, q))
-
-
 def test_llama(llama, monkeypatch):
     """With our `apply_rotary_pos_emb`, logits and gradients of a Llama model are nearly those of its own function."""
     sizes = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
@@ -256,17 +202,11 @@ def test_llama(llama, monkeypatch):
     model, tokens, results = llama.LlamaForCausalLM(config).eval(), torch.randint(0, 50, (2, 9)), []
     for function in (llama.apply_rotary_pos_emb, pt.apply_rotary_pos_emb):
         monkeypatch.setattr(llama, "apply_rotary_pos_emb", function)
-        model.zero_grad()
-        logits = model(tokens, labels=tokens).logits
-        (logits**2).mean().backward()
-        gradient = model.model.layers[0].self_attn.q_proj.weight.grad.clone()
-        with torch.no_grad():
-            written = model.generate(tokens, max_new_tokens=5, do_sample=False, pad_token_id=0)
-        results.append((logits.detach(), gradient, written))
-    torch.testing.assert_close(results[0][0], results[1][0], rtol=0, atol=1e-6)
-    torch.testing.assert_close(results[0][1], results[1][1], rtol=0, atol=1e-7)
-    assert torch.equal(results[0][2], results[1][2])
-    assert results[0][1].abs().max() > 1e-5
+        logits = model(tokens).logits
+        (gradient,) = torch.autograd.grad((logits**2).mean(), model.model.layers[0].self_attn.q_proj.weight)
+        results.append((logits, gradient))
+    assert gradient.abs().max() > 1e-5
+    torch.testing.assert_close(*results, rtol=0, atol=1e-6)
 
 
 # ---- errors ---------------------------------------------------------------------------------------------------------
@@ -298,12 +238,9 @@ def rotary(head_dim=8, **options):
     rotary(seq_axis=3)(Q) | ValueError | q; seq_axis=3
     rotary()(Q[0, 0, 0]) | ValueError | q; (8,)
     rotary(pf.Rotary(6))(Q) | ValueError | q; (2, 4, 3, 8); 6
-    rotary()(Q, Q.int()) | TypeError | k; int32
     rotary()(Q, start=0.5) | TypeError | start; 0.5
     rotary()(Q, positions=torch.arange(4)) | ValueError | (4,); (3,); (2, 3)
     rotary(pf.Rotary(8, sections=[2, 2]))(Q, positions=torch.arange(3)) | ValueError | (3, 2)
-    rotary(inplace=True)(Q.clone().requires_grad_()) | ValueError | q; gradients
-    rotary(inplace=True)(Q[:1].expand(2, 4, 3, 8)) | ValueError | q; expanded
     hugging_face(q=Q[0]) | ValueError | q; (4, 3, 8); (batch, heads, length, head_dim)
     hugging_face(k=Q.long()) | TypeError | k; int64
     hugging_face(cos=COS.numpy()) | TypeError | cos; ndarray
