@@ -52,7 +52,7 @@ ADDING = pt.SinusoidalEncoding(8, 0.0, batch_first=True, x_scale="sqrt", encodin
 LENGTH_FIRST = pt.SinusoidalEncoding(8, 0.0, encoding=ENCODING, precision="float32")
 IMAGES = pt.SinusoidalEncoding(8, 0.0, encoding=IMAGE)
 TURNING = pt.RotaryEncoding(ROTARY)
-TOKENS_FIRST = pt.RotaryEncoding(pf.Rotary(8), seq_axis=0)
+TOKENS_FIRST = pt.RotaryEncoding(pf.Rotary(8), seq_axis=0, precision="float32")
 
 # keys: names. Values: functions of x of shape (2, 3, 8).
 CALLS = {

@@ -100,8 +100,7 @@ def test_precision(rng):
         (turning, pt.RotaryEncoding(64), pf.Rotary(64).apply(x.numpy(), **options)),
     ):
         expected = torch.from_numpy(expected)
-        compiled = torch.compile(lambda x, module=module: module(x, start=12345), fullgraph=True, backend="aot_eager")
-        for got in (module(x, start=12345), module(x, positions=torch.arange(12345, 12354)), compiled(x)):
+        for got in (module(x, start=12345), module(x, positions=torch.arange(12345, 12354))):
             assert torch.equal(got, expected)
         assert not torch.equal(expected, exact(x, start=12345))
         assert "precision='float32'" in repr(module)
