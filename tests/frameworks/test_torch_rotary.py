@@ -79,6 +79,13 @@ def test_module_rotates_like_the_core(name, dtype, rng):
     assert torch.equal(q, before)
 
 
+@pytest.mark.parametrize("seq_axis", [-3, -2, 1, 2])
+def test_axis_of_the_tokens(seq_axis, rng):
+    rotary, x = pf.Rotary(16), random(rng, 2, 4, 5, 16)
+    got = pt.RotaryEncoding(rotary, seq_axis=seq_axis)(x, start=7)
+    assert torch.equal(got, applied(rotary, x, start=7, seq_axis=seq_axis))
+
+
 @pytest.mark.parametrize("lengths", [(1, 1), (1, 3), (9, 9), (2, 40)])
 def test_queries_and_keys_may_differ_in_length_and_dtype(lengths, rng):
     rotary = pf.Rotary(16)
@@ -244,7 +251,7 @@ def rotary(head_dim=8, **options):
     hugging_face(q=Q[0]) | ValueError | q; (4, 3, 8); (batch, heads, length, head_dim)
     hugging_face(k=Q.long()) | TypeError | k; int64
     hugging_face(cos=COS.numpy()) | TypeError | cos; ndarray
-    hugging_face(cos=META) | ValueError | cos; meta
+    hugging_face(cos=META) | ValueError | cos is on meta, q on cpu and k on cpu; all must be on one device
     hugging_face(sin=COS[..., :4]) | ValueError | (1, 3, 8); (1, 3, 4)
     hugging_face(cos=COS[..., :7], sin=COS[..., :7]) | ValueError | (1, 3, 7); even
     hugging_face(cos=COS[None], sin=COS[None]) | ValueError | (1, 1, 3, 8)
