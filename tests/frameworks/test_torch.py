@@ -482,7 +482,7 @@ tokens, expected = torch.load(sys.argv[1] + "/values.pt")
 for name in ("True", "False"):
     assert torch.equal(torch.export.load(f"{sys.argv[1]}/{name}.pt2").module()(tokens), expected)
 """
-    result = python(program, tmp_path, timeout=120)
+    result = python(program, tmp_path, timeout=300)
     assert result.returncode == 0, result.stderr
 
 
@@ -525,6 +525,7 @@ def of_pixels():
     adding()(X, positions=META[:, 0, 0]) | ValueError | positions; meta; cpu
     adding()(X, start=2**64) | (ValueError, RuntimeError) | 18446744073709551616
     adding(0) | ValueError | d_model; 0
+    adding(dropout=1.5) | ValueError | dropout; 1.5
     adding(x_scale="root") | ValueError | x_scale; 'root'; 'sqrt'
     adding(x_scale=math.nan) | ValueError | x_scale; nan
     adding(encoding="whispers") | AttributeError | whispers; whisper
