@@ -579,6 +579,7 @@ def test_presets_and_axes(drawing):
     plot.decay(pf.Encoding([1.0], amplitudes=0.0)) | ValueError | all columns of encoding are zero
     plot.frequencies("flux") | ValueError | original
     plot.frequencies(ROTARY, "llama") | ValueError | (6,); (64,)
+    plot.frequencies(pf.Rotary(4, frequencies=[0.5, 0.0]), pf.Rotary(4, frequencies=[0.0, 1.0])) | ValueError | no pair
     plot.grid(LINE) | ValueError | two axes; has 1
     plot.grid(PLANE, 14) | ValueError | shape; 14
     plot.grid(PLANE, (0, 3)) | ValueError | shape[0]; 0
