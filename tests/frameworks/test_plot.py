@@ -669,6 +669,7 @@ WRONG_COMMANDS = """
     similarity 8 -o a.png --position inf | --position must be a finite number, not inf
     clocks 8 -o a.png --positions 1 nan | --positions must be a finite number, not nan
     clocks 8 -o a.png --positions soon | --positions; 'soon'; ISO date
+    clocks 8 -o a.png --positions 1 2026-01-01 | positions
     heatmap 8 -o a.png --cmap virids | 'virids'; viridis
     rotary 8 -o a.png | rotary; --preset
     rotary 64 -o a.png --preset llama | 'llama' has heads of 128 values, not 64

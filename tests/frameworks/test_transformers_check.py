@@ -436,7 +436,7 @@ def test_a_table_of_rounded_positions():
 
 
 def test_patches_of_images():
-    """`check` reads a module of an image encoder, whose buffer has complex numbers for rows and columns of patches."""
+    """`check` reads modules of image encoders. The first has a buffer of complex numbers for rows and columns of patches."""
     llama4 = importlib.import_module("transformers.models.llama4.modeling_llama4")
     module = llama4.Llama4VisionRotaryEmbedding(transformers.Llama4VisionConfig())
     report = module_report(module)
@@ -445,6 +445,10 @@ def test_patches_of_images():
     with torch.no_grad():
         module.freqs_ci.copy_(torch.view_as_complex(torch.view_as_real(module.freqs_ci).to(torch.bfloat16).float()))
     assert module_report(module).ok
+    # this module gets the pixels, and computes positions from their number
+    dinov3 = importlib.import_module("transformers.models.dinov3_vit.modeling_dinov3_vit")
+    report = module_report(dinov3.DINOv3ViTRopePositionEmbedding(transformers.DINOv3ViTConfig()))
+    assert [finding.verdict for finding in computed(report)] == ["right"]
 
 
 def test_code_runs_without_autocast():
