@@ -108,7 +108,7 @@ CALLS = {
     "add_to-image": both("add_to", IMAGE, positions=ORDINALS[:6].reshape(3, 2)),
     "rotate-tokens-first": both("rotate", ROTARY, seq_axis=0, start=9),
     "rotate-positions": both("rotate", SECTIONS, positions=ORDINALS.reshape(2, 3, 2)),
-    "rotate-float32": both("rotate", ROTARY, start=10**6, precision="float32"),
+    "rotate-float32": both("rotate", ROTARY, seq_axis=1, start=10**6, precision="float32"),
     **{f"rotate-{name}": both("rotate", rotary, start=2) for name, rotary in ROTARIES.items()},
     **{f"rotate-back-{name}": both("rotate", rotary, inverse=True) for name, rotary in ROTARIES.items()},
 }

@@ -462,6 +462,9 @@ def test_shift():
     parts = plot.shift(LINE, 20, np.timedelta64(2, "m"))
     assert [ax.get_title() for ax in parts[1:]] == ["× transition matrix of 2 minutes", "= table moved by 2 minutes"]
     assert parts[2].get_ylim() == (139.5, 119.5)
+    # narrow Axes show fewer columns of the table
+    narrow = plt.figure(figsize=(6, 2)).subplots(1, 3, width_ratios=[1, 9, 9])
+    assert shown(plot.shift("whisper", axes=narrow)[0]).shape[1] <= narrow[0].get_window_extent().width
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
