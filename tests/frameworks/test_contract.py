@@ -1,4 +1,7 @@
-"""Test all frameworks: rows equal to the core's bit for bit, types of positions, empty input, and missing packages."""
+"""Test all frameworks: rows equal to the core's bit for bit, types of positions, and the names in errors.
+
+The file of each framework tests only what is special to the framework.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from support.optional import optional
 from support.processes import python
 from support.tensors import array
 
-ENCODING, ROTARY = pf.sinusoidal(6, base=100.0), pf.Rotary(6, base=100.0)
+SETTINGS = {"base": 100.0, "freq_shift": 1.0, "first": 0.5, "layout": "concatenated"}
+ENCODING = pf.sinusoidal(6, **SETTINGS)
 POSITIONS = {
     "int64": np.array([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, -(2**63)]),
     "uint64": np.array([2**64 - 1, 2**64 - 2, 0, 1, 2], np.uint64),
@@ -43,7 +47,7 @@ def encode_by_numba(positions, dtype):
 def encode_by_polars(positions, dtype):
     pl, _ = optional("polars"), loaded("polars")
     kind = getattr(pl, dtype.capitalize(), None) or pytest.skip("this polars has no float16")
-    rows = pl.DataFrame({"t": positions}).select(pl.col("t").posenc.encode(6, base=100.0, dtype=dtype))["t"]
+    rows = pl.DataFrame({"t": positions}).select(pl.col("t").posenc.encode(6, **SETTINGS, dtype=dtype))["t"]
     assert rows.dtype == pl.Array(kind, 6)
     return rows.to_numpy().reshape(-1, 6)
 
@@ -78,7 +82,7 @@ FRAMEWORKS = {
     "polars": Framework(encode_by_polars, "float16 to-bfloat16"),
     "sklearn": Framework(
         lambda p, dtype: (
-            loaded("sklearn").PositionalEncoder(6, base=100.0, dtype=dtype).fit_transform(p[:, np.newaxis])
+            loaded("sklearn").PositionalEncoder(6, **SETTINGS, dtype=dtype).fit_transform(p[:, np.newaxis])
         ),
         "times empty",
     ),
@@ -100,6 +104,20 @@ def test_rows_are_those_of_the_core(encode, rejected, dtype):
             got, expected = encode(positions, dtype), ENCODING.encode(positions, dtype=dtype)
             assert (got.dtype, got.shape) == (expected.dtype, expected.shape), kind
             np.testing.assert_array_equal(got.astype(float), expected.astype(float), err_msg=kind)
+
+
+# keys: frameworks. Values: what errors call the positions. numba has errors of its own.
+WORDS = {"torch": "positions", "jax": "positions", "dask": "positions", "polars": "column 't'", "sklearn": "X"}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_errors_name_the_argument(name):
+    encode = FRAMEWORKS[name].encode
+    with pytest.raises(TypeError, match=r"dtype must be one of .*, not .*int32"):
+        encode(np.arange(3.0), "int32")
+    # some versions of polars raise this TypeError, other versions raise a ComputeError with its message
+    with pytest.raises(Exception, match=f"{WORDS[name]} must be integers, real numbers or times, not .* of bool"):
+        encode(np.array([True]), "float32")
 
 
 # fmt: off

@@ -21,7 +21,6 @@ da = optional("dask.array")
 cloudpickle = optional("cloudpickle")
 pfd = optional("posenc_fast.dask")
 
-DTYPES = [np.float64, np.float32, np.float16]
 LINE = pf.sinusoidal(10)
 IMAGE = pf.join([pf.sinusoidal(6), pf.sinusoidal(5, base=100.0, layout="concatenated")])
 # an encoding with columns that depend on both axes, and columns that depend on one axis
@@ -41,15 +40,14 @@ def computed(array, expected):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("chunks", [1, 97, (1000, 1, 0, 4, 495), "4 KiB", "auto", -1], ids=str)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("chunks", [97, (1000, 1, 0, 4, 495), "4 KiB", "auto"], ids=str)
 def test_table_has_the_bits_of_one_call(chunks, dtype):
     rows = pfd.table(LINE, 1500, start=-700, dtype=dtype, chunks=chunks)
     assert rows.numblocks[1] == 1
     computed(rows, LINE.table(1500, start=-700, dtype=dtype))
 
 
-@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("precision", ["exact", "float32"])
 @pytest.mark.parametrize(
     ("start", "step"),
@@ -66,7 +64,6 @@ def test_integers_are_exact(start, step, precision):
         np.testing.assert_allclose(rows, exact, rtol=2**-24, atol=2**-50)
 
 
-@pytest.mark.usefixtures("backend")
 def test_real_steps():
     rows = pfd.table(LINE, 5000, start=-3.3, step=0.1, dtype=np.float64, chunks=99).compute(scheduler="synchronous")
     # Errors do not accumulate, because the first position of each chunk is computed as an exact fraction. Both results
@@ -123,34 +120,19 @@ def test_different_arrays_have_different_names():
 
 # ---- any positions ----------------------------------------------------------------------------------------------
 
-POSITIONS = {
-    "integers": np.arange(-50, 50),
-    "large": 2**62 + np.arange(100),
-    "unsigned": np.uint64(2**64 - 1) - np.arange(100, dtype=np.uint64),
-    "real": np.linspace(-1e6, 1e9, 100),
-    "float32": np.linspace(0, 1e4, 100, dtype=np.float32),
-    "missing": np.where(np.arange(100) % 7 == 0, np.nan, np.arange(100.0)),
-    "times": np.datetime64("2026-01-01", "ns") + np.arange(100) * 10**12 + 1,
-    "differences": np.arange(100).astype("m8[us]"),
-}
-POSITIONS["missing-times"] = np.where(np.arange(100) % 7 == 0, np.datetime64("NaT", "s"), POSITIONS["times"])
+LARGE = np.uint64(2**64 - 1) - np.arange(100, dtype=np.uint64)
+TIMES = np.datetime64("2026-01-01", "ns") + np.arange(100) * 10**12 + 1
+TIMES[::7] = np.datetime64("NaT")
 
 
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize("name", POSITIONS)
-def test_encode(name, dtype):
-    positions = POSITIONS[name]
-    expected = LINE.encode(positions, dtype=dtype)
-    rows = pfd.encode(LINE, da.from_array(positions, chunks=33), dtype=dtype)
+@pytest.mark.parametrize("precision", ["exact", "float32"])
+@pytest.mark.parametrize("positions", [LARGE, TIMES], ids=["integers", "times"])
+def test_encode(positions, precision):
+    expected = LINE.encode(positions, dtype=np.float64, precision=precision)
+    rows = pfd.encode(LINE, da.from_array(positions, chunks=33), dtype=np.float64, precision=precision)
     assert rows.chunks == ((33, 33, 33, 1), (10,))
     computed(rows, expected)
-    computed(pfd.encode(LINE, positions, dtype=dtype, chunks=9), expected)
-    if name == "real":
-        rounded = LINE.encode(positions, dtype=dtype, precision="float32")
-        lazy = da.from_array(positions, chunks=9)
-        computed(pfd.encode(LINE, lazy, dtype=dtype, precision="float32"), rounded)
-        assert (rounded != expected).any()
+    computed(pfd.encode(LINE, positions, dtype=np.float64, precision=precision, chunks=9), expected)
 
 
 def test_encode_any_shape():
@@ -226,7 +208,7 @@ def test_columns_of_a_data_frame():
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
+@pytest.mark.parametrize("dtype", [np.float64, np.float16], ids=lambda t: t.__name__)
 @pytest.mark.parametrize("indexing", ["ij", "xy"])
 @pytest.mark.parametrize("encoding", [IMAGE, DENSE], ids=["image", "dense"])
 def test_grid_has_the_bits_of_one_call(encoding, indexing, dtype):
@@ -276,11 +258,9 @@ def test_grid_of_one_and_of_three_axes():
     pfd.grid([3], IMAGE) | ValueError | axes; 2 items
     pfd.grid([3, 3], IMAGE, indexing="yx") | ValueError | indexing; 'yx'
     pfd.encode(LINE, [1, 2]) | TypeError | positions; list; numpy.asarray(positions)
-    pfd.encode(LINE, da.zeros(3, dtype=bool)) | TypeError | positions; bool
     pfd.encode(LINE, da.zeros(3, dtype="m8")) | TypeError | positions; timedelta64[s]
     pfd.encode(IMAGE, da.zeros((3, 3))) | ValueError | positions; (3, 3); 2 axes
     pfd.encode(IMAGE, np.float64(3)) | TypeError | positions; float64
-    pfd.encode(LINE, da.zeros(3), dtype="int8") | TypeError | dtype; int8
     pfd.encode(LINE, da.zeros(3), precision=None) | ValueError | precision; None
     pfd.encode(LINE, da.zeros(3), chunks=(2, 2)) | ValueError | chunks=(2, 2); (3,)
     pfd.encode(LINE, (x := da.arange(9))[x > 3], chunks=2) | ValueError | chunks=2; nan; compute_chunk_sizes
@@ -319,24 +299,15 @@ def test_threads_share_an_encoding():
             np.testing.assert_array_equal(got, pf.sinusoidal(d, base=float(d)).table(640, start=2**40))
 
 
-@pytest.mark.parametrize("kind", ["npy", "zarr"])
-def test_files_larger_than_memory(kind, tmp_path):
-    encoding, file = pf.sinusoidal(64), tmp_path / f"table.{kind}"
+def test_files_larger_than_memory(tmp_path):
     # a table of 32 MiB in chunks of 1 MiB
-    rows, expected = pfd.table(encoding, 2**17, start=10**12, chunks=2**12), encoding.table(2**17, start=10**12)
+    rows = pfd.table(LINE, 2**20, start=10**12, chunks=2**15)
+    stored = np.lib.format.open_memmap(tmp_path / "table.npy", "w+", rows.dtype, rows.shape)
     with dask.config.set(scheduler="threads", num_workers=2):
-        if kind == "npy":
-            # call once before the measurement: the first call imports modules of Dask, which take memory too
-            da.store(rows[:2], np.empty((2, 64), rows.dtype), lock=False)
-            stored = np.lib.format.open_memmap(file, "w+", rows.dtype, rows.shape)
-            assert peak_of(lambda: da.store(rows, stored, lock=False)) < 2**23
-            stored.flush()
-        else:
-            zarr = optional("zarr")
-            rows[:2].to_zarr(tmp_path / "first.zarr")
-            assert peak_of(lambda: rows.to_zarr(file)) < 2**24
-    got = np.load(file) if kind == "npy" else zarr.open_array(file, mode="r")[:]
-    np.testing.assert_array_equal(got, expected)
+        # call once before the measurement: the first call imports modules of Dask, which take memory too
+        da.store(rows[:2], np.empty((2, 10), rows.dtype), lock=False)
+        assert peak_of(lambda: da.store(rows, stored, lock=False)) < 2**23
+    np.testing.assert_array_equal(stored, LINE.table(2**20, start=10**12))
 
 
 # ---- processes --------------------------------------------------------------------------------------------------
@@ -358,13 +329,12 @@ def client():
 
 def test_processes_give_the_same_bits(client):
     pd, dd = optional("pandas"), optional("dask.dataframe")
-    positions = POSITIONS["missing-times"]
-    column = dd.from_pandas(pd.DataFrame({"time": positions}), npartitions=5).time
+    column = dd.from_pandas(pd.DataFrame({"time": TIMES}), npartitions=5).time
     axes = [90, range(2**62, 2**62 + 50)]
     calls = {
         "table": (pfd.table(LINE, 3000, start=2**62, step=3, chunks=250), LINE.table(3000, start=2**62, step=3)),
-        "encode": (pfd.encode(LINE, da.from_array(positions, chunks=9)), LINE.encode(positions)),
-        "column": (pfd.encode(LINE, column), LINE.encode(positions)),
+        "encode": (pfd.encode(LINE, da.from_array(TIMES, chunks=9)), LINE.encode(TIMES)),
+        "column": (pfd.encode(LINE, column), LINE.encode(TIMES)),
         "grid": (pfd.grid(axes, DENSE, chunks=20), pf.grid(axes, DENSE)),
     }
     for name, (lazy, expected) in calls.items():

@@ -15,16 +15,12 @@ def cells(text: str) -> list[list[str]]:
     return [["".join(cell.itertext()) for cell in row] for row in ET.fromstring(text).iter("tr")]
 
 
-def learned() -> np.ndarray:
-    return np.random.default_rng(0).normal(size=(20, 8))
-
-
 IDENTIFICATIONS = {
     "encoding": lambda: pf.identify(pf.presets.fairseq(16).table(40, start=2)),
     "padding": lambda: pf.identify(np.pad(pf.sinusoidal(16).table(40), ((3, 0), (0, 0)))),
     "grid": lambda: pf.identify(pf.grid([14, 14], pf.presets.mae(64)).reshape(196, 64)),
     "rotary": lambda: pf.identify_rotary(frequencies=pf.presets.llama3().frequencies),
-    "no-encoding": lambda: pf.identify(learned()),
+    "no-encoding": lambda: pf.identify(np.random.default_rng(0).normal(size=(20, 8))),
     "no-rotary": lambda: pf.identify_rotary(frequencies=np.ones((2, 5))),
 }
 

@@ -48,10 +48,11 @@ def times(zone=None, unit="ns", count=5):
 
 # ---- values -----------------------------------------------------------------------------------------------------
 
+LENGTHS = ["12h", "7s"]
+CLOCK = pf.fourier_features(pf.periodic(LENGTHS), layout="interleaved")
 COLUMNS = {
     "int64": np.array([2**62 + 1, 2**62 + 2, -(2**60) - 3, 0, 7]),
     "uint64": np.array([2**64 - 1, 2**64 - 2, 0, 1, 2], np.uint64),
-    "int8": np.array([-128, 127, 0, 1, 2], np.int8),
     "float32": np.float32([0.5, -1e6, 3, 0, np.nan]),
     "float64": np.array([0.1, -1e12, np.nan, 0, 1]),
     "timedelta": np.array([1, -5, 10**15 + 1, 0, 3], "m8[ms]"),
@@ -61,87 +62,55 @@ TIMES = {
     "nanoseconds": times().to_numpy(),
     "missing-time": np.array(["2026-01-01", "NaT", "1950-05-05", "2026-01-02", "2026-01-03"], "M8[us]"),
 }
-LENGTHS = ["12h", "7s"]
-CLOCK = pf.fourier_features(pf.periodic(LENGTHS), layout="interleaved")
 
 
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
-def test_every_column_is_encoded_from_its_own_type(dtype):
-    for columns, settings, encoding in (
+@pytest.mark.parametrize(
+    ("columns", "settings", "encoding"),
+    [
         (COLUMNS, {"d_model": 6}, pf.sinusoidal(6)),
+        (COLUMNS, {"periods": [7.0, 24]}, pf.fourier_features(pf.periodic([7.0, 24]), layout="interleaved")),
         (TIMES, {"periods": LENGTHS}, CLOCK),
-    ):
-        encoder = PositionalEncoder(**settings, dtype=dtype)
-        got = encoder.fit_transform(frame(**columns))
-        assert encoder.encoding_ == (encoding if columns is COLUMNS else encoder.encoding_)
-        assert (got.dtype, got.shape) == (dtype, (5, encoding.d_model * len(columns)))
-        for (name, values), rows in zip(columns.items(), np.split(got, len(columns), axis=1), strict=True):
-            expected = encoding.encode(values, dtype=dtype)
-            np.testing.assert_array_equal(rows, expected, err_msg=name)
-            # repeat the test with arrays, which have no column names
-            reversed_too = encoder.fit_transform(np.stack([values, values[::-1]], axis=1))
-            np.testing.assert_array_equal(reversed_too, np.hstack([expected, expected[::-1]]), err_msg=name)
-    options = {"base": 100.0, "freq_shift": 1.0, "first": 0.5, "layout": "concatenated"}
-    got = PositionalEncoder(6, **options, dtype=dtype).fit_transform(np.arange(5)[:, np.newaxis])
-    np.testing.assert_array_equal(got, pf.sinusoidal(6, **options).table(5, dtype=dtype))
+    ],
+    ids=["numbers", "periods", "times"],
+)
+def test_every_column_is_encoded_from_its_own_type(columns, settings, encoding):
+    encoder = PositionalEncoder(**settings, dtype=np.float64)
+    got = encoder.fit_transform(frame(**columns))
+    assert got.shape == (5, encoding.d_model * len(columns))
+    for (name, values), rows in zip(columns.items(), np.split(got, len(columns), axis=1), strict=True):
+        expected = encoding.encode(values, dtype=np.float64)
+        np.testing.assert_array_equal(rows, expected, err_msg=name)
+        # repeat the test with arrays, which have no column names
+        reversed_too = encoder.fit_transform(np.stack([values, values[::-1]], axis=1))
+        np.testing.assert_array_equal(reversed_too, np.hstack([expected, expected[::-1]]), err_msg=name)
 
 
-def test_missing_values_of_pandas():
-    large, encoding = 2**62 + 1, pf.sinusoidal(4)
-    columns = {
-        "Int64": [large, None, 3],
-        "UInt64": [2**64 - 1, None, 3],
-        "Float64": [0.5, None, 3],
-        "int64": [large, 2, 3],
-    }
-    X = frame(**{kind: pd.array(values, dtype=kind) for kind, values in columns.items()})
-    got = PositionalEncoder(4).fit_transform(X)
-    for rows, (kind, values) in zip(np.split(got, 4, axis=1), columns.items(), strict=True):
-        known = np.array([value for value in values if value is not None], kind.lower())
-        np.testing.assert_array_equal(rows[[value is not None for value in values]], encoding.encode(known))
-    assert np.isnan(got[1, :12]).all()
-    zone = pd.Series([times()[0], None, times()[1]]).dt.tz_localize("UTC")
-    got = PositionalEncoder(periods=LENGTHS).fit_transform(frame(zone=zone))
+def test_columns_of_pandas_and_arrow():
+    """Integers are exact beside missing values. Lengths follow UTC, although clocks of the zone skip an hour."""
+    arrow, integers = optional("pyarrow"), [2**62 + 1, None, 3]
+    numbers = frame(
+        Int64=pd.array(integers, dtype="Int64"),
+        arrow=pd.array(integers, dtype=pd.ArrowDtype(arrow.int64())),
+        Float64=pd.array([0.5, None, 3], dtype="Float64"),
+    )
+    got, encoding = PositionalEncoder(4).fit_transform(numbers), pf.sinusoidal(4)
+    integer_rows, real_rows = encoding.encode([2**62 + 1, 3]), encoding.encode([0.5, 3])
+    np.testing.assert_array_equal(got[[0, 2]], np.hstack([integer_rows, integer_rows, real_rows]))
     assert np.isnan(got[1]).all()
-    np.testing.assert_array_equal(got[[0, 2]], CLOCK.encode(times(count=2).to_numpy()))
-    # periods that are lengths follow UTC, although the clocks of the zone skip an hour between these times
-    berlin = times("Europe/Berlin")
-    got = PositionalEncoder(periods=LENGTHS).fit_transform(frame(a=berlin, b=berlin.tz_convert("Asia/Tokyo")))
-    np.testing.assert_array_equal(got, np.tile(CLOCK.encode(berlin.tz_convert(None).to_numpy()), 2))
+    berlin = pd.Series(times("Europe/Berlin"))
+    zones = frame(
+        pandas=berlin,
+        tokyo=berlin.dt.tz_convert("Asia/Tokyo"),
+        arrow=berlin.astype(pd.ArrowDtype(arrow.timestamp("ns", "Europe/Berlin"))),
+        missing=berlin.where([True, False, True, True, True]),
+    )
+    got = PositionalEncoder(periods=LENGTHS).fit_transform(zones)
+    expected = np.tile(CLOCK.encode(berlin.dt.tz_convert(None).to_numpy()), 4)
+    expected[1, 12:] = np.nan
+    np.testing.assert_array_equal(got, expected)
 
 
-def test_columns_of_arrow():
-    arrow, encoding = optional("pyarrow"), pf.sinusoidal(4)
-    tokyo = times("Asia/Tokyo", unit="us", count=3)
-
-    def column(values, kind):
-        return pd.Series(values, dtype=pd.ArrowDtype(kind))
-
-    X = frame(integer=column([2**62 + 1, None, 3], arrow.int64()), real=column([0.5, None, 3], arrow.float64()))
-    got = PositionalEncoder(4).fit_transform(X)
-    np.testing.assert_array_equal(got[[0, 2], :4], encoding.encode([2**62 + 1, 3]))
-    np.testing.assert_array_equal(got[:, 4:], encoding.encode([0.5, np.nan, 3]))
-    assert np.isnan(got[1]).all()
-    X = frame(time=column(tokyo, arrow.timestamp("us", "Asia/Tokyo")))
-    expected = CLOCK.encode(tokyo.tz_convert(None).to_numpy())
-    np.testing.assert_array_equal(PositionalEncoder(periods=LENGTHS).fit_transform(X), expected)
-
-
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-def test_periods(layout):
-    seconds = times().to_numpy().astype(np.int64) / 1e9
-    encoder = PositionalEncoder(periods=[DAY, WEEK], layout=layout, dtype=np.float64)
-    got = encoder.fit_transform(frame(t=seconds))
-    for period in (DAY, WEEK):
-        for function in ("sin", "cos"):
-            column = list(encoder.get_feature_names_out()).index(f"t_{period}_{function}")
-            expected = getattr(np, function)(2 * np.pi * (seconds % period) / period)
-            # the tolerance covers positions of about 2e9 seconds, rounded to float64
-            np.testing.assert_allclose(got[:, column], expected, rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("unit", ["ns", "us", "ms", "s"])
+@pytest.mark.parametrize("unit", ["ns", "s"])
 @pytest.mark.parametrize(
     "periods",
     [["1D", "7D"], [np.timedelta64(1, "D"), timedelta(7)], pd.to_timedelta([1, 7], unit="D")],
@@ -183,20 +152,6 @@ def in_frame(kind, **columns):
     return frame(**columns)
 
 
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "Pacific/Apia", None])
-def test_cycles_of_the_calendar(zone, rng):
-    seconds = rng.integers(-2208988800, 4102444800, 500)
-    X = frame(t=seconds.astype("M8[s]"))
-    parts = calendar(X.t, CYCLES, timezone=zone)
-    wide, narrow = (PositionalEncoder(periods=CYCLES, timezone=zone, dtype=dtype) for dtype in ("f8", "f4"))
-    expected = sines_and_cosines(parts)
-    # allow for an error in float64: the expected parts are rounded to float64, but the encoder does not round them
-    np.testing.assert_allclose(wide.fit_transform(X), expected, rtol=0, atol=1e-15)
-    np.testing.assert_array_equal(narrow.fit_transform(X), expected.astype(np.float32))
-
-
-@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
 def test_quarters_of_cycles_are_exact(dtype):
     times = np.array(["2026-01-05", "2026-01-06T18:00", "2026-01-08T12:00", "2026-01-10T06:00", "NaT"], "M8[ns]")
@@ -232,9 +187,6 @@ def test_frames_keep_the_zones_of_their_columns(kind):
     for i, column in enumerate(columns.values()):
         parts = calendar(column, CYCLES)
         np.testing.assert_array_equal(got[:, 10 * i : 10 * i + 10], sines_and_cosines(parts).astype(np.float32))
-    # with the argument timezone, all columns use the wall clock of that zone
-    got = PositionalEncoder(periods=["day"], timezone="Asia/Kolkata").fit_transform(X).reshape(5, 3, 2)
-    np.testing.assert_array_equal(got[:, 1:], got[:, [0, 0]])
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
@@ -258,7 +210,7 @@ def test_cycles_in_frames(kind):
 # ---- the zone that fit saw ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York", "+02:00"])
+@pytest.mark.parametrize("zone", ["America/New_York", "+02:00"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_columns_of_another_zone_are_converted(kind, zone):
     """`transform` converts columns to the zone of `fit`, so equal instants have equal features in all zones."""
@@ -278,10 +230,6 @@ def test_columns_of_another_zone_are_converted(kind, zone):
     for each in KINDS:
         got = encoder.transform(in_frame(each, time=berlin.tz_convert("UTC")))
         np.testing.assert_array_equal(got, expected)
-    # a clone does not keep the zone of the first fit: its own fit reads the zone of the new column
-    parts = calendar(berlin.tz_convert(zone), CYCLES)
-    got = base.clone(encoder).fit_transform(other)[:, :10]
-    np.testing.assert_allclose(got, sines_and_cosines(parts), rtol=0, atol=1e-15)
 
 
 def test_datetimes_of_python_are_converted():
@@ -311,7 +259,7 @@ def test_datetimes_of_python_are_converted():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("periods", [["day"], ["12h"], ["week", "7D"]], ids=str)
+@pytest.mark.parametrize("periods", [["day"], ["12h"]], ids=str)
 def test_only_one_column_has_a_zone(kind, periods):
     berlin = times("Europe/Berlin")
     zoned, plain = in_frame(kind, time=berlin), in_frame(kind, time=berlin.tz_localize(None))
@@ -348,7 +296,7 @@ def test_columns_with_only_missing_times():
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-@pytest.mark.parametrize("d_model", [4, 7, 16])
+@pytest.mark.parametrize("d_model", [4, 7])
 def test_inverse_transform_returns_positions(layout, d_model, rng):
     X = frame(age=rng.uniform(0, 600, 40), visits=np.append(rng.integers(-300, 300, 39), 0))
     X.loc[3, "age"] = np.nan
@@ -397,12 +345,10 @@ def test_inverse_transform_of_whole_turns_and_missing_values():
 
 
 NAMES = {
-    "sin0 cos0 sin1 cos1": {"d_model": 4},
     "sin0 cos0 sin1 cos1 sin2": {"d_model": 5},
     "sin0 sin1 sin2 cos0 cos1": {"d_model": 5, "layout": "concatenated"},
     "86400_sin 86400_cos 604800_sin 604800_cos": {"periods": [DAY, WEEK]},
     "1D_sin 12h_sin 1D_cos 12h_cos": {"periods": ["1D", "12h"], "layout": "concatenated"},
-    "7D_sin 7D_cos 12h_sin 12h_cos": {"periods": pd.to_timedelta([7, 0.5], unit="D")},
     "90min_sin 90min_cos 1s_sin 1s_cos": {"periods": [np.timedelta64(90, "m"), timedelta(seconds=1)]},
     "0.5_sin 0.5_cos 1/3_sin 1/3_cos 7_sin 7_cos": {"periods": [0.5, Fraction(1, 3), 7.0]},
     "sin0": {"d_model": 1},
@@ -510,7 +456,6 @@ NAMED = frame(size=range(5), age=range(5))
     fit(d_model=2.5) | TypeError | d_model; 2.5
     fit(base=-1.0) | ValueError | base; -1
     fit(layout="woven") | ValueError | layout; 'woven'; 'interleaved'
-    fit(dtype=int) | TypeError | dtype; int
     fit(periods=[]) | ValueError | periods; []
     fit(periods=DAY) | ValueError | periods; 86400
     fit(periods=[DAY, 0]) | ValueError | periods; positive; 0
@@ -531,9 +476,8 @@ NAMED = frame(size=range(5), age=range(5))
     columns(frame(age=[1.0, np.inf])) | ValueError | X['age']; infinity
     columns(frame(age=np.zeros(2, "c8"))) | TypeError | X['age']; complex64
     columns(frame(age=[1, 2])[[]]) | ValueError | X; no columns
-    columns(frame(age=[1, 2])[:0]) | ValueError | 0 sample(s)
+    columns(frame(age=[1, 2])[:0]) | ValueError | 0 sample(s); required by PositionalEncoder
     columns(frame(age=[1, 2]).age) | ValueError | 2-dimensional
-    columns(np.array([[True]])) | TypeError | X; bool
     columns(np.zeros((2, 1), "m8")) | TypeError | X; timedelta64[s]
     columns(frame(time=times(), age=range(5)), periods=["day", "month"]) | TypeError | X['age']; numbers; month; to_datetime
     transform(frame(time=np.array(["10000-01-01"], "M8[s]")), frame(time=times()), periods=["month"]) | ValueError | X['time']; 10000-01-01; 9999
@@ -551,9 +495,7 @@ def test_wrong_arguments(call, error, words):
     raises(call, error, words)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"d_model": 64}, {"periods": [24]}, {"periods": [0.5, Fraction(1, 3)]}], ids=str
-)
+@pytest.mark.parametrize("settings", [{}, {"periods": [0.5, 24]}], ids=str)
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_times_need_periods_with_a_unit(settings, zone):
     X, numbers = frame(age=range(5), time=times(zone)), frame(age=range(5), time=range(5))
