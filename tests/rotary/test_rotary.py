@@ -39,7 +39,9 @@ def tolerance(x, dtype):
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
-@pytest.mark.parametrize(("head_dim", "rotary_dim"), [(24, 24), (24, 16), (24, 2), (2, 2), (130, 130)])
+@pytest.mark.parametrize(
+    ("head_dim", "rotary_dim"), [(24, 24), (24, 16), (24, 2), *((n, n) for n in (2, 6, 64, 80, 128, 130, 256))]
+)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_formula(layout, head_dim, rotary_dim, dtype, rng):
     rotary = pf.Rotary(head_dim, rotary_dim=rotary_dim, layout=layout, base=500.0)
@@ -59,12 +61,12 @@ def test_formula(layout, head_dim, rotary_dim, dtype, rng):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda t: t.__name__)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda t: t.__name__)
 @pytest.mark.parametrize("start", [0, 10**6, 2**40 + 1, -(2**62)], ids=["0", "1e6", "2^40", "-2^62"])
 def test_exact_rotation(start, dtype, rng):
     """Errors in float32 are at most half a unit in the last place, plus 2^-51 times the length of the pair.
 
-    In float64, errors are at most 2^-51.5 times the length. test_rotary_16_bits.py tests the other dtypes.
+    For float16, the factor of the length is 2^-20. In float64, errors are at most 2^-51.5 times the length.
     """
     x = rng.normal(size=(4, 5, 16)).astype(dtype)
     got, frequencies = pf.Rotary(16).apply(x, start=start), exact.schedule(16)
@@ -76,7 +78,8 @@ def test_exact_rotation(start, dtype, rng):
                 if dtype is np.float64:
                     assert error <= length * mpmath.mpf(2) ** -51.5
                 else:
-                    assert error <= exact.half_ulp(true, "float32") + length * mpmath.mpf(2) ** -51
+                    more = 2.0**-20 if dtype is np.float16 else 2.0**-51
+                    assert error <= exact.half_ulp(true, np.dtype(dtype).name) + length * more
 
 
 @pytest.mark.usefixtures("backend")
@@ -128,7 +131,7 @@ def test_norms_and_scores(start, layout, rng):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=lambda t: t.__name__)
-@pytest.mark.parametrize("rotary_dim", [128, 126, 2])
+@pytest.mark.parametrize("rotary_dim", [128, 126, 10, 6, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_engine_rotates_by_tables_to_the_same_bits(layout, rotary_dim, dtype, rng):
     rotary, x = pf.Rotary(128, rotary_dim=rotary_dim, layout=layout), rng.normal(size=(1, 4, 9, 128)).astype(dtype)
@@ -163,7 +166,7 @@ def test_batched_positions(layout, dtype, rng):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("shape", [(9, 16), (2, 9, 16), (2, 3, 9, 16), (2, 1, 3, 2, 9, 16)])
+@pytest.mark.parametrize("shape", [(9, 16), (2, 9, 16), (2, 3, 9, 16), (2, 3, 2, 9, 16), (2, 1, 3, 2, 9, 16)])
 def test_any_number_of_axes(shape, rng):
     rotary = pf.Rotary(16)
     x = rng.normal(size=shape).astype(np.float32)

@@ -122,7 +122,7 @@ def assert_equal(results):
 
 
 @pytest.mark.parametrize("inverse", [False, True], ids=["rotated", "rotated-back"])
-@pytest.mark.parametrize("rotary_dim", [128, 34, 2])
+@pytest.mark.parametrize("rotary_dim", [128, 96, 64, 34, 2])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rng):
     x = np.concatenate(
@@ -148,7 +148,7 @@ def test_every_engine_gives_the_same_bits(layout, rotary_dim, inverse, dtype, rn
     assert_equal(results)
 
 
-@pytest.mark.parametrize("head_dim", [128, 66])
+@pytest.mark.parametrize("head_dim", [128, 64, 66])
 def test_large_rows_among_others(head_dim, dtype, rng):
     # Engines rotate rows of bfloat16 with large values by a separate method. The usual method would round one result in
     # 40000 wrongly. x has more rows than the kernel rotates in one pass. Its first axes are (batch, heads, tokens) or
