@@ -337,16 +337,6 @@ def test_attention_factor_of_frequencies(rng):
     np.testing.assert_allclose(rotary.apply(rotary.apply(x), inverse=True), x, rtol=1e-14, atol=5e-15)
 
 
-@pytest.mark.usefixtures("backend")
-def test_axial(rng):
-    rotary = pf.Rotary(16, base=100.0, layout="interleaved", scaling={"rope_type": "axial"}, sections=[4, 4])
-    frequencies = 100.0 ** (-np.arange(4) / 4)
-    np.testing.assert_allclose(rotary.frequencies, np.tile(frequencies, 2), rtol=1e-15)
-    points, x = rng.uniform(-1, 1, (6, 2)), rng.normal(size=(6, 16))
-    angles = np.concatenate([points[:, :1] * frequencies, points[:, 1:] * frequencies], axis=1)
-    np.testing.assert_allclose(rotary.apply(x, positions=points), rotated(x, angles, "interleaved", 16), atol=1e-14)
-
-
 @pytest.mark.parametrize("dtype", [*DTYPES, "bfloat16"], ids=lambda t: getattr(t, "__name__", t))
 def test_xpos_is_infinite_far_away(dtype):
     """With xPos, far positions may give infinity, but not NaN or a warning (in tests, warnings are errors)."""

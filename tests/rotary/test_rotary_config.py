@@ -238,6 +238,7 @@ READ = [
     ({"model_type": "hunyuan_v1_moe", "head_dim": 128, "rope_scaling": HUNYUAN}, {}, TURN(128, scaling=ALPHA)),
     # the config has no model_type, so `layout` must be passed
     ({"head_dim": 128, "rope_scaling": XDROPE}, HALF, TURN(128, scaling=ALPHA, sections=[16, 16, 16, 16])),
+    ({"head_dim": 128, "rope_scaling": {"mrope_section": [24, 20, 20], "mrope_interleaved": True}}, HALF, TURN(128, sections=[0, 1, 2] * 20 + [0] * 4)),
     # as in vLLM, axes alternate; if there are three axes, the last pair uses the first axis
     ({"head_dim": 16, "rope_scaling": {**PANGU, "mrope_section": [2, 3, 3]}}, HALF, TURN(16, sections=[0, 1, 2, 1, 2, 1, 2, 0])),
     ({"head_dim": 8, "rope_scaling": {**PANGU, "mrope_section": [2, 2]}}, HALF, TURN(8, sections=[0, 1, 0, 1])),
