@@ -46,6 +46,10 @@ PHIMOE = {
     "rope_scaling": {"type": "longrope", "short_factor": SHORT_64, "long_factor": LONG_64, "short_mscale": 1.243163121, "long_mscale": 1.5},
 }  # fmt: skip
 GPT_OSS = {"rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096}
+ATOMS = {
+    "model_type": "esmfold2_atom_encoder", "head_dim": 16, "num_spatial_rope_pairs_per_axis": 2, "num_uid_rope_pairs": 1,
+    "spatial_rope_base_frequency": 100.0, "uid_rope_base_frequency": 1e4,
+}  # fmt: skip
 GEMMA3 = {
     "model_type": "gemma3_text",
     "num_hidden_layers": 26,
@@ -168,6 +172,9 @@ READ = [
     ({"model_type": "pixtral", "head_dim": 64}, {}, pf.presets.pixtral(64)),
     ({"model_type": "pixtral", "head_dim": 64}, {"layout": "interleaved"}, pf.presets.pixtral(64, layout="interleaved")),
     ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {}, pf.presets.dinov3(64)),
+    # pairs that belong to no axis of atoms do not rotate
+    (ATOMS, {}, TURN(16, frequencies=[1.0, 0.1] * 3 + [1.0, 0.0], sections=[2, 2, 2, 2])),
+    (ATOMS | {"num_uid_rope_pairs": 2}, {}, TURN(16, frequencies=[1.0, 0.1] * 3 + [1.0, 0.01], sections=[2, 2, 2, 2])),
     # qk_rope_head_dim is the rotated width itself, so partial_rotary_factor must not shorten it
     ({"model_type": "mistral4", "qk_rope_head_dim": 64, "head_dim": 128, "rope_parameters": {"partial_rotary_factor": 0.5, "rope_theta": 1e4}}, {}, TURN(64, **LATENT)),
     ({"model_type": "deepseek_v4", "qk_rope_head_dim": 64, "head_dim": 512, "partial_rotary_factor": 0.125, "compress_ratios": [0]}, {}, TURN(64, layout="interleaved")),
@@ -273,6 +280,8 @@ READ = [
         {"model_type": "nomic_bert", "hidden_size": 768, "num_attention_heads": 12, "rotary_emb_interleaved": False, "rotary_emb_base": 1000,
          "rotary_emb_fraction": 1.0, "rotary_emb_scale_base": None, "rotary_scaling_factor": 2}, {}, TURN(64, base=1000.0),
     ),
+    # this key is three edits away from rotary_dim, and so no mistake
+    (LLAMA | {"oarydimt": 64}, {}, TURN(128)),
     # two keys for the base, or for the width, are accepted if they have the same value
     ({**LLAMA, "rope_theta": 1e6, "theta": 1e6}, {}, TURN(128, base=1e6)),
     ({"model_type": "llama", "hidden_size": 256, "n_embd": 256, "num_attention_heads": 4, "n_head": 4}, {}, TURN(64)),
@@ -389,6 +398,11 @@ REFUSED = {
     "type of no string": ({**LLAMA, "rope_scaling": {"type": ["yarn"]}}, ["['type']", "['yarn']", "string"]),
     "number of the scaling": ({**LLAMA, "rope_scaling": {"type": "linear", "factor": "4"}}, ["config['rope_scaling']['factor']", "'4'"]),
     "number missing": ({**LLAMA, "rope_scaling": {"type": "linear"}}, ["config['rope_scaling']", "'factor'"]),
+    "a base of atoms": (ATOMS | {"spatial_rope_base_frequency": 0}, ["spatial_rope_base_frequency", "positive", "0"]),
+    "another base of atoms": (ATOMS | {"uid_rope_base_frequency": -1.0}, ["uid_rope_base_frequency", "positive", "-1.0"]),
+    "a count of atoms": (ATOMS | {"num_uid_rope_pairs": -1}, ["num_uid_rope_pairs", "at least 0", "-1"]),
+    "more pairs than a head of atoms": (ATOMS | {"num_uid_rope_pairs": 3}, ["9 pairs to rotate", "8 pairs"]),
+    "no mscale": ({**PHIMOE, "rope_scaling": {"type": "longrope", "short_factor": SHORT_64, "long_factor": LONG_64, "long_mscale": 1.5}}, ["lacks 'short_mscale'", "phimoe"], {"seq_len": 5}),
     "xpos": ({**LLAMA, "rope_scaling": {"type": "xpos"}}, ["'xpos'", "keys"]),
     "a part of more than all": ({**LLAMA, "rope_parameters": {"rope_type": "proportional", "partial_rotary_factor": 2.0}}, ["partial_rotary_factor", "2.0"]),
     "two spellings of a width": ({"model_type": "llama", "hidden_size": 256, "n_embd": 512, "num_attention_heads": 4}, ["hidden_size", "256", "n_embd", "512"]),
