@@ -249,6 +249,8 @@ def test_positions_of_every_type(rng):
     far = [2**63 + 1, 5, 2**64 - 1]
     expected = [rotary.apply(x[i : i + 1], start=far[i])[0] for i in range(3)]
     np.testing.assert_allclose(rotary.apply(x, positions=np.array(far, np.uint64)), expected, rtol=0, atol=4e-15)
+    last = np.arange(2**64 - 3, 2**64, dtype=np.uint64)
+    np.testing.assert_array_equal(rotary.tables(3, start=2**64 - 3), rotary.tables(last))
     np.testing.assert_allclose(
         rotary.apply(x, positions=[0.5, 1.5, 2.5]), rotary.apply(x, start=0.5), rtol=0, atol=4e-15
     )

@@ -170,6 +170,7 @@ READ = [
     ({**GROK, "rope_type": "theta_scale"}, {}, TURN(128, base=2e8, scaling={"rope_type": "theta_scale", "factor": 16.0, "original_max_position_embeddings": 8192})),
     ({"model_type": "nanochat", "head_dim": 8}, {}, pf.presets.nanochat(8)),
     ({"model_type": "pixtral", "head_dim": 64}, {}, pf.presets.pixtral(64)),
+    ({"model_type": "pixtral", "head_dim": 8, "rope_theta": 5e5}, {}, TURN(8, sections=[2, 2], frequencies=[pf.geometric(4, base=5e5)[i::2] for i in (0, 1)])),
     ({"model_type": "pixtral", "head_dim": 64}, {"layout": "interleaved"}, pf.presets.pixtral(64, layout="interleaved")),
     ({"model_type": "dinov3_vit", "hidden_size": 384, "num_attention_heads": 6}, {}, pf.presets.dinov3(64)),
     # pairs that belong to no axis of atoms do not rotate
@@ -199,6 +200,8 @@ READ = [
     (ERNIE, {}, TURN(128, base=5e5, layout="interleaved", sections=[1, 2] * 22 + [0] * 20)),
     ({"model_type": "cosmos3_edge_text", "rope_parameters": {"rope_theta": 1e8}}, {}, TURN(128, base=1e8, sections=[0, 1, 2] * 20 + [0] * 4)),
     *[case for model in WIDE for case in wide(model)],
+    # per_layer_config has no key that sets a Rotary, so all layers are alike
+    (LLAMA | {"per_layer_config": {"0": {"sliding_window": 64}}}, {}, TURN(128)),
     # no layer has the requested type, so per_layer_config sets no width for it
     ({"model_type": "gemma4_text", "layer_types": ["full_attention"], "per_layer_config": {"0": {"head_dim": 64}}}, SLIDING, 256),
     # classes that divide hidden_size by the number of heads if head_dim is None

@@ -97,6 +97,16 @@ def test_blocks_of_a_paged_cache(rng):
     np.testing.assert_array_equal(cache, expected)
 
 
+def test_offsets_in_the_memory_of_out(rng):
+    """`shift` reads offsets that lie in the memory of `out` before it writes to `out`."""
+    rotary, keys = pf.Rotary(64), rng.normal(size=(1, 4000, 64))
+    offset, out = rng.integers(-99, 99, 4000).astype(float), np.zeros_like(keys)
+    expected = rotary.shift(keys, offset)
+    inside = out.reshape(-1)[:4000]
+    inside[...] = offset
+    np.testing.assert_array_equal(rotary.shift(keys, inside, out=out), expected)
+
+
 @pytest.mark.parametrize("shape", [(10, 16), (3, 10, 16), (2, 2, 3, 10, 16), (2, 3, 0, 16)], ids=str)
 def test_keys_of_any_number_of_axes(shape, rng):
     rotary, keys = pf.Rotary(16), draw(rng, *shape)
