@@ -134,7 +134,7 @@ def test_refused(name):
 JUNK = [None, "", "x", -1, 0, 1, True, math.nan, math.inf, 10**30, 1e-320, [], [1], {}, {"factor": "x"}]
 
 
-@pytest.mark.parametrize("name", ["factors", "Llama 4, layer 3", "a window", "yarn", "latent attention", "torchtune, Llama 3.2", "litgpt, condensed", "litgpt, global"])  # fmt: skip
+@pytest.mark.parametrize("name", ["factors", "Llama 4, layer 3", "a window", "yarn", "latent attention", "torchtune, Llama 3.2", "litgpt, condensed", "litgpt, local", "litgpt, global", "litgpt, with its own count"])  # fmt: skip
 def test_junk(name):
     """For a wrong value at any key, from_config returns a finite Rotary or None, or raises TypeError or ValueError."""
     config, arguments, _ = RIGHT[name]
