@@ -461,6 +461,7 @@ ROTARY, X, COS = pf.Rotary(8), np.ones((2, 3, 8), np.float32), np.ones((3, 4))
     (lambda: pf.Rotary(8, scaling={"rope_type": "linear", "factor": 0}), ValueError, ["'factor'", "positive"]),
     (lambda: pf.Rotary(8, scaling={"rope_type": "linear", "factor": "2"}), TypeError, ["'factor'", "'2'"]),
     (lambda: pf.Rotary(8, scaling={"rope_type": "longrope", "short_factor": [1.0], "long_factor": [1.0], "original_max_position_embeddings": 9}), ValueError, ["'short_factor'", "4 pairs", "(1,)"]),
+    (lambda: pf.Rotary(4, scaling={"rope_type": "longrope", "short_factor": [1.0, -1.0], "long_factor": [1.0, 1.0], "original_max_position_embeddings": 9}), ValueError, ["'short_factor'", "only positive numbers, not -1.0"]),
     (lambda: pf.Rotary(8, sections=[1, 2]), ValueError, ["sections=(1, 2)", "4 pairs"]),
     (lambda: pf.Rotary(8, sections=[0, 2, 0, 2]), ValueError, ["sections=(0, 2, 0, 2)"]),
     (lambda: pf.Rotary(8, sections=4), TypeError, ["sections", "4"]),
