@@ -102,6 +102,11 @@ def ltx2(s: Source, p: Any) -> Any:
     return s.without_heads("apply_interleaved_rotary_emb", tables)
 
 
+def ltx2_audio(s: Source, p: Any) -> Any:
+    rope = s.build(2048, modality="audio")
+    return s.without_heads("apply_interleaved_rotary_emb", rope(rope.prepare_audio_coords(1, 7, s.cpu)))
+
+
 MOCHI = np.random.default_rng(1).normal(size=(3, 4, 16)).astype(np.float32)
 
 
@@ -213,6 +218,7 @@ CASES = [
     ("ltx:LTXVideoRotaryPosEmbed", presets.ltx(), positions.ltx(F, H, W),
      lambda s, p: s.without_heads("apply_rotary_emb", s.build(2048)(s.latents(1), F, H, W, rope_interpolation_scale=(8 / 25, 32, 32)))),
     ("ltx2:LTX2AudioVideoRotaryPosEmbed sana_wm_refiner:SanaWMLTX2AudioVideoRotaryPosEmbed", presets.ltx2(), positions.ltx2(F, H, W), ltx2),
+    ("ltx2:LTX2AudioVideoRotaryPosEmbed", presets.ltx2(2048, axes=1), positions.ltx2_audio(7), ltx2_audio),
     ("autoencoders.ltx2_diffusion_decoder:LTX2VideoVaeRotaryPosEmbed3D", LTX2_DECODER, positions.grid(F, H, W),
      lambda s, p: lambda q: s.build(64)(q.reshape(1, F, H, W, 1, 64)).reshape(q.shape)),
     ("mochi:MochiRoPE", presets.mochi(MOCHI), positions.mochi(F, H, W), mochi),
@@ -261,15 +267,6 @@ def test_heads_of_ltx2(torch, embeddings, rng):
         assert_rotated_alike(rotary, positions.ltx2(F, H, W), q[:, head : head + 1], theirs[:, head : head + 1])
 
 
-def test_audio_of_ltx2(torch, embeddings, rng):
-    source = Source("ltx2:LTX2AudioVideoRotaryPosEmbed", torch, embeddings)
-    rope = source.build(2048, modality="audio")
-    tables = rope(rope.prepare_audio_coords(1, 7, torch.device("cpu")))
-    q = rng.standard_normal((1, 1, 7, 2048), np.float32)
-    theirs = source.module.apply_interleaved_rotary_emb(torch.from_numpy(q)[:, 0], tables)[:, None].numpy()
-    assert_rotated_alike(presets.ltx2(2048, axes=1), positions.ltx2_audio(7), q, theirs)
-
-
 def test_positions_of_pipelines(torch, embeddings):
     """Functions of presets.positions return the coordinates that pipelines or models of diffusers compute."""
     flux = importlib.import_module("diffusers.pipelines.flux.pipeline_flux").FluxPipeline
@@ -289,17 +286,3 @@ def test_positions_of_pipelines(torch, embeddings):
     # the model pads the tokens of text, and pads their coordinates twice; take one coordinate for each padded token
     image, text = found[3][0], found[4][0][: len(found[1][0])]
     np.testing.assert_array_equal(positions.z_image(H, W, TEXT), torch.cat([image, text]).numpy())
-
-
-def test_no_rotation(torch, embeddings):
-    """ERNIE-Image has no preset: it uses different angles for the two values of a pair, which is no rotation."""
-    source = Source("ernie_image:ErnieImageEmbedND3", torch, embeddings)
-    angles = source.build(128, 256, (32, 48, 48))(torch.tensor([[[3, 1, 2]]], dtype=torch.float32))
-    first, second = angles.flatten()[:64], angles.flatten()[64:]
-    assert not torch.allclose(first, second)
-
-
-def test_positional_embedding_of_rows_and_columns(torch, embeddings):
-    table = embeddings.get_2d_sincos_pos_embed(16, (H, W), base_size=8, interpolation_scale=2.0, output_type="pt")
-    ours = pf.grid([H, W], presets.diffusers_2d(16, (H, W), base_size=8, interpolation_scale=2.0))
-    np.testing.assert_allclose(table.numpy(), ours.reshape(H * W, 16), atol=1e-6)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._core.rotary.scaling import SCALINGS
 from support import exact
 
 mpf = mpmath.mpf
@@ -115,8 +116,6 @@ def case(request):
 
 def test_all_scalings_are_here():
     kinds = {scaling["rope_type"] for _, _, scaling, *_ in CASES.values()}
-    from posenc_fast._core.rotary.scaling import SCALINGS
-
     assert kinds == set(SCALINGS) - {"default", "axial", "xpos"}
 
 
@@ -127,14 +126,7 @@ def test_rounded_once(case):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(
-    "position",
-    [
-        131071,
-        2**53 - 1,
-        *(pytest.param(position, marks=pytest.mark.slow) for position in (1000, 10**6 + 1, 1700000000)),
-    ],
-)
+@pytest.mark.parametrize("position", [131071, 2**53 - 1, *(pytest.param(p, marks=pytest.mark.slow) for p in (1000, 10**6 + 1, 1700000000))])  # fmt: skip
 def test_the_bound_at_any_position(case, position):
     """Errors of tables in float32 are at most half a unit in the last place + 2^-50, at any position.
 

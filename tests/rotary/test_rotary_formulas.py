@@ -9,6 +9,10 @@ import posenc_fast as pf
 from posenc_fast.presets._registry import FACTS
 
 PI = np.pi
+LLAMA3 = {
+    "rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
 
 
 def powers(base, dim, count=None):
@@ -37,26 +41,14 @@ def thirds(pairs, h, w):
     return [1 if i % 3 == 1 and i < 3 * h else 2 if i % 3 == 2 and i < 3 * w else 0 for i in range(pairs)]
 
 
+def scaled(base, dim, scaling):
+    """Return frequencies that test_rotary_exact.py compares with the formula of the scaling."""
+    return pf.Rotary(dim, base=base, scaling=scaling).frequencies
+
+
 def yarn(base, dim, factor, original, truncate=True):
-    """Return the frequencies of YaRN (Peng et al.).
-
-    Pairs that turn more than 32 times over the original length keep their frequency. Pairs that turn less than once
-    have their frequency divided by the factor. Frequencies in between are interpolated.
-    """
-    plain = powers(base, dim)
-    low, high = (dim * np.log(original / (turns * 2 * PI)) / (2 * np.log(base)) for turns in (32, 1))
-    if truncate:
-        low, high = np.floor(low), np.ceil(high)
-    low, high = max(low, 0), min(high, dim - 1)
-    ramp = np.clip((np.arange(dim // 2) - low) / (high - low), 0, 1)
-    return plain * (1 - ramp) + plain / factor * ramp
-
-
-def llama3(base, dim, factor, original):
-    plain = powers(base, dim)
-    turns = original * plain / (2 * PI)
-    smooth = np.clip((turns - 1) / 3, 0, 1)
-    return plain * smooth + plain / factor * (1 - smooth)
+    parameters = {"factor": factor, "original_max_position_embeddings": original, "truncate": truncate}
+    return scaled(base, dim, {"rope_type": "yarn", **parameters})
 
 
 def with_frequencies(head, frequencies, layout="half", axes=None):
@@ -108,7 +100,7 @@ FORMULAS = {
     "kimi_vision": with_frequencies(72, np.repeat(powers(1e4, 36), 2), axes=[1, 0] * 18),
     "krea2": several(1e3, (32, 48, 48)),
     "llama": one(1e4, 128),
-    "llama3": with_frequencies(128, llama3(5e5, 128, 8, 8192)),
+    "llama3": with_frequencies(128, scaled(5e5, 128, LLAMA3)),
     "llama4": one(5e5, 128, layout="interleaved"),
     "llama4_vision": with_frequencies(88, np.tile(powers(1e4, 44), 2), "interleaved", [1] * 22 + [0] * 22),
     "ltx": with_frequencies(2048, rising(2048, 3)[0], "interleaved", rising(2048, 3)[1]),

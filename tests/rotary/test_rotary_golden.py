@@ -70,48 +70,24 @@ def test_scalings(frequencies, factor, base, scaling, arrays):
         np.testing.assert_allclose(rotary.attention_factor, arrays[factor][0], rtol=1e-15)
 
 
-def close(got, expected, angles):
-    """Assert that values are equal up to the errors of float32 angles, which are proportional to the angles."""
-    np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 + 2.4e-7 * np.abs(angles).max())
+# (key of the recorded table, Rotary, function of the cosines and sines of its tables)
+TABLES = [
+    ("g239", pf.Rotary(16), lambda cos, sin: np.tile(cos, 2)),
+    ("g240", pf.Rotary(16), lambda cos, sin: np.tile(sin, 2)),
+    ("g278", pf.Rotary(16), lambda cos, sin: cos),
+    # FLUX stores a matrix of two by two for each pair
+    ("g291", pf.Rotary(16), lambda cos, sin: np.stack([cos, -sin, sin, cos], axis=-1)),
+    ("g300", pf.Rotary(128, sections=[16, 24, 24]), lambda cos, sin: np.tile(cos, 2)),
+    ("g301", pf.Rotary(128, sections=[0, 1, 2] * 20 + [0] * 4), lambda cos, sin: np.tile(cos, 2)),
+]
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(("key", "which"), [("g239", 0), ("g240", 1)], ids=["cos", "sin"])
-def test_llama_tables(key, which, arrays):
-    positions, expected = arrays[key + "X"].reshape(-1), arrays[key]
-    expected = expected.reshape(len(positions), -1)
-    rotary = pf.Rotary(expected.shape[1])
-    got = rotary.tables(positions)[which]
-    for half in np.split(expected, 2, axis=1):
-        close(got, half, np.outer(positions, rotary.frequencies))
-
-
-@pytest.mark.usefixtures("backend")
-def test_flash_attention_cosines(arrays):
-    close(pf.Rotary(16).tables(9)[0], arrays["g278"], 9.0)
-
-
-@pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(("key", "sections"), [
-    ("g300", [16, 24, 24]),
-    ("g301", {"mrope_section": [24, 20, 20], "mrope_interleaved": True}),
-], ids=["Qwen2-VL", "Qwen3-VL"])  # fmt: skip
-def test_sections(key, sections, arrays):
-    positions, expected = arrays[key + "X"], arrays[key]
-    expected = expected.reshape(len(positions), -1)
-    if isinstance(sections, dict):
-        rotary = pf.Rotary.from_config({"head_dim": 128, "rope_scaling": sections}, layout="half")
-    else:
-        rotary = pf.Rotary(128, sections=sections)
-    got = rotary.tables(positions)[0]
-    for half in np.split(expected, 2, axis=1):
-        close(got, half, positions)
-
-
-@pytest.mark.usefixtures("backend")
-def test_two_by_two(arrays):
-    """FLUX stores a matrix for each pair, with the cosine and sine of `Rotary.tables` and the negative sine."""
-    rotary = pf.Rotary(16)
-    cos, sin = rotary.tables(9)
-    expected = arrays["g291"]
-    close(np.stack([cos, -sin, sin, cos], axis=-1).reshape(9, 8, 2, 2), expected, 9.0)
+@pytest.mark.parametrize(("key", "rotary", "columns"), TABLES, ids=[f"{case[0]} {NAMES[case[0]]}" for case in TABLES])
+def test_tables(key, rotary, columns, arrays):
+    positions = arrays.get(key + "X", np.arange(9))
+    positions = positions.reshape(-1) if rotary.ndim == 1 else positions
+    got = columns(*rotary.tables(positions))
+    # errors of float32 angles are proportional to the angles
+    atol = 2e-6 + 2.4e-7 * np.abs(positions).max()
+    np.testing.assert_allclose(got, arrays[key].reshape(got.shape), rtol=0, atol=atol)

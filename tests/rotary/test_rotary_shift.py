@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support import exact
 from support.optional import optional
-from support.seeds import SEED
 
 # bounds of the error of one rotation, relative to the length of a pair: rounding of the result, plus arithmetic errors
 ONE_TURN = {
@@ -24,11 +24,6 @@ KINDS = {
     "yarn, interleaved to half": pf.Rotary(16, layout="interleaved_to_half", scaling={"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}),
     "frequencies": pf.Rotary(16, frequencies=np.linspace(-1, 1, 8), attention_factor=1.5),
 }  # fmt: skip
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(SEED)
 
 
 def draw(rng, *shape):
@@ -102,6 +97,16 @@ def test_blocks_of_a_paged_cache(rng):
     np.testing.assert_array_equal(cache, expected)
 
 
+def test_offsets_in_the_memory_of_out(rng):
+    """`shift` reads offsets that lie in the memory of `out` before it writes to `out`."""
+    rotary, keys = pf.Rotary(64), rng.normal(size=(1, 4000, 64))
+    offset, out = rng.integers(-99, 99, 4000).astype(float), np.zeros_like(keys)
+    expected = rotary.shift(keys, offset)
+    inside = out.reshape(-1)[:4000]
+    inside[...] = offset
+    np.testing.assert_array_equal(rotary.shift(keys, inside, out=out), expected)
+
+
 @pytest.mark.parametrize("shape", [(10, 16), (3, 10, 16), (2, 2, 3, 10, 16), (2, 3, 0, 16)], ids=str)
 def test_keys_of_any_number_of_axes(shape, rng):
     rotary, keys = pf.Rotary(16), draw(rng, *shape)
@@ -117,19 +122,6 @@ def test_memory_that_is_not_aligned(rng):
     np.testing.assert_array_equal(odd, rotary.shift(keys, -3))
 
 
-def exactly_rotated(x, position, frequencies):
-    """Return the exactly rotated values of a head (layout "half"), and the length of the pair of each value."""
-    with mpmath.workprec(300):
-        rotated, lengths = [], []
-        half = len(frequencies)
-        for a, b, frequency in zip(x[:half], x[half:], frequencies, strict=True):
-            angle = mpmath.mpf(position) * frequency
-            cos, sin = mpmath.cos(angle), mpmath.sin(angle)
-            rotated.append((a * cos - b * sin, b * cos + a * sin))
-            lengths.append(mpmath.hypot(a, b))
-        return [first for first, _ in rotated] + [second for _, second in rotated], lengths * 2
-
-
 @pytest.mark.parametrize("name", ONE_TURN)
 @pytest.mark.parametrize("shifts", [1, 3])
 def test_error_of_several_roundings(name, shifts, rng):
@@ -138,34 +130,21 @@ def test_error_of_several_roundings(name, shifts, rng):
     Each rounding may also lengthen the pair, and so increase the next error.
     """
     dtype = optional("ml_dtypes").bfloat16 if name == "bfloat16" else np.dtype(name)
-    rotary, dim, tokens = pf.Rotary(32), 32, 40
-    with mpmath.workprec(300):
-        frequencies = [mpmath.mpf(10000) ** (-mpmath.mpf(2 * i) / dim) for i in range(dim // 2)]
-    keys = rng.standard_normal((tokens, dim)).astype(dtype)
+    rotary, keys, frequencies = pf.Rotary(32), rng.standard_normal((40, 32)).astype(dtype), exact.schedule(32)
     start, offsets = int(rng.integers(0, 2**20)), [int(n) for n in rng.integers(-(2**20), 2**20, shifts)]
     cache = rotary.apply(keys, start=start)
     for offset in offsets:
         rotary.shift(cache, offset, out=cache)
     allowed = (1 + ONE_TURN[name]) ** (shifts + 1) - 1
     largest = 0.0
-    for i in range(tokens):
-        numbers = [mpmath.mpf(float(value)) for value in keys[i]]
-        exact, lengths = exactly_rotated(numbers, start + i + sum(offsets), frequencies)
-        for value, true, length in zip(cache[i], exact, lengths, strict=True):
+    for i, j in np.ndindex(40, 16):
+        rotated, length = exact.rotation(keys[i, j::16], start + i + sum(offsets), frequencies[j])
+        for value, true in zip(cache[i, j::16], rotated, strict=True):
             error = float(abs(mpmath.mpf(float(value)) - true) / length)
             assert error <= allowed
             largest = max(largest, error)
     # the bound is not too wide: the largest error reaches an eighth of it
     assert largest > allowed / 8
-
-
-def test_an_attention_factor_is_in_the_keys_once(rng):
-    rotary = KINDS["yarn"]
-    assert rotary.attention_factor > 1.1
-    keys = draw(rng, 1, 1, 5, 16)
-    moved = rotary.shift(rotary.apply(keys), 9)
-    lengths = [np.hypot(x[..., :8], x[..., 8:]) for x in (moved, keys)]
-    np.testing.assert_allclose(lengths[0], rotary.attention_factor * lengths[1], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("call", "message"), [

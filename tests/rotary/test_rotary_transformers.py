@@ -1,7 +1,7 @@
-"""Compare every rotary class of transformers, built from a default config, with `Rotary.from_config` of this config.
+"""Compare every rotary class of transformers with `Rotary.from_config` of its config, and with the preset of its model.
 
 Both must have the same frequencies and rotate in the same way. Otherwise from_config must raise an error, and REFUSED
-or FAILING must contain the reason.
+must contain the reason, or NEEDED what the config lacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast._models.config import spelling, table
+from posenc_fast.presets import positions as places
+from posenc_fast.presets._registry import FACTS
 from support.optional import optional
+from support.rotations import assert_rotated_alike
 
 pytestmark = pytest.mark.slow
 
@@ -45,19 +48,7 @@ REFUSED = {
     "qwen3_omni_moe_text": "heads of 73 values, an odd number",
     "minimax_m3_vl_text": "rotary_dim=64 is not read by the class, which rotates 128 values",
 }
-# keys: other model types whose default config has no RoPE, or invalid rotary parameters. Values: reasons.
-FAILING = {
-    "cohere_compass_text": "no rotary parameters",
-    "glm4v_text": "sections for half of the pairs",
-    "glm_image_text": "sections for half of the pairs",
-    "granitemoehybrid": "position_embedding_type is None: no RoPE",
-    "zamba2": "use_mem_rope is False: no RoPE",
-    "esm": "position_embedding_type is absolute: no RoPE",
-    "wav2vec2-bert": "position_embeddings_type is relative_key: no RoPE",
-    "wav2vec2-conformer": "position_embeddings_type is relative, no RoPE",
-    "seamless_m4t": "position_embeddings_type is relative, no RoPE",
-}
-# keys: model types. Values: keys and values that the default config needs for a valid RoPE.
+# keys: model types. Values: keys and values that the default config needs for a valid RoPE, or for all kinds of layers.
 NEEDED = {
     "granitemoehybrid": {"position_embedding_type": "rope"},
     "zamba2": {"use_mem_rope": True},
@@ -77,73 +68,57 @@ NEEDED = {
     "step3p5": {"num_hidden_layers": 4, "layer_types": ["sliding_attention", "full_attention"] * 2, "rope_theta": [1e4, 5e6] * 2, "partial_rotary_factors": [1.0, 0.5] * 2},
     "zaya": {"num_hidden_layers": 4, "sliding_window": 8, "layer_types": ["hybrid_sliding", "hybrid"] * 2},
 }  # fmt: skip
+# model types of NEEDED whose default config raises no error
+ACCEPTED = {"laguna", "mellum", "step3p5", "zaya"}
 # keys: config classes without a model_type. Values: the model types of this package for them.
 UNNAMED = {
     "Qwen3OmniMoeCode2WavConfig": "qwen3_omni_moe_code2wav", "SaProtConfig": "evolla_protein_encoder",
     "EsmFold2AtomEncoderConfig": "esmfold2_atom_encoder",
 }  # fmt: skip
-# keys: model types. Values: rotary classes that have no annotation for their config, or that have several configs.
+# keys: rotary classes that have no annotation for their config, or that have several configs. Values: model types.
 CLASSES = {
-    "blt_global_transformer": "blt.BltRotaryEmbedding",
-    "blt_local_decoder": "blt.BltRotaryEmbedding",
-    "blt_local_encoder": "blt.BltRotaryEmbedding",
-    "blt_patcher": "blt.BltRotaryEmbedding",
-    "clvp_encoder": "clvp.ClvpRotaryPositionalEmbedding",
-    "csm_depth_decoder_model": "csm.CsmRotaryEmbedding",
-    "deepseek_ocr2_encoder": "deepseek_ocr2.DeepseekOcr2VisionRotaryEmbedding",
-    "dia_decoder": "dia.DiaRotaryEmbedding",
-    "dia_encoder": "dia.DiaRotaryEmbedding",
-    "emu3_text_model": "emu3.Emu3RotaryEmbedding",
-    "esmfold2_atom_encoder": "esmfold2.EsmFold2RotaryEmbedding",
-    "evolla_protein_encoder": "evolla.EvollaSaProtRotaryEmbedding",
-    "glmasr_encoder": "glmasr.GlmAsrRotaryEmbedding",
-    "internlm3": "llama.LlamaRotaryEmbedding",
-    "iquestcoder": "llama.LlamaRotaryEmbedding",
-    "mimi_decoder": "mimi.MimiRotaryEmbedding",
-    "mimi_encoder": "mimi.MimiRotaryEmbedding",
-    "minimax_m3_vl_text": "minimax_m3_vl.MiniMaxM3VLRotaryEmbedding",
-    "muse_glimmer_text": "muse_glimmer.MuseGlimmerTextRotaryEmbedding",
-    "muse_spark_text": "muse_spark.MuseSparkTextRotaryEmbedding",
-    "nemotron3_5_transcribe_word_timestamp": "nemotron3_5_transcribe.Nemotron3_5TranscribeRotaryEmbedding",
-    "nemotron3_diarization_audio": "nemotron3_diarization.Nemotron3DiarizationRotaryEmbedding",
-    "paddleocr_vl_text": "paddleocr_vl.PaddleOCRRotaryEmbedding",
-    "pocket_tts_audio_tokenizer_decoder": "pocket_tts_audio_tokenizer.PocketTTSAudioTokenizerRotaryEmbedding",
-    "pocket_tts_audio_tokenizer_encoder": "pocket_tts_audio_tokenizer.PocketTTSAudioTokenizerRotaryEmbedding",
-    "qwen2_5_omni_talker": "qwen2_5_omni.Qwen2_5OmniRotaryEmbedding",
-    "qwen2_5_omni_text": "qwen2_5_omni.Qwen2_5OmniRotaryEmbedding",
-    "qwen2_5_vl_text": "qwen2_5_vl.Qwen2_5_VLRotaryEmbedding",
-    "qwen2_vl_text": "qwen2_vl.Qwen2VLRotaryEmbedding",
-    "qwen3_omni_moe_code2wav": "qwen3_omni_moe.Qwen3OmniMoeRotaryEmbedding",
-    "qwen3_omni_moe_talker_code_predictor": "qwen3_omni_moe.Qwen3OmniMoeRotaryEmbedding",
-    "qwen3_omni_moe_text": "qwen3_omni_moe.Qwen3OmniMoeThinkerTextRotaryEmbedding",
-    "qwen3_omni_moe_talker_text": "qwen3_omni_moe.Qwen3OmniMoeTalkerRotaryEmbedding",
-    "seamless_m4t": "seamless_m4t.SeamlessM4TConformerRotaryPositionalEmbedding",
-    "step3p5": "step3p7.Step3p7RotaryEmbedding",
-    "t5_gemma_module": "t5gemma.T5GemmaRotaryEmbedding",
-    "t5gemma2_decoder": "t5gemma2.T5Gemma2RotaryEmbedding",
-    "voxtral_realtime_encoder": "voxtral_realtime.VoxtralRealtimeRotaryEmbedding",
-    "voxtral_realtime_text": "voxtral_realtime.VoxtralRealtimeRotaryEmbedding",
-    "wav2vec2-bert": "wav2vec2_bert.Wav2Vec2BertRotaryPositionalEmbedding",
-    "wav2vec2-conformer": "wav2vec2_conformer.Wav2Vec2ConformerRotaryPositionalEmbedding",
-    "exaone": "llama.LlamaRotaryEmbedding",
-    "sarvam_mla": "deepseek_v3.DeepseekV3RotaryEmbedding",
-    "sarvam_moe": "glm4_moe.Glm4MoeRotaryEmbedding",
+    "blt.BltRotaryEmbedding": "blt_global_transformer blt_local_decoder blt_local_encoder blt_patcher",
+    "clvp.ClvpRotaryPositionalEmbedding": "clvp_encoder",
+    "csm.CsmRotaryEmbedding": "csm_depth_decoder_model",
+    "deepseek_ocr2.DeepseekOcr2VisionRotaryEmbedding": "deepseek_ocr2_encoder",
+    "deepseek_v3.DeepseekV3RotaryEmbedding": "sarvam_mla",
+    "dia.DiaRotaryEmbedding": "dia_decoder dia_encoder",
+    "emu3.Emu3RotaryEmbedding": "emu3_text_model",
+    "esmfold2.EsmFold2RotaryEmbedding": "esmfold2_atom_encoder",
+    "evolla.EvollaSaProtRotaryEmbedding": "evolla_protein_encoder",
+    "glm4_moe.Glm4MoeRotaryEmbedding": "sarvam_moe",
+    "glmasr.GlmAsrRotaryEmbedding": "glmasr_encoder",
+    "llama.LlamaRotaryEmbedding": "internlm3 iquestcoder exaone",
+    "mimi.MimiRotaryEmbedding": "mimi_decoder mimi_encoder",
+    "minimax_m3_vl.MiniMaxM3VLRotaryEmbedding": "minimax_m3_vl_text",
+    "muse_glimmer.MuseGlimmerTextRotaryEmbedding": "muse_glimmer_text",
+    "muse_spark.MuseSparkTextRotaryEmbedding": "muse_spark_text",
+    "nemotron3_5_transcribe.Nemotron3_5TranscribeRotaryEmbedding": "nemotron3_5_transcribe_word_timestamp",
+    "nemotron3_diarization.Nemotron3DiarizationRotaryEmbedding": "nemotron3_diarization_audio",
+    "paddleocr_vl.PaddleOCRRotaryEmbedding": "paddleocr_vl_text",
+    "pocket_tts_audio_tokenizer.PocketTTSAudioTokenizerRotaryEmbedding": "pocket_tts_audio_tokenizer_decoder pocket_tts_audio_tokenizer_encoder",
+    "qwen2_5_omni.Qwen2_5OmniRotaryEmbedding": "qwen2_5_omni_talker qwen2_5_omni_text",
+    "qwen2_5_vl.Qwen2_5_VLRotaryEmbedding": "qwen2_5_vl_text",
+    "qwen2_vl.Qwen2VLRotaryEmbedding": "qwen2_vl_text",
+    "qwen3_omni_moe.Qwen3OmniMoeRotaryEmbedding": "qwen3_omni_moe_code2wav qwen3_omni_moe_talker_code_predictor",
+    "qwen3_omni_moe.Qwen3OmniMoeTalkerRotaryEmbedding": "qwen3_omni_moe_talker_text",
+    "qwen3_omni_moe.Qwen3OmniMoeThinkerTextRotaryEmbedding": "qwen3_omni_moe_text",
+    "seamless_m4t.SeamlessM4TConformerRotaryPositionalEmbedding": "seamless_m4t",
+    "step3p7.Step3p7RotaryEmbedding": "step3p5",
+    "t5gemma.T5GemmaRotaryEmbedding": "t5_gemma_module",
+    "t5gemma2.T5Gemma2RotaryEmbedding": "t5gemma2_decoder",
+    "voxtral_realtime.VoxtralRealtimeRotaryEmbedding": "voxtral_realtime_encoder voxtral_realtime_text",
+    "wav2vec2_bert.Wav2Vec2BertRotaryPositionalEmbedding": "wav2vec2-bert",
+    "wav2vec2_conformer.Wav2Vec2ConformerRotaryPositionalEmbedding": "wav2vec2-conformer",
     # In CodeGen and GPT-J, a function computes RoPE before transformers 5.24, and a class from 5.24 on. In the last
     # three models, an embedding or an attention layer computes it.
-    **{model: f"{model}.{'create_sinusoidal_positions' if NEWER else name}" for model, name in [("codegen", "CodeGenRotaryEmbedding"), ("gptj", "GPTJRotaryEmbedding")]},
-    "roformer": "roformer.RoFormerSinusoidalPositionalEmbedding",
-    "lightglue": "lightglue.LightGluePositionalEncoder",
-    "vjepa2": "vjepa2.VJEPA2RopeAttention",
-}  # fmt: skip
-# keys: classes with "Rotary" or "RoPE" in their name that no test here builds. Values: reasons.
-NOT_FOR_ONE_MODEL = {
-    "DeepseekOcr2VisionRotaryEmbedding": "of deepseek_ocr2_encoder",
-    "EdgeTamVideoRoPECrossAttention": "an attention",
-    "EdgeTamVideoRoPESelfAttention": "an attention",
-    "Sam2VideoRoPEAttention": "an attention",
-    "Sam3TrackerVideoRoPEAttention": "an attention",
-    "Sam3ViTRoPEAttention": "an attention",
+    f"codegen.{'create_sinusoidal_positions' if NEWER else 'CodeGenRotaryEmbedding'}": "codegen",
+    f"gptj.{'create_sinusoidal_positions' if NEWER else 'GPTJRotaryEmbedding'}": "gptj",
+    "roformer.RoFormerSinusoidalPositionalEmbedding": "roformer",
+    "lightglue.LightGluePositionalEncoder": "lightglue",
+    "vjepa2.VJEPA2RopeAttention": "vjepa2",
 }
+CLASS_OF = {model: name for name, models in CLASSES.items() for model in models.split()}
 # model types whose code is not in transformers
 OF_OTHER_CODE = "chatglm deepseek grok-1 internlm2 kimi_k2 openpangu_vl_text telechat3"
 TOKENS, POSITIONS = 6, [0, 1, 2, 13, 41, 97]
@@ -184,8 +159,8 @@ def modeling(name):
 
 def rotary_class(model, config):
     """Return the modeling module and the rotary class of a model type."""
-    if model in CLASSES:
-        directory, name = CLASSES[model].split(".")
+    if model in CLASS_OF:
+        directory, name = CLASS_OF[model].split(".")
         return modeling(directory), getattr(modeling(directory), name)
     module = modeling(type(config).__module__.split(".")[2])
     for name, one in inspect.getmembers(module, inspect.isclass):
@@ -202,7 +177,11 @@ def rotary_class(model, config):
 
 
 class Case(SimpleNamespace):
-    """A comparison: model, module, cls, config, label of the kind of layers, ours (a Rotary), torch, rng, family."""
+    """A comparison: ours (a Rotary), model, config, label of the kind of layers, torch, rng, module and cls."""
+
+    def __init__(self, *values):
+        super().__init__(**dict(zip(("ours", "model", "config", "label", "torch", "rng"), values, strict=True)))
+        self.module, self.cls = rotary_class(self.model, self.config)
 
     def queries(self, *shape):
         return self.rng.normal(size=shape).astype(np.float32)
@@ -214,8 +193,7 @@ class Case(SimpleNamespace):
         return self.cls(self.config).eval()
 
     def tables(self, x, positions):
-        label = () if self.label is None else (self.label,)
-        return self.embedding()(x, positions, *label)
+        return self.embedding()(x, positions, *kind(self.label).values())
 
 
 def text(case):
@@ -233,9 +211,8 @@ def text(case):
 
 
 def apply_plain(case, q, cos, sin):
-    family = case.family
     name = "apply_rotary_pos_emb"
-    if family.layout == "interleaved_to_half" and getattr(case.config, "rope_interleave", True):
+    if table.row(case.model).layout == "interleaved_to_half" and getattr(case.config, "rope_interleave", True):
         name = "apply_rotary_pos_emb_interleave"
     return getattr(case.module, name)(q, q, cos, sin)[0]
 
@@ -349,19 +326,17 @@ def sam(case):
 def llama4_vision(case):
     side = case.config.image_size // case.config.patch_size
     q = case.queries(1, side * side + 1, 2, case.ours.head_dim)
-    positions = np.stack(np.indices((side, side)), axis=-1).reshape(-1, 2) + 1
-    table = case.embedding()(case.tensor(q))
-    rotated = case.module.vision_apply_rotary_emb(case.tensor(q), case.tensor(q), table)[0]
-    return q, np.concatenate([positions, [[0, 0]]]), rotated, 1
+    factors = case.embedding()(case.tensor(q))
+    rotated = case.module.vision_apply_rotary_emb(case.tensor(q), case.tensor(q), factors)[0]
+    return q, places.llama4_vision(side, side), rotated, 1
 
 
 def dinov3(case):
     rows, columns, patch = 3, 2, case.config.patch_size
     q = case.queries(1, 2, rows * columns, case.ours.head_dim)
     cos, sin = case.embedding()(case.torch.zeros(1, 3, rows * patch, columns * patch))
-    cells = np.stack(np.indices((rows, columns)), axis=-1).reshape(-1, 2)
-    positions = 2 * (cells + 0.5) / [rows, columns] - 1
-    return q, positions, case.module.apply_rotary_pos_emb(case.tensor(q), case.tensor(q), cos, sin)[0], -2
+    rotated = case.module.apply_rotary_pos_emb(case.tensor(q), case.tensor(q), cos, sin)[0]
+    return q, places.dinov3(rows, columns), rotated, -2
 
 
 def loftr(case):
@@ -371,8 +346,8 @@ def loftr(case):
     x = case.torch.zeros(1, 8, (rows - 1) * step + size, (columns - 1) * step + size)
     cos, sin = (table.reshape(1, rows * columns, -1) for table in case.embedding()(x))
     q = case.queries(1, rows * columns, 1, case.ours.head_dim)
-    positions = np.stack(np.indices((rows, columns)), axis=-1).reshape(-1, 2) + 1
-    return q, positions, case.module.apply_rotary_pos_emb(*[case.tensor(q)] * 2, cos, sin, unsqueeze_dim=2)[0], 1
+    rotated = case.module.apply_rotary_pos_emb(*[case.tensor(q)] * 2, cos, sin, unsqueeze_dim=2)[0]
+    return q, 1 + places.grid(rows, columns), rotated, 1
 
 
 def atoms(case):
@@ -415,40 +390,42 @@ def same_frequencies(ours, theirs):
         np.testing.assert_array_less(nearest, 1e-6 * np.abs(one) + 1e-30)
 
 
-def close(got, expected, positions):
-    """Assert equality within the error of float32 angles, products and sums."""
-    np.testing.assert_allclose(got, expected, rtol=0, atol=6e-6 + 6e-7 * float(np.abs(positions).max()) * 4)
+def assert_alike(ours, q, positions, rotated, axis):
+    q, rotated = (np.moveaxis(np.asarray(x), axis, -2) for x in (q, rotated))
+    assert_rotated_alike(ours, np.asarray(positions), np.ascontiguousarray(q), rotated)
+
+
+def kind(label):
+    return {} if label is None else {"layer_type": label}
 
 
 def labels_of(model, config):
-    """Return the row of a model in models.txt, and the kinds of layers for which its rotary class has tables."""
-    family = table.row(model)
-    parameters = getattr(config, "rope_parameters", None) or {}
-    if not family.groups:
-        return family, [None]
-    used = {name: {name, *group.layer_types} & set(config.layer_types) for name, group in family.groups.items()}
-    labels = [name for name in family.groups if isinstance(parameters.get(name), dict)]
+    """Return the kinds of layers for which the rotary class of a model has tables, or [None] if all layers are alike."""
+    groups, parameters = table.row(model).groups, getattr(config, "rope_parameters", None) or {}
+    if not groups:
+        return [None]
+    used = {name: {name, *group.layer_types} & set(config.layer_types) for name, group in groups.items()}
+    labels = [name for name in groups if isinstance(parameters.get(name), dict)]
     # the rotary class of DeepSeek V4 has tables for all kinds of layers, even if no layer has the kind
-    return family, [name for name in labels if used[name] or model == "deepseek_v4"]
+    return [name for name in labels if used[name] or model == "deepseek_v4"]
 
 
-def compare(model, config, given, torch, rng, layer_types=()):
+def check(case):
+    """Assert that the Rotary of a case has the frequencies of the class of transformers, and rotates like it."""
+    buffer = frequencies_of(case)
+    if buffer is not None:
+        scale = 2 * math.pi if table.row(case.model).spectrum == "dinov3" else 1
+        same_frequencies(np.unique(np.abs(case.ours.frequencies)) / scale, buffer)
+    with case.torch.no_grad():
+        assert_alike(case.ours, *call_of(case.model)(case))
+
+
+def compare(model, config, given, torch, rng):
     """Compare each kind of layers with transformers, and return the number of kinds."""
-    family, labels = labels_of(model, config)
-    module, cls = rotary_class(model, config)
+    labels = labels_of(model, config)
     for label in labels:
-        ours = pf.Rotary.from_config(given, seq_len=TOKENS_AT, **({} if label is None else {"layer_type": label}))
-        case = Case(
-            model=model, module=module, cls=cls, config=config, label=label, ours=ours, torch=torch, rng=rng,
-            family=family,
-        )  # fmt: skip
-        buffer = frequencies_of(case)
-        if buffer is not None:
-            scale = 2 * math.pi if family.spectrum == "dinov3" else 1
-            same_frequencies(np.unique(np.abs(ours.frequencies)) / scale, buffer)
-        with torch.no_grad():
-            q, positions, rotated, axis = call_of(model)(case)
-        close(ours.apply(q, positions=positions, seq_axis=axis), rotated.numpy(), positions)
+        ours = pf.Rotary.from_config(given, seq_len=TOKENS_AT, **kind(label))
+        check(Case(ours, model, config, label, torch, rng))
     return len(labels)
 
 
@@ -466,11 +443,85 @@ def default(configs, model, **more):
 def test_default_config(model, configs, torch, rng):
     if model == "musicflamingo":
         assert pf.Rotary.from_config(configs[model]()) == pf.Rotary.from_config(configs[model]().text_config)
-    elif model in REFUSED or model in FAILING:
+    elif model in REFUSED or model in NEEDED.keys() - ACCEPTED:
         with pytest.raises(ValueError, match="config"):
             pf.Rotary.from_config(default(configs, model)[1])
     else:
         assert compare(model, *default(configs, model), torch, rng)
+
+
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 5e5, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+YARN = {"rope_type": "yarn", "rope_theta": 1e4, "factor": 40.0, "original_max_position_embeddings": 4096}
+V4 = {
+    "rope_type": "yarn", "rope_theta": 1.6e5, "factor": 16.0, "original_max_position_embeddings": 65536,
+    "attention_factor": 1.0, "partial_rotary_factor": 0.125,
+}  # fmt: skip
+PLAIN = {"rope_type": "default", "rope_theta": 1e4}
+BOTH = "full_attention sliding_attention"
+# keys: presets. Values: (model type, settings of the config, kinds of layers (default: all layers are alike)).
+PRESETS = {
+    "llama": ("llama", {}),
+    "llama3": ("llama", {"rope_parameters": LLAMA3}),
+    "gpt_neox": ("gpt_neox", {}),
+    "glm4": ("glm4", {}),
+    "cohere": ("cohere", {}),
+    "helium": ("helium", {}),
+    "nanochat": ("nanochat", {}),
+    "gpt_oss": ("gpt_oss", {}),
+    "ministral3": ("ministral3", {}),
+    "hunyuan": ("hunyuan_v1_dense", {"head_dim": 128, "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 1000.0, "factor": 1.0}}),
+    "gemma3": ("gemma3_text", {}, BOTH),
+    "gemma4": ("gemma4_text", {}, BOTH),
+    "modernbert": ("modernbert", {}, BOTH),
+    "mimo_v2_flash": ("mimo_v2_flash", {}, BOTH),
+    "minimax_m2": ("minimax_m2", {"rotary_dim": 64}),
+    "qwen3_next": ("qwen3_next", {"rope_parameters": {**PLAIN, "rope_theta": 1e7, "partial_rotary_factor": 0.25}}),
+    "nomic_bert": ("nomic_bert", {}),
+    "moonshine": ("moonshine", {}),
+    "pe_audio": ("pe_audio_encoder", {}),
+    "llama4": ("llama4_text", {}),
+    "phi": ("phi", {}),
+    "gptj": ("gptj", {}),
+    "roformer": ("roformer", {}),
+    "deepseek_v2": ("deepseek_v2", {"rope_parameters": {**YARN, "mscale": 0.707, "mscale_all_dim": 0.707}}),
+    "deepseek_v3": ("deepseek_v3", {"rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 1.0}}),
+    "deepseek_v4": ("deepseek_v4", {"rope_parameters": {"main": {**PLAIN, "partial_rotary_factor": 0.125}, "compress": V4}}, "compress"),
+    "wav2vec2_conformer": ("wav2vec2-conformer", {"position_embeddings_type": "rotary"}),
+    # several axes
+    "qwen2_vl": ("qwen2_vl_text", {"rope_parameters": {**PLAIN, "rope_theta": 1e6, "mrope_section": [16, 24, 24]}}),
+    "qwen3_vl": ("qwen3_vl_text", {"rope_parameters": {**PLAIN, "rope_theta": 5e6, "mrope_section": [24, 20, 20]}}),
+    "qwen3_5": ("qwen3_5_text", {"rope_parameters": {**PLAIN, "rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [11, 11, 10]}}),
+    "glm4v": ("glm4v_text", {"rope_parameters": {**PLAIN, "partial_rotary_factor": 0.5, "mrope_section": [8, 12, 12]}}),
+    "ernie4_5_vl": ("ernie4_5_vl_moe_text", {}),
+    "qwen2_vl_vision": ("qwen2_vl_vision", {}),
+    "kimi_vision": ("kimi_k25_vision", {}),
+    "inkling_vision": ("inkling2_vision", {}),
+    "minimax_m3_vision": ("minimax_m3_vl_vision", {}),
+    "sam2": ("sam2_video", {}),
+    "pixtral": ("pixtral", {}),
+    "dinov3": ("dinov3_vit", {}),
+    "llama4_vision": ("llama4_vision_model", {"hidden_size": 176, "num_attention_heads": 2, "image_size": 42, "patch_size": 14}),
+    "efficient_loftr": ("efficientloftr", {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_preset(name, configs, torch, rng):
+    model, settings, *kinds = PRESETS[name]
+    for label in kinds[0].split() if kinds else [None]:
+        ours = pf.presets.get(name)(**(kind(label) if label in BOTH.split() else {}))
+        check(Case(ours, model, configs[model](**settings), label, torch, rng))
+
+
+def test_every_preset_is_compared_with_its_source():
+    compared = set(PRESETS)
+    for name in ("diffusers", "presets", "programs"):
+        text = Path(__file__).with_name(f"test_rotary_{name}.py").read_text(encoding="utf-8")
+        compared |= set(re.findall(r"\bpresets\.(\w+)\(", text))
+    assert {name for name, facts in FACTS.items() if facts.rotary} <= compared
 
 
 @pytest.mark.parametrize("model", NEEDED)
@@ -491,8 +542,7 @@ def test_gemma4_vision_by_halves(configs, torch, rng):
     theirs = module.apply_multidimensional_rope(torch.from_numpy(q), cos, sin, given).numpy()
     half = pf.Rotary(config.head_dim // 2, base=config.rope_parameters["rope_theta"])
     for axis, part in ((1, slice(0, config.head_dim // 2)), (0, slice(config.head_dim // 2, None))):
-        ours = half.apply(np.ascontiguousarray(q[..., part]), positions=positions[:, axis], seq_axis=1)
-        close(ours, theirs[..., part], positions)
+        assert_alike(half, q[..., part], positions[:, axis], theirs[..., part], 1)
 
 
 def test_every_type_is_known(configs):
@@ -521,66 +571,15 @@ def test_keys_that_transformers_has_are_no_mistakes(configs):
 
 
 def test_every_rotary_class_is_compared(transformers, configs):
-    """Each class of transformers with Rotary or RoPE in its name is compared, or listed in NOT_FOR_ONE_MODEL."""
+    """Each class of transformers with Rotary or RoPE in its name is compared, except for attention layers."""
     pattern = re.compile(r"^class (\w*(?:Rotary|Rope|RoPE)\w*)\(", re.MULTILINE)
     sources = (Path(transformers.__file__).parent / "models").glob("*/modeling_*.py")
     theirs = {name for path in sources for name in pattern.findall(path.read_text(encoding="utf-8"))}
     seen = set()
     for model in models():
-        name = CLASSES.get(model) or rotary_class(model, default(configs, model)[0])[1].__name__
+        name = CLASS_OF.get(model) or rotary_class(model, default(configs, model)[0])[1].__name__
         seen.add(name.rpartition(".")[2])
-    missing = theirs - seen - set(NOT_FOR_ONE_MODEL)
-    assert not missing, sorted(missing)
-
-
-SCALINGS = {
-    "linear": {"rope_type": "linear", "factor": 4.0},
-    "dynamic": {"rope_type": "dynamic", "factor": 2.0},
-    "yarn": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "beta_fast": 16.0},
-    "yarn-mscale": {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.5},
-    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024},
-}  # fmt: skip
-# keys from which some classes build rope_parameters; the test leaves them out, because it passes rope_parameters
-BASES_OF_FILES = ("rope_theta", "partial_rotary_factors")
-# the first model of each family that reads scalings
-SCALED = [one[0] for one in table.families().values() if table.row(one[0]).scalable and one[0] in models()]
-
-
-@pytest.mark.parametrize("scaling", SCALINGS)
-@pytest.mark.parametrize("model", SCALED)
-def test_scaled_config(model, scaling, configs, torch, rng):
-    """If from_config and transformers accept a config with a scaling, both rotate queries in the same way."""
-    more = dict(NEEDED.get(model, {}))
-    rope = getattr(configs[model](**more), "rope_parameters", None)
-    if not rope:
-        return
-    kept = ("rope_theta", "mrope_section", "partial_rotary_factor")
-
-    def scaled(given):
-        return None if given is None else {key: given[key] for key in kept if key in given} | SCALINGS[scaling]
-
-    nested = any(isinstance(one, dict) for one in rope.values())
-    more["rope_parameters"] = {key: scaled(one) for key, one in rope.items()} if nested else scaled(rope)
-    given = built(configs[model], {key: value for key, value in more.items() if key not in BASES_OF_FILES})
-    if given is not None and taken(model, given):
-        compare(model, given, given if given.model_type else given.to_dict() | {"model_type": model}, torch, rng)
-
-
-def built(config_class, more):
-    """Return a config, or None if the class raises an error of any kind."""
-    with contextlib.suppress(Exception):
-        return config_class(**more)
-
-
-def taken(model, config):
-    """Return whether from_config reads a config for all its kinds of layers, and transformers can use its head_dim."""
-    try:
-        for label in labels_of(model, config)[1]:
-            pf.Rotary.from_config(config, seq_len=TOKENS_AT, **({} if label is None else {"layer_type": label}))
-    except ValueError:
-        return False
-    # for configs with head_dim=None, the class of transformers raises an error
-    return config.to_dict().get("head_dim", 0) is not None
+    assert {name for name in theirs - seen if not name.endswith("Attention")} == set()
 
 
 # ---- other spellings -------------------------------------------------------------------------------------------------
@@ -615,17 +614,14 @@ def test_spellings(model, configs):
     given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict()
     given["model_type"] = model
     for one in spellings(given):
-        _, labels = labels_of(model, configs[model](**NEEDED.get(model, {})))
-        for label in labels:
-            options = {} if label is None else {"layer_type": label}
+        for label in labels_of(model, configs[model](**NEEDED.get(model, {}))):
             try:
-                ours = pf.Rotary.from_config(one, **options)
+                ours = pf.Rotary.from_config(one, **kind(label))
             except ValueError:
                 continue
             whole = read(configs[model], one)
             if whole is not None:
-                whole |= {"model_type": model}
-                assert ours == pf.Rotary.from_config(whole, **options), one
+                assert ours == pf.Rotary.from_config(whole | {"model_type": model}, **kind(label)), one
 
 
 LISTS = ("layer_types", "layers_block_type", "no_rope_layers", "layer_rope_theta", "per_layer_config")
@@ -637,18 +633,22 @@ def test_layers(model, configs):
     given = default(configs, model, **NEEDED.get(model, {}))[0].to_dict() | {"model_type": model}
     file = {key: value for key, value in given.items() if key not in LISTS}
     whole = read(configs[model], file)
-    if whole is None:
-        return
-    whole |= {"model_type": model}
-    for layer in range(min(13, given.get("num_hidden_layers") or 0)):
+    for layer in range(min(13, given.get("num_hidden_layers") or 0) if whole else 0):
         try:
             ours = pf.Rotary.from_config(file, layer=layer)
         except ValueError:
             continue
-        assert ours == pf.Rotary.from_config(whole, layer=layer), layer
+        assert ours == pf.Rotary.from_config(whole | {"model_type": model}, layer=layer), layer
 
 
-YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 1024}
+SCALINGS = [
+    {"rope_type": "linear", "factor": 4.0},
+    {"rope_type": "dynamic", "factor": 2.0},
+    {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "beta_fast": 16.0},
+    {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096, "mscale": 1.0, "mscale_all_dim": 0.5},
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 1024},
+]  # fmt: skip
+OLD_YARN = {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 1024}
 NEW = {"rope_type": "default", "rope_theta": 777.0}
 LONG = {"rope_type": "longrope", "short_factor": [1.5] * 16, "long_factor": [2.5] * 16}
 FILES = [
@@ -658,11 +658,11 @@ FILES = [
     {"head_dim": 32},
     {"rope_theta": 12345.0},
     {"rope_scaling": {"type": "linear", "factor": 4.0}},
-    {"rope_scaling": YARN},
-    {"rope_scaling": {**YARN, "truncate": False}},
-    {"rope_scaling": YARN, "rope_theta": 5e5},
-    {"rope_scaling": YARN, "original_max_position_embeddings": 2048},
-    {"rope_scaling": {"rope_type": "yarn", **YARN, "beta_fast": 16, "attention_factor": 1.3}},
+    {"rope_scaling": OLD_YARN},
+    {"rope_scaling": {**OLD_YARN, "truncate": False}},
+    {"rope_scaling": OLD_YARN, "rope_theta": 5e5},
+    {"rope_scaling": OLD_YARN, "original_max_position_embeddings": 2048},
+    {"rope_scaling": {"rope_type": "yarn", **OLD_YARN, "beta_fast": 16, "attention_factor": 1.3}},
     {"rope_scaling": {"type": "mrope", "mrope_section": [8, 12, 12]}, "head_dim": 64},
     {"rope_parameters": NEW},
     {"rope_parameters": {**NEW, "partial_rotary_factor": 0.5}},
@@ -682,6 +682,15 @@ FILES = [
     {"rope_parameters": {"full_attention": {"rope_type": "default"}, "sliding_attention": {"rope_type": "default"}}},
     {"rope_scaling": {**LONG, "original_max_position_embeddings": 1024}, "head_dim": 32},
 ]
+
+
+def scaled(rope, scaling):
+    """Return rotary parameters, or the parameters of each kind of layers, with a scaling instead of their own."""
+    if any(isinstance(one, dict) for one in rope.values()):
+        return {label: one and scaled(one, scaling) for label, one in rope.items()}
+    return {key: rope[key] for key in ("rope_theta", "mrope_section", "partial_rotary_factor") if key in rope} | scaling
+
+
 # the layers of these models have several bases, but their rotary class is built with one base
 BY_LAYERS = ("granite_swa", "granitemoe_swa")
 
@@ -694,8 +703,9 @@ def test_files(model, configs, torch, rng):
     """
     needed = NEEDED.get(model, {})
     default_of_class = default(configs, model, **needed)[0].to_dict()
-    for more in FILES:
-        left_out = ("rope_parameters", "rope_scaling", "rope_theta")
+    rope = default_of_class.get("rope_parameters") or {}
+    for more in FILES + [{"rope_parameters": scaled(rope, scaling)} for scaling in SCALINGS if rope]:
+        left_out = ("rope_parameters", "rope_scaling", "rope_theta", "partial_rotary_factors")
         file = {key: value for key, value in default_of_class.items() if key not in left_out}
         kept = {} if "rope_parameters" in more or "rope_scaling" in more else needed
         file = json.loads(json.dumps({**file, **kept, **more, "model_type": model}, default=str))
@@ -703,27 +713,17 @@ def test_files(model, configs, torch, rng):
         with contextlib.suppress(Exception):
             # pass a copy, because from_dict changes its argument
             config = configs[model].from_dict(copy.deepcopy(file))
-        if config is None:
-            continue
-        family, labels = labels_of(model, config)
-        for label in labels:
+        for label in [] if config is None else labels_of(model, config):
             try:
-                options = {} if label is None else {"layer_type": label}
-                ours = pf.Rotary.from_config(file, seq_len=TOKENS_AT, **options)
+                ours = pf.Rotary.from_config(file, seq_len=TOKENS_AT, **kind(label))
             except (TypeError, ValueError):
                 continue
-            module, cls = rotary_class(model, config)
-            case = Case(
-                model=model, module=module, cls=cls, config=config, label=label, ours=ours, torch=torch, rng=rng,
-                family=family,
-            )  # fmt: skip
             theirs = None
             # skip a class that fails, because there is nothing to compare
             with contextlib.suppress(Exception), torch.no_grad():
-                theirs = call_of(model)(case)
+                theirs = call_of(model)(Case(ours, model, config, label, torch, rng))
             if theirs is not None:
-                q, positions, rotated, axis = theirs
-                close(ours.apply(q, positions=positions, seq_axis=axis), rotated.numpy(), positions)
+                assert_alike(ours, *theirs)
 
 
 # ---- which layers have RoPE, in small models that run ---------------------------------------------------------------

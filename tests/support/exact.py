@@ -46,6 +46,14 @@ def sincos(position, frequency):
         return mpmath.sin(position * frequency), mpmath.cos(position * frequency)
 
 
+def rotation(pair, position, frequency):
+    """Return the two exactly rotated values of a pair, and the length of the pair."""
+    sine, cosine = sincos(position, frequency)
+    with _working(PRECISION):
+        a, b = (mpmath.mpf(float(value)) for value in pair)
+        return (a * cosine - b * sine, b * cosine + a * sine), mpmath.sqrt(a**2 + b**2)
+
+
 def fixed_point(positions, frequency):
     """Return sin and cos of positions times one frequency as long doubles, exact to 2^-60.
 
