@@ -30,7 +30,7 @@ ZONES += ["Africa/Casablanca"]
 
 
 def parts_of(day, passed):
-    """Return the part of each cycle (day, week, month, quarter, year) that has passed after a part of a day, exactly."""
+    """Return the part of each cycle (day, week, month, quarter, year) that has passed after a part of a day."""
     monday = day - timedelta(day.weekday())
     spans = [(day, day + timedelta(1)), (monday, monday + timedelta(7))]
     for months in (1, 3, 12):

@@ -278,9 +278,3 @@ def test_size_of_the_cache_from_any_text(text, tmp_path, monkeypatch):
     size = _target.cache_size.__wrapped__()
     assert size >= 0
     assert size == {"48M": 48 << 20, "512": 512}.get(text, size)
-
-
-def test_product_of_the_largest_position_and_frequency():
-    with mpmath.workprec(3000):
-        true = mpmath.sin(mpmath.mpf(1e308) * mpmath.mpf(1e308))
-    assert pf.Encoding([1e308]).encode([1e308], dtype=np.float64)[0, 0] == pytest.approx(float(true), abs=2.0**-50)

@@ -154,11 +154,10 @@ def test_columns_with_nulls_in_each_function(column):
 
 
 def test_missing_positions_on_one_of_two_axes():
-    pd = optional("pandas")
     same(TWO.encode([[None, 1], [2, 3]]), np.stack([NAN, TWO.encode([2, 3])]))
     same(TWO.encode(np.array([["NaT", "2026"], ["2025", "2026"]], "M8[s]"))[0], NAN)
     same(TWO.encode(np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])), np.stack([NAN, TWO.encode([3, 4])]))
-    holes = pd.DataFrame({"a": [LARGE, None], "b": [2, 1]}, dtype="Int64")
+    holes = optional("pandas").DataFrame({"a": [LARGE, None], "b": [2, 1]}, dtype="Int64")
     same(TWO.encode(holes), np.stack([TWO.encode([LARGE, 2]), NAN]))
 
 
@@ -498,15 +497,17 @@ def test_out_sets_the_dtype_in_torch():
     assert pt.table(E, 3).dtype == torch.float32
 
 
-@pytest.mark.parametrize("out", [np.zeros((8, 3), np.float32).T, np.zeros((3, 16), np.float32)[:, ::2]])
-def test_columns_of_out_must_be_adjacent(out):
-    for call in (
-        lambda: E.table(3, out=out),
-        lambda: E.encode([1, 2, 3], out=out),
-        lambda: E.add_to(np.ones((3, 8), np.float32), out=out),
-        lambda: pf.grid([3], E, out=out),
-        lambda: pf.Rotary(8).apply(np.ones((3, 8), np.float32), out=out),
-    ):
-        with pytest.raises(ValueError, match=r"next to each other.*numpy\.empty\(\(3, 8\), 'float32'\)"):
-            call()
+@wrong_calls(
+    """
+    E.table(3, out=out) | ValueError | next to each other; empty((3, 8), 'float32')
+    E.encode([1, 2, 3], out=out) | ValueError | next to each other; empty((3, 8), 'float32')
+    E.add_to(np.ones((3, 8), "f4"), out=out) | ValueError | next to each other; empty((3, 8), 'float32')
+    pf.grid([3], E, out=out) | ValueError | next to each other; empty((3, 8), 'float32')
+    pf.Rotary(8).apply(np.ones((3, 8), "f4"), out=out) | ValueError | next to each other; empty((3, 8), 'float32')
+    """,
+    "out",
+)
+def test_columns_of_out_must_be_adjacent(call, error, words):
+    for out in (np.zeros((8, 3), np.float32).T, np.zeros((3, 16), np.float32)[:, ::2]):
+        raises(lambda out=out: call(out), error, words)
         assert not out.any()

@@ -84,6 +84,7 @@ RANGES = {
     # ranges with frequencies and positions near the limits of float64
     **{f"frequency {f:g}": Range(fixed(0.0, 1.0, -2.0, 1e-305), (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"positions {p:g}": Range(fixed(p, -p), (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
+    "largest product": Range(fixed(1e308), (1e308,)),
     # frequencies or products position * frequency that are subnormal, or whose rounding errors are subnormal or 0
     "subnormal frequency": Range(fixed(1e296), (1e-282, 5e-324)),
     "subnormal frequency alone": Range(fixed(1e300), (5e-324,)),

@@ -198,12 +198,12 @@ class TestCalls:
         encode(np.nan) | ValueError | variance must be finite
         encode("wide") | TypeError | variance must be real numbers
         encode(np.ma.array(np.ones((5, 3)), mask=[[1, 0, 0]] * 5)) | ValueError | variance has masked values
-        encode(np.ones(5)) | ValueError | variance has shape (5,), but must be one number, or have shape (5, 3), or (5, 3, 3)
+        encode(np.ones(5)) | ValueError | variance has shape (5,); one number, or have shape (5, 3), or (5, 3, 3)
         encode(np.ones((4, 3))) | ValueError | variance has shape (4, 3)
         encode(np.ones((5, 3, 4))) | ValueError | variance has shape (5, 3, 4)
         encode(np.eye(3)) | ValueError | variance has shape (3, 3)
-        encode(np.full((5, 3, 3), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])) | ValueError | covariance matrices v; not [[0.0, 1.0
-        encode(1.0, pf.fourier_features([[1e200, 0, 0]])) | ValueError | variance needs frequencies of at most 2**300 turns
+        encode(np.full((5, 3, 3), [[0, 1, 0], [1, 0, 0], [0, 0, 0]])) | ValueError | covariance matrices; [[0.0, 1.0
+        encode(1.0, pf.fourier_features([[1e200, 0, 0]])) | ValueError | variance needs frequencies of at most 2**300
         """,
         "encode",
     )
