@@ -422,6 +422,7 @@ def test_bfloat16_positions_and_tables():
     E.locate(meta) | ValueError | meta; a tensor with values
     E.similarity(meta) | ValueError | meta; a tensor with values
     pf.identify(meta) | ValueError | meta; a tensor with values
+    E.encode(fake) | TypeError | positions is a fake tensor without values: give a tensor with values
     E.add_to(x) | TypeError | posenc_fast.torch.add_to
     E.add_to(x.numpy(), out=x) | TypeError | posenc_fast.torch.add_to
     E.encode([1, 2, 3], out=x) | TypeError | posenc_fast.torch.encode
@@ -433,12 +434,13 @@ def test_bfloat16_positions_and_tables():
     E.shift(x, 1) | TypeError | encoded.numpy(force=True)
     pf.grid([3], E, out=x) | TypeError | out.numpy()
     """,
-    *("torch", "x", "grad", "meta"),
+    *("torch", "x", "grad", "meta", "fake"),
 )
 def test_tensors_without_values_or_in_place_of_arrays(call, error, words):
     torch = optional("torch")
     grad, meta = torch.ones(16, 8, requires_grad=True), torch.ones(16, 8, device="meta")
-    raises(lambda: call(torch, torch.zeros(3, 8), grad, meta), error, words)
+    fake = torch._subclasses.fake_tensor.FakeTensorMode().from_tensor(torch.ones(3))
+    raises(lambda: call(torch, torch.zeros(3, 8), grad, meta, fake), error, words)
 
 
 @wrong_calls("""
