@@ -157,8 +157,10 @@ def test_missing_positions_on_one_of_two_axes():
     same(TWO.encode([[None, 1], [2, 3]]), np.stack([NAN, TWO.encode([2, 3])]))
     same(TWO.encode(np.array([["NaT", "2026"], ["2025", "2026"]], "M8[s]"))[0], NAN)
     same(TWO.encode(np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]])), np.stack([NAN, TWO.encode([3, 4])]))
-    holes = optional("pandas").DataFrame({"a": [LARGE, None], "b": [2, 1]}, dtype="Int64")
-    same(TWO.encode(holes), np.stack([TWO.encode([LARGE, 2]), NAN]))
+    # one column of a frame has missing values, or all columns
+    for last in (4, None):
+        holes = optional("pandas").DataFrame({"a": [LARGE, None, 3], "b": [2, 1, last]}, dtype="Int64")
+        same(TWO.encode(holes), np.stack([TWO.encode([LARGE, 2]), NAN, TWO.encode([3, 4]) if last else NAN]))
 
 
 @pytest.mark.parametrize("values", [[LARGE, None, 3], [LARGE, 3], [0.5, None]], ids=str)
