@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from fractions import Fraction
 
@@ -38,6 +39,8 @@ def number(value):
         return mpmath.mpf(value.numerator) / value.denominator
 
 
+# cached, because tests need the same values for several dtypes, engines and functions
+@functools.lru_cache(2**14)
 def sincos(position, frequency):
     """Return sin and cos of position * frequency, to at least 200 bits, also for huge angles."""
     position = number(position)
@@ -85,6 +88,15 @@ def fixed_point(positions, frequency):
     sine = np.where(odd, c, s) * np.where(quadrant >= 2, -1, 1)
     cosine = np.where(odd, s, c) * np.where((quadrant + 1) % 4 >= 2, -1, 1)
     return sine, cosine
+
+
+def near_midpoints(rng, type_name, count):
+    """Return doubles at or near midpoints of adjacent numbers of a dtype, many of them subnormal, of either sign."""
+    bits, least = TYPES[type_name]
+    middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
+    # keep a midpoint, or move it to an adjacent double, or further (by up to 2^-20 of its value)
+    moved = 1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count)
+    return middles * moved * rng.choice([1, -1], count)
 
 
 def half_ulp(value, type_name):

@@ -13,6 +13,7 @@ import pytest
 
 from posenc_fast._core.encoding.cycles import Cycles
 from posenc_fast.presets.positions import calendar
+from support.errors import raises, wrong_calls
 from support.optional import optional
 from support.seeds import SEED
 
@@ -22,38 +23,41 @@ if not zoneinfo.available_timezones():
 CYCLES = ["day", "week", "month", "quarter", "year"]
 MICROSECOND = timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ZONES = [
-    "Europe/Berlin",
-    "America/New_York",
-    # Lord Howe changes its clocks by half an hour; the offset of India contains half an hour
-    "Australia/Lord_Howe",
-    "Asia/Kolkata",
-    # Apia moved across the date line, and skipped a day
-    "Pacific/Apia",
-    # Casablanca also changes its clocks before and after Ramadan
-    "Africa/Casablanca",
-]
+# Lord Howe changes its clocks by half an hour. The offset of India contains half an hour. Apia moved across the date
+# line, and skipped a day. Casablanca also changes its clocks before and after Ramadan.
+ZONES = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Apia"]
+ZONES += ["Africa/Casablanca"]
 
 
-def parts_of(local):
-    """Return the part of each cycle (day, week, month, quarter, year) that has passed at a local time, exactly."""
-    midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
-    first = midnight.replace(day=1)
-    spans = [(midnight, midnight + timedelta(days=1))]
-    monday = midnight.date().toordinal() - midnight.weekday()
-    spans.append((monday, monday + 7))
+def parts_of(day, passed):
+    """Return the part of each cycle (day, week, month, quarter, year) that has passed after a part of a day."""
+    monday = day - timedelta(day.weekday())
+    spans = [(day, day + timedelta(1)), (monday, monday + timedelta(7))]
     for months in (1, 3, 12):
-        begin = first.replace(month=first.month - (first.month - 1) % months)
+        begin = day.replace(day=1, month=day.month - (day.month - 1) % months)
         following = begin.month + months
         spans.append((begin, begin.replace(year=begin.year + following // 13, month=(following - 1) % 12 + 1)))
-    day = midnight.date().toordinal()
-    passed = Fraction((local - midnight) // MICROSECOND, 86400 * 10**6)
-    ordinals = [[each if isinstance(each, int) else each.date().toordinal() for each in span] for span in spans]
-    return [(day - begin + passed) / (end - begin) for begin, end in ordinals]
+    return [((day - begin).days + passed) / Fraction((end - begin).days) for begin, end in spans]
 
 
 def on_the_clock(microseconds, zone):
     return (EPOCH + microseconds * MICROSECOND).astimezone(zoneinfo.ZoneInfo(zone)).replace(tzinfo=None)
+
+
+def parts_on_the_clock(counts, zone):
+    """Return the parts of all cycles for times in microseconds since 1970, exactly."""
+    rows = []
+    for count in counts.tolist():
+        local = on_the_clock(count, zone)
+        midnight = local.replace(hour=0, minute=0, second=0, microsecond=0)
+        rows.append(parts_of(local.date(), Fraction((local - midnight) // MICROSECOND, 86400 * 10**6)))
+    return rows
+
+
+def of_two_centuries(rng, count):
+    """Return random times of 1900 to 2099 in microseconds since 1970."""
+    first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
+    return rng.integers(first, last, count)
 
 
 def same(got, expected):
@@ -65,22 +69,16 @@ def same(got, expected):
 
 @pytest.mark.parametrize("zone", ZONES)
 def test_times_of_two_centuries(zone, rng):
-    first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
-    counts = rng.integers(first, last, 2000)
-    got = calendar(counts.view("M8[us]"), CYCLES, timezone=zone)
     # each part is a quotient, rounded once
-    same(got, [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in counts.tolist()])
+    counts = of_two_centuries(rng, 600)
+    same(calendar(counts.view("M8[us]"), CYCLES, timezone=zone), parts_on_the_clock(counts, zone))
 
 
 @functools.cache
 def sines_and_cosines(zone):
-    """Return 10 000 random instants of 1900 to 2099, and the sines and cosines of all cycles.
-
-    Each sine or cosine is the sum of two doubles, high + low.
-    """
-    first, last = (int((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) / MICROSECOND) for year in (1900, 2100))
-    counts = np.random.default_rng([SEED, ZONES.index(zone)]).integers(first, last, 3000)
-    parts = [part for count in counts.tolist() for part in parts_of(on_the_clock(count, zone))]
+    """Return random times, and the sines and cosines of all cycles. Each of these is a sum of two doubles."""
+    counts = of_two_centuries(np.random.default_rng([SEED, ZONES.index(zone)]), 3000)
+    parts = [part for row in parts_on_the_clock(counts, zone) for part in row]
     with mpmath.workprec(120):
         angles = [2 * mpmath.pi * part.numerator / part.denominator for part in parts]
         values = [value for angle in angles for value in (mpmath.sin(angle), mpmath.cos(angle))]
@@ -117,9 +115,8 @@ def test_days_of_clock_changes(zone):
     counts = np.array([day * 24 + hour for day in changes for hour in range(-24, 25)], np.int64) * 3600 * 10**6
     counts = np.concatenate([counts, counts - 1, counts + 1800 * 10**6])
     assert len(counts) or zone == "Asia/Kolkata"
-    got = calendar(counts.view("M8[us]"), CYCLES, timezone=zone)
-    expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in counts.tolist()]
-    same(got, np.array(expected).reshape(-1, 5))
+    expected = np.array(parts_on_the_clock(counts, zone)).reshape(-1, 5)
+    same(calendar(counts.view("M8[us]"), CYCLES, timezone=zone), expected)
 
 
 def test_no_zone_returns_to_an_offset_within_two_days():
@@ -148,8 +145,7 @@ def test_no_zone_returns_to_an_offset_within_two_days():
 def test_offsets_of_a_few_days(zone, year):
     # if there are more times than days, the package looks up the month of each day in a table
     hours = np.arange(str(year), str(year + 1), dtype="M8[h]")[::5].astype("M8[us]").astype(np.int64)
-    expected = [[float(part) for part in parts_of(on_the_clock(count, zone))] for count in hours.tolist()]
-    same(calendar(hours.view("M8[us]"), CYCLES, timezone=zone), expected)
+    same(calendar(hours.view("M8[us]"), CYCLES, timezone=zone), parts_on_the_clock(hours, zone))
 
 
 # ---- known dates ----------------------------------------------------------------------------------------------------
@@ -177,53 +173,37 @@ def test_quarters_are_exact(cycle, time, part):
     same(calendar(np.datetime64(time), [cycle]), [part])
 
 
-def test_a_repeated_hour():
-    utc = np.array(["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T02:30"], "M8[s]")
-    same(calendar(utc, ["day"], timezone="Europe/Berlin")[:, 0] * 24, [2.5, 2.5, 3.5])
+@pytest.mark.parametrize(("cycle", "zone", "utc", "parts"), [
+    # an hour is repeated, an hour is skipped, and 30 December is skipped, so that the 29th ends at the 31st
+    ("day", "Europe/Berlin", ["2026-10-25T00:30", "2026-10-25T01:30", "2026-10-25T02:30"], [5 / 48, 5 / 48, 7 / 48]),
+    ("day", "Europe/Berlin", ["2026-03-29T00:30", "2026-03-29T01:30"], [3 / 48, 7 / 48]),
+    ("month", "Pacific/Apia", ["2011-12-30T09:59:59", "2011-12-30T10:00"], [(29 - Fraction(1, 86400)) / 31, 30 / 31]),
+], ids=["repeated hour", "skipped hour", "skipped day"])  # fmt: skip
+def test_clock_changes(cycle, zone, utc, parts):
+    same(calendar(np.array(utc, "M8[s]"), [cycle], timezone=zone)[:, 0], parts)
 
 
-def test_a_skipped_hour():
-    utc = np.array(["2026-03-29T00:30", "2026-03-29T01:30"], "M8[s]")
-    same(calendar(utc, ["day"], timezone="Europe/Berlin")[:, 0] * 24, [1.5, 3.5])
+# keys: units. Values: their lengths in seconds.
+DIGITS = {"as": 18, "fs": 15, "ps": 12, "ns": 9, "us": 6, "ms": 3}
+UNITS = {unit: Fraction(1, 10**digits) for unit, digits in DIGITS.items()}
+UNITS |= {"s": 1, "m": 60, "h": 3600, "D": 86400, "W": 604800, "25us": Fraction(1, 40000), "7D": 604800}
 
 
-def test_a_skipped_day():
-    """Samoa skipped 30 December 2011, so the 29th ends at the beginning of the 31st."""
-    utc = np.array(["2011-12-30T09:59:59", "2011-12-30T10:00"], "M8[s]")
-    got = calendar(utc, ["month"], timezone="Pacific/Apia")[:, 0] * 31
-    np.testing.assert_allclose(got, [29, 30], atol=1e-4)
-    assert got[1] == 30
-
-
-@pytest.mark.parametrize("unit", ["as", "fs", "ps", "ns", "us", "ms", "s", "m", "h", "D", "W", "M", "Y", "25us", "7D"])
+@pytest.mark.parametrize("unit", [*UNITS, "M", "Y"])
 def test_units(unit):
     for count in (0, 1, 2, -1, 55):
         time = np.datetime64(count, unit)
-        days = np.datetime64(time, "D").astype(int)
-        if unit in ("M", "Y"):
-            whole = Fraction(0)
-        else:
-            length = {"D": 86400, "W": 7 * 86400, "h": 3600, "m": 60, "s": 1}.get(unit[-1]) if unit[-2:] != "ms" else 0
-            small = {"as": 18, "fs": 15, "ps": 12, "ns": 9, "us": 6, "ms": 3}.get(unit[-2:])
-            second = Fraction(length) if small is None else Fraction(1, 10**small)
-            whole = count * second * int("".join(filter(str.isdigit, unit)) or 1) - int(days) * 86400
-        local = datetime(1970, 1, 1) + timedelta(days=int(days))
-        expected = [part + whole / 86400 / length for part, length in zip(parts_of(local), lengths(local), strict=True)]
+        days = np.datetime64(time, "D").astype(int).item()
+        passed = Fraction(count * UNITS[unit] - days * 86400) / 86400 if unit in UNITS else 0
         # a part is always below 1: instead of rounding to 1, it is the largest double below 1
-        same(calendar(time, CYCLES), [min(float(part), 1 - 2.0**-53) for part in expected])
+        expected = [min(float(part), 1 - 2.0**-53) for part in parts_of(date(1970, 1, 1) + timedelta(days), passed)]
+        same(calendar(time, CYCLES), expected)
 
 
-def lengths(local):
-    year = 366 if local.year % 4 == 0 else 365
-    month = ((local.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)).day
-    quarter = {1: 90 + (year == 366), 4: 91, 7: 92, 10: 92}[local.month - (local.month - 1) % 3]
-    return [1, 7, month, quarter, year]
-
-
-@pytest.mark.parametrize(("unit", "second"), [("as", 10**18), ("fs", 10**15), ("ps", 10**12)])
-def test_fine_units_in_a_zone(unit, second):
+@pytest.mark.parametrize("unit", ["as", "fs", "ps"])
+def test_fine_units_in_a_zone(unit):
     times = np.arange(1, 4).astype(f"M8[{unit}]")
-    passed = [Fraction(count + 19800 * second, 86400 * second) for count in (1, 2, 3)]
+    passed = [(count * UNITS[unit] + 19800) / 86400 for count in (1, 2, 3)]
     same(calendar(times, ["day"], timezone="Asia/Kolkata")[:, 0], passed)
     got, early = (calendar(each, CYCLES, timezone="Europe/Berlin") for each in (times, np.zeros(3, "M8[s]")))
     np.testing.assert_allclose(got, early, rtol=0, atol=1e-15)
@@ -237,25 +217,25 @@ def test_times_of_many_units_in_one_list():
 
 # ---- columns of other packages --------------------------------------------------------------------------------------
 
+ZONE = "Europe/Berlin"
 UTC_TIMES = ["2026-03-29T00:30:00.123456789", "NaT", "2026-10-25T01:30", "1950-02-28T23:59:59.999999999"]
 
 
-def columns(zone):
-    """Return columns of pandas, polars and pyarrow with the same four times in a zone, by name."""
+def columns():
+    """Return columns of pandas, polars and pyarrow with the same four times in ZONE, by name."""
     pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
     times = np.array(UTC_TIMES, "M8[ns]")
-    series = pd.Series(times).dt.tz_localize("UTC").dt.tz_convert(zone)
-    arrow = pa.array(times, pa.timestamp("ns", zone))
+    series = pd.Series(times).dt.tz_localize("UTC").dt.tz_convert(ZONE)
+    backed = pd.Series(times, dtype=pd.ArrowDtype(pa.timestamp("ns")))
+    arrow = pa.array(times, pa.timestamp("ns", ZONE))
     stamps = [None if pd.isna(each) else each for each in series]
     return {
         "pandas-series": series,
         "pandas-index": pd.DatetimeIndex(series),
         "pandas-array": series.array,
-        "pandas-arrow": pd.Series(times, dtype=pd.ArrowDtype(pa.timestamp("ns")))
-        .dt.tz_localize("UTC")
-        .dt.tz_convert(zone),
+        "pandas-arrow": backed.dt.tz_localize("UTC").dt.tz_convert(ZONE),
         "pandas-objects": series.astype(object),
-        "polars": pl.Series(times).dt.replace_time_zone("UTC").dt.convert_time_zone(zone),
+        "polars": pl.Series(times).dt.replace_time_zone("UTC").dt.convert_time_zone(ZONE),
         "pyarrow": arrow,
         "pyarrow-chunks": pa.chunked_array([arrow[:1], arrow[1:]]),
         "pyarrow-dictionary": arrow.dictionary_encode(),
@@ -265,13 +245,11 @@ def columns(zone):
     }
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe"])
-def test_columns_with_a_zone_count_local_time(zone):
+def test_columns_with_a_zone_count_local_time():
     times = np.array(UTC_TIMES, "M8[ns]")
-    own = calendar(times, CYCLES, timezone=zone)
+    own, kolkata = (calendar(times, CYCLES, timezone=zone) for zone in (ZONE, "Asia/Kolkata"))
     assert np.isnan(own[1]).all()
-    kolkata = calendar(times, CYCLES, timezone="Asia/Kolkata")
-    for name, column in columns(zone).items():
+    for name, column in columns().items():
         np.testing.assert_array_equal(calendar(column, CYCLES), own, err_msg=name)
         np.testing.assert_array_equal(calendar(column, CYCLES, timezone="Asia/Kolkata"), kolkata, err_msg=name)
 
@@ -279,12 +257,12 @@ def test_columns_with_a_zone_count_local_time(zone):
 def test_columns_without_a_zone():
     pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
     times = np.array(UTC_TIMES, "M8[ns]")
-    plain, berlin = calendar(times, CYCLES), calendar(times, CYCLES, timezone="Europe/Berlin")
+    plain, berlin = calendar(times, CYCLES), calendar(times, CYCLES, timezone=ZONE)
     assert not np.array_equal(plain[0], berlin[0])
     for column in (pd.Series(times), pd.DatetimeIndex(times), pl.Series(times), pa.array(times), list(times)):
         same(calendar(column, CYCLES), plain)
         # with the argument timezone, times without a zone are read as UTC
-        same(calendar(column, CYCLES, timezone="Europe/Berlin"), berlin)
+        same(calendar(column, CYCLES, timezone=ZONE), berlin)
 
 
 def test_days_and_periods():
@@ -326,36 +304,43 @@ def test_shapes():
 # ---- errors ---------------------------------------------------------------------------------------------------------
 
 
-VALID = {"times": np.datetime64("2026-01-01"), "cycles": ["day", "month"]}
+def cycles(given):
+    return calendar(np.datetime64("2026-01-01"), given)
 
 
-@pytest.mark.parametrize(("arguments", "error", "words"), [
-    ({"times": [1.0, 2.0]}, TypeError, ["times", "numbers", "month", "M8[s]", "to_datetime"]),
-    ({"times": np.arange(3)}, TypeError, ["times", "numbers", "month"]),
-    ({"times": np.arange(3).view("m8[s]")}, TypeError, ["times", "durations", "month"]),
-    ({"times": "2026-01-01"}, TypeError, ["times", "text"]),
-    ({"times": np.array(["10000-01-01"], "M8[s]")}, ValueError, ["times", "10000-01-01", "9999"]),
-    ({"times": np.array(["0000-12-31", "2026-01-01"], "M8[D]")}, ValueError, ["times", "0000-12-31", "year 1"]),
-    ({"times": np.datetime64(2**62, "s")}, ValueError, ["times", "9999"]),
-    ({"times": np.datetime64(2**60, "W")}, ValueError, ["times", f"{2**60 * 604800} seconds since 1970", "9999"]),
-    ({"cycles": ["dya"]}, ValueError, ["cycles", "'dya'", "'day'", "did you mean"]),
-    ({"cycles": ["day", "Month"]}, ValueError, ["cycles", "'Month'", "did you mean 'month'"]),
-    ({"cycles": ["century"]}, ValueError, ["cycles", "'century'", "'quarter'"]),
-    ({"cycles": []}, ValueError, ["cycles", "at least one"]),
-    ({"cycles": "day"}, TypeError, ["cycles", "'day'", "sequence"]),
-    ({"cycles": [86400]}, ValueError, ["cycles", "86400", "'week'"]),
-    ({"timezone": "Europe/Berln"}, ValueError, ["timezone", "'Europe/Berln'", "did you mean 'Europe/Berlin'"]),
-    ({"timezone": "europe/belrin"}, ValueError, ["timezone", "did you mean 'Europe/Berlin'"]),
-    ({"timezone": "Europe"}, ValueError, ["timezone", "'Europe'"]),
-    ({"timezone": "../Berlin"}, ValueError, ["timezone", "'../Berlin'"]),
-    ({"timezone": "+02:00"}, ValueError, ["timezone", "'+02:00'"]),
-    ({"timezone": 2}, TypeError, ["timezone", "key", "2"]),
-    ({"timezone": UTC}, TypeError, ["timezone", "key", "timezone.utc"]),
-], ids=lambda value: str(value)[:50] if isinstance(value, dict) else "")  # fmt: skip
-def test_bad_arguments(arguments, error, words):
-    with pytest.raises(error) as raised:
-        calendar(**{**VALID, **arguments})
-    assert all(word in str(raised.value) for word in words), raised.value
+def times(given):
+    return calendar(given, ["day", "month"])
+
+
+def zone(given):
+    return calendar(np.datetime64("2026-01-01"), ["day"], timezone=given)
+
+
+@wrong_calls("""
+    times([1.0, 2.0]) | TypeError | times; numbers; month; M8[s]; to_datetime
+    times(np.arange(3)) | TypeError | times; numbers; month
+    times(np.arange(3).view("m8[s]")) | TypeError | times; durations; month
+    times("2026-01-01") | TypeError | times; text
+    times(np.array(["10000-01-01"], "M8[s]")) | ValueError | times; 10000-01-01; 9999
+    times(np.array(["0000-12-31", "2026-01-01"], "M8[D]")) | ValueError | times; 0000-12-31; year 1
+    times(np.datetime64(2**62, "s")) | ValueError | times; 9999
+    times(np.datetime64(2**60, "W")) | ValueError | times; 697286925986221051084800 seconds since 1970; 9999
+    cycles(["dya"]) | ValueError | cycles; 'dya'; 'day'; did you mean
+    cycles(["day", "Month"]) | ValueError | cycles; 'Month'; did you mean 'month'
+    cycles(["century"]) | ValueError | cycles; 'century'; 'quarter'
+    cycles([]) | ValueError | cycles; at least one
+    cycles("day") | TypeError | cycles; 'day'; sequence
+    cycles([86400]) | ValueError | cycles; 86400; 'week'
+    zone("Europe/Berln") | ValueError | timezone; 'Europe/Berln'; did you mean 'Europe/Berlin'
+    zone("europe/belrin") | ValueError | timezone; did you mean 'Europe/Berlin'
+    zone("Europe") | ValueError | timezone; 'Europe'
+    zone("../Berlin") | ValueError | timezone; '../Berlin'
+    zone("+02:00") | ValueError | timezone; '+02:00'
+    zone(2) | TypeError | timezone; key; 2
+    zone(UTC) | TypeError | timezone; key; timezone.utc
+""")
+def test_wrong_arguments(call, error, words):
+    raises(call, error, words)
 
 
 def test_limits_of_years_apply_to_local_time():

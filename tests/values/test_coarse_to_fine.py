@@ -9,7 +9,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast import presets
 
-ALPHAS = (-1.0, 0.0, 0.25, 1.0, 1.5, 2.999, 9.99, 10.0, 47.0)
+ALPHAS = (-1.0, 0.0, 0.25, 1.0, 2.999, 9.99, 47.0)
 
 
 @pytest.mark.parametrize("alpha", ALPHAS)
@@ -38,7 +38,7 @@ def test_nerfies(alpha):
     np.testing.assert_allclose(made.reshape(2, n, 3), np.broadcast_to(window[:, None], (2, n, 3)), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("alpha", [1e-300, 1e-9, 0.1, 1 / 3, 0.999999999, 1 - 2**-53])
+@pytest.mark.parametrize("alpha", [1e-300, 1e-9, 1 / 3, 1 - 2**-53])
 def test_rounded_once(alpha):
     """Weights are rounded once, also for a tiny alpha, for which the formula (1 - cos) / 2 would lose all digits."""
     with mpmath.workprec(300):

@@ -37,7 +37,10 @@ def taken(encoding, columns):
     return pf.Encoding._of(encoding._sinusoids.take(columns))
 
 
-@pytest.mark.parametrize("name", MODULES)
+# importing other packages takes seconds
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if package else ()) for name, package in MODULES.items()]
+)
 def test_dir_has_only_public_names(name):
     if MODULES[name]:
         optional(MODULES[name])
@@ -114,6 +117,7 @@ SHORT = {
     "array": lambda: pf.sinusoidal(5, frequencies=np.array([1.0, 0.1, 1 / 3])),
     "mapping": lambda: pf.sinusoidal(4, frequencies={"sin": [1.0, 2.0], "cos": pf.geometric(2, base=7.0)}),
     "features": lambda: pf.fourier_features([1.0, 1.0, 0.1], functions=("cos",), layout="interleaved", scale=2),
+    "64 numbers": lambda: pf.fourier_features(WEIGHTS[:32]),
     "dense": lambda: pf.fourier_features([[1.0, -0.0], [0.0, 2.0]]),
     "schedule": lambda: pf.fourier_features(pf.linear(5, 1, 3)),
     "periods": lambda: pf.fourier_features(pf.periodic([86400, Fraction(1, 3)])),
@@ -129,6 +133,7 @@ SHORT = {
     "Rotary-preset": lambda: pf.presets.flux(),
 }
 LONG = {
+    "66 numbers": lambda: pf.fourier_features(WEIGHTS[:33]),
     "features": lambda: pf.fourier_features(WEIGHTS, functions=("cos", "sin")),
     "array": lambda: pf.sinusoidal(160, frequencies=WEIGHTS[:, 0]),
     "phases": lambda: pf.Encoding(WEIGHTS, WEIGHTS[:, 0], WEIGHTS[:, 1]),
@@ -157,18 +162,12 @@ def test_long_reprs_are_shortened(build):
     assert eval(pickle.loads(pickle.dumps(value)).recipe, dict(NAMES)) == value
 
 
-def test_recipe_in_a_fresh_process():
-    """A recipe can be evaluated in a new process.
-
-    ``Rotary`` is imported on first use, and a preset may use it before ``pf.Rotary`` is read.
-    """
-    code = "import posenc_fast as pf; r = pf.presets.llama3(); print(eval(r.recipe, vars(pf)) == r)"
-    result = python(code)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
-
-
 def test_imports_in_two_threads():
-    """Two threads can import the package and one of its modules at the same time, without a deadlock or an error."""
+    """Two threads can import the package and one of its modules at the same time, without a deadlock or an error.
+
+    After that, the recipe of a preset can be evaluated, although ``Rotary`` is imported on first use, and the preset
+    uses it before ``pf.Rotary`` is read.
+    """
     code = """if True:
         import threading
         barrier = threading.Barrier(2)
@@ -180,15 +179,13 @@ def test_imports_in_two_threads():
             thread.start()
         for thread in threads:
             thread.join()
+        import posenc_fast as pf
+        rotary = pf.presets.llama3()
+        print(eval(rotary.recipe, vars(pf)) == rotary)
     """
-    for _ in range(3):
+    for _ in range(2):
         result = python(code)
-        assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_repr_of_64_numbers_is_whole():
-    assert not repr(pf.fourier_features(WEIGHTS[:32])).startswith("<")
-    assert repr(pf.fourier_features(WEIGHTS[:33])).startswith("<")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "True\n", "")
 
 
 def test_presets_rebuild_themselves():
@@ -214,18 +211,19 @@ def test_without_a_recipe():
     assert repr(part) == "<Encoding of 3 columns>"
 
 
-def test_base_and_layout():
-    assert (pf.sinusoidal(8).base, pf.sinusoidal(8).layout) == (10000.0, "interleaved")
-    assert (pf.sinusoidal(8, base=50).base, pf.sinusoidal(8, layout="concatenated").layout) == (50.0, "concatenated")
-    explicit = pf.sinusoidal(4, frequencies=[1.0, 2.0])
-    assert (explicit.base, explicit.layout) == (None, "interleaved")
-    features = pf.fourier_features([1.0])
-    assert (features.base, features.layout) == (None, "concatenated")
-    for other in (pf.Encoding([1.0]), pf.join([explicit, features]), taken(explicit, [0])):
-        assert (other.base, other.layout) == (None, None)
-    rotary = pf.Rotary(8, base=500, layout="interleaved")
-    assert (rotary.base, rotary.layout) == (500.0, "interleaved")
-    assert pf.Rotary(8, frequencies=[1.0] * 4).base is None
+@pytest.mark.parametrize(("value", "base", "layout"), [
+    (pf.sinusoidal(8), 10000.0, "interleaved"),
+    (pf.sinusoidal(8, base=50, layout="concatenated"), 50.0, "concatenated"),
+    (pf.sinusoidal(4, frequencies=[1.0, 2.0]), None, "interleaved"),
+    (pf.fourier_features([1.0]), None, "concatenated"),
+    (pf.Encoding([1.0]), None, None),
+    (pf.join([pf.sinusoidal(4), pf.fourier_features([1.0])]), None, None),
+    (taken(pf.sinusoidal(4), [0]), None, None),
+    (pf.Rotary(8, base=500, layout="interleaved"), 500.0, "interleaved"),
+    (pf.Rotary(8, frequencies=[1.0] * 4), None, "half"),
+], ids=repr)  # fmt: skip
+def test_base_and_layout(value, base, layout):
+    assert (value.base, value.layout) == (base, layout)
 
 
 # ---- pictures in notebooks ------------------------------------------------------------------------------------------
@@ -249,6 +247,16 @@ def pixels(text):
     return np.frombuffer(chunks[b"PLTE"], np.uint8).reshape(-1, 3)[rows[:, 1:]].astype(int)
 
 
+def assert_colours(text, values):
+    """Assert that positive values are drawn in warm colours, negative ones in cold colours, and zeros in neither."""
+    colours = pixels(text)
+    warm = colours[..., 0] - colours[..., 2]
+    assert warm.shape == values.shape
+    assert (warm[values > 0.1] > 0).all()
+    assert (warm[values < -0.1] < 0).all()
+    assert (np.abs(warm[np.abs(values) < 0.01]) < 10).all()
+
+
 @pytest.mark.parametrize("build", [*SHORT.values(), *LONG.values()], ids=[*SHORT, *(f"long-{name}" for name in LONG)])
 def test_pictures_are_small(build):
     value = build()
@@ -260,64 +268,27 @@ def test_pictures_are_small(build):
 
 
 def test_pictures_show_the_table():
-    encoding = pf.sinusoidal(16, base=100.0, scale=3.0)
-    colours = pixels(encoding._repr_html_())
-    table = encoding.table(48, dtype=np.float64) / 3
-    assert colours.shape == (48, 16, 3)
-    warm = colours[..., 0] - colours[..., 2]
-    assert (warm[table > 0.1] > 0).all()
-    assert (warm[table < -0.1] < 0).all()
-    assert (np.abs(warm[np.abs(table) < 0.01]) < 10).all()
-    rotated = pixels(pf.Rotary(8)._repr_html_())
-    cos = pf.Rotary(8).tables(48)[0]
-    assert ((rotated[..., 0] - rotated[..., 2])[cos > 0.1] > 0).all()
+    encoding, clock = pf.sinusoidal(16, base=100.0, scale=3.0), pf.fourier_features(pf.periodic(["1D", "7D"]))
+    assert_colours(encoding._repr_html_(), encoding.table(48, dtype=np.float64) / 3)
+    assert_colours(pf.Rotary(8)._repr_html_(), pf.Rotary(8).tables(48)[0])
+    assert_colours(clock._repr_html_(), clock.table(48, step=604_800 / 48, dtype=np.float64))
+    assert "positions 0 to 604,800, the longest period, downwards" in clock._repr_html_()
 
 
-@pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-@pytest.mark.parametrize("d", [96, 128, 130, 192, 512, 768, 4096])
-def test_pictures_of_wide_encodings_show_whole_pairs(d, layout):
-    """Pictures of wide encodings show both columns of every n-th pair, so that they have at most 96 columns."""
-    encoding = pf.sinusoidal(d, layout=layout)
-    text = encoding._repr_html_()
-    pairs = np.arange(0, d // 2, -(-d // 96))
-    columns = np.stack([2 * pairs, 2 * pairs + 1], axis=1).reshape(-1)
-    if layout == "concatenated":
-        columns = np.concatenate([pairs, d // 2 + pairs])
+@pytest.mark.parametrize(("encoding", "is_shown", "words"), [
+    (pf.sinusoidal(96), lambda c: c >= 0, "96 columns, positions 0 to 47 downwards;"),
+    # both columns of every n-th pair, so that there are at most 96 columns
+    (pf.sinusoidal(130), lambda c: c // 2 % 2 == 0, "66 of 130 columns (every 2nd frequency), positions"),
+    (pf.sinusoidal(512), lambda c: c // 2 % 6 == 0, "86 of 512 columns (every 6th frequency)"),
+    (pf.sinusoidal(130, layout="concatenated"), lambda c: c % 65 % 2 == 0, "66 of 130 columns (every 2nd frequency)"),
+    (pf.sinusoidal(4096, layout="concatenated"), lambda c: c % 2048 % 43 == 0, "96 of 4096 columns (every 43rd"),
+    (pf.fourier_features(np.linspace(0.1, 1, 10**4)), lambda c: c % 10**4 % 209 == 0, "96 of 20000 columns"),
+    # adjacent columns if no two share a frequency: here sines and cosines alternate, and the picture shows both
+    (pf.presets.evans_unpaired(192), lambda c: c % 4 < 2, "96 of 192 columns (two of every 4 columns)"),
+    (pf.Encoding(np.ones(1000)), lambda c: c % 11 == 0, "91 of 1000 columns (every 11th column)"),
+    (pf.join([pf.sinusoidal(4)] * 2), lambda c: c >= 0, "8 columns, positions 0 to 47 downwards, on all axes"),
+], ids=lambda value: value if isinstance(value, str) else "")  # fmt: skip
+def test_pictures_show_some_columns(encoding, is_shown, words):
+    text, columns = encoding._repr_html_(), np.flatnonzero(is_shown(np.arange(encoding.d_model)))
+    assert words in text
     np.testing.assert_array_equal(pixels(text), pixels(taken(encoding, columns)._repr_html_()))
-    if d == 96:
-        assert "96 columns, positions" in text
-    else:
-        nth = {128: "2nd", 130: "2nd", 192: "2nd", 512: "6th", 768: "8th", 4096: "43rd"}[d]
-        assert f"{len(columns)} of {d} columns (every {nth} frequency), positions 0 to 47" in text
-
-
-def test_pictures_of_columns_without_partners_show_neighbours():
-    """If no two columns share a frequency, a picture of a wide encoding shows adjacent columns, here two of every four.
-
-    In this encoding, sines and cosines alternate, so the picture shows both. If all columns share one frequency, the
-    picture shows every n-th column.
-    """
-    encoding = pf.presets.evans_unpaired(192)
-    columns = np.flatnonzero(np.arange(192) % 4 < 2)
-    np.testing.assert_array_equal(pixels(encoding._repr_html_()), pixels(taken(encoding, columns)._repr_html_()))
-    assert "96 of 192 columns (two of every 4 columns)" in encoding._repr_html_()
-    same = pf.Encoding(np.ones(1000))
-    assert "91 of 1000 columns (every 11th column)" in same._repr_html_()
-
-
-def test_pictures_of_periods_show_the_longest_period():
-    encoding = pf.fourier_features(pf.periodic(["1D", "7D"]))
-    text = encoding._repr_html_()
-    assert "positions 0 to 604,800, the longest period, downwards" in text
-    table = encoding.table(48, step=604_800 / 48, dtype=np.float64)
-    colours = pixels(text)
-    warm = colours[..., 0] - colours[..., 2]
-    assert (warm[table > 0.1] > 0).all()
-    assert (warm[table < -0.1] < 0).all()
-
-
-def test_pictures_of_wide_encodings_take_some_columns():
-    text = pf.fourier_features(np.linspace(0.1, 1, 100_000))._repr_html_()
-    assert pixels(text).shape == (48, 96, 3)
-    assert "96 of 200000 columns" in text
-    assert "on all axes" in pf.join([pf.sinusoidal(4), pf.sinusoidal(4)])._repr_html_()

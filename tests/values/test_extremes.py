@@ -1,4 +1,7 @@
-"""Test extreme arguments: enormous and infinite numbers, arrays with a false shape, and huge sizes."""
+"""Test extreme arguments: enormous and infinite numbers, arrays with a false shape, and huge sizes.
+
+pytest turns warnings into errors, and results that are correctly rounded to infinity must not cause a warning.
+"""
 
 from __future__ import annotations
 
@@ -15,33 +18,17 @@ from posenc_fast._core.encoding.sinusoids import Sinusoids
 from posenc_fast._core.engine import blocks as _target
 from posenc_fast._core.numbers import arguments as _checks
 from support import exact
+from support.errors import raises, wrong_calls
 
 pytestmark = pytest.mark.usefixtures("backend")
 
 INF, NAN = float("inf"), float("nan")
 
 
-@pytest.fixture(autouse=True)
-def no_warnings():
-    """Turn warnings into errors, because results that are correctly rounded to infinity must not cause a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
-
-
-def assert_exact(rows, positions, frequency, ulps=1.0, beyond=2.0**-50):
-    """Assert that columns (sine, cosine) of one frequency are within the error bounds of float64."""
-    for row, position in zip(rows, positions, strict=True):
-        for got, true in zip(row, exact.sincos(position, exact.number(frequency)), strict=True):
-            assert exact.excess(got, true, "float64", ulps) <= beyond, (position, frequency, float(got), float(true))
-
-
 # ---- enormous numbers -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "step", [10**400, 2**64, -(2**70), 1e305, Fraction(10**400, 3)], ids=lambda s: type(s).__name__
-)
+@pytest.mark.parametrize("step", [10**400, -(2**70), 1e305, Fraction(10**400, 3)], ids=lambda s: type(s).__name__)
 def test_step_after_the_only_row(step):
     """If there is only one row, the step may have any size, because no position uses it."""
     encoding, zero = pf.sinusoidal(6), np.zeros((1, 6), np.float32)
@@ -49,11 +36,6 @@ def test_step_after_the_only_row(step):
         np.testing.assert_array_equal(encoding.table(1, start=start, step=step), expected)
         np.testing.assert_array_equal(encoding.add_to(zero, start=start, step=step), expected)
         assert encoding.table(0, start=start, step=step).shape == (0, 6)
-
-
-def test_tables_of_subnormal_frequencies():
-    table = pf.Encoding([5e-324, 1e-310]).table(4, start=-1, dtype=np.float64)
-    np.testing.assert_array_equal(table, np.outer([-1, 0, 1, 2], [5e-324, 1e-310]))
 
 
 @pytest.mark.parametrize("position", [[5e-324, 0.0], [0.0, -1e-310], [1e-310, 2.0]], ids=str)
@@ -79,17 +61,10 @@ def test_missing_and_enormous_coordinates(missing, other):
         assert rows[2].tolist() == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("amplitudes", [1e300, [1, -1e300]], ids=str)
-def test_too_large_amplitudes(amplitudes):
-    with pytest.raises(ValueError, match=r"amplitudes .*1e\+300"):
-        pf.Encoding([1.0, 2.0], 0.0, amplitudes)
-    with pytest.raises(ValueError, match=r"1e\+300; .* a smaller scale"):
-        pf.sinusoidal(4, scale=-1e300)
-
-
 def test_largest_amplitude():
     rows = pf.fourier_features([1.0], scale=_checks.MOST_AMPLITUDE).table(50, start=-25, dtype=np.float64)
-    assert_exact(rows / _checks.MOST_AMPLITUDE, range(-25, 25), 1.0)
+    scaled = rows / _checks.MOST_AMPLITUDE
+    exact.assert_within(scaled, range(-25, 25), range(2), [mpmath.mpf(1)], "float64", call="table")
     # 1e200 exceeds float32, so the five values other than sin(0) are rounded to infinity
     assert np.isinf(pf.fourier_features([1.0], scale=1e200).table(3)).sum() == 5
 
@@ -107,25 +82,22 @@ def test_adding_to_infinite_values(name, positions):
         np.testing.assert_array_equal(got, [[sign * INF, -sign * INF, NAN, last]] * 2)
 
 
-def test_adding_to_values_that_scale_to_a_usual_size():
-    x = np.array([[1e305, -1.7e308]])
-    got = pf.sinusoidal(2).add_to(x, x_scale=1e-305)
-    np.testing.assert_allclose(got, [[1.0, -1700 + 1]], rtol=2.0**-52)
-
-
-@pytest.mark.parametrize("position", [1.5, 0.1, -3.0], ids=str)
+@pytest.mark.parametrize("position", [0.0, 1.5, -3.0], ids=str)
 @pytest.mark.parametrize(
-    ("x", "x_scale"), [(0.0, 1e300), (1e-300, 1e300), (-1e305, 1e-305), (0.0, -1.7e308)], ids="{:g}".format
+    ("x", "x_scale"),
+    [(0.0, 1e300), (1e-300, 1e300), (1e305, 1e-305), (-1.7e308, 1e-305), (0.0, -1.7e308)],
+    ids="{:g}".format,
 )
 def test_sums_beyond_exact_arithmetic(x, x_scale, position):
     """Errors of sums with x or x_scale beyond 2**989 are within the bound of docs/accuracy.md."""
-    got = pf.fourier_features([np.pi]).add_to(np.full((1, 2), x), x_scale=x_scale, positions=[position])[0]
     term = Fraction(x) * Fraction(x_scale)
-    for value, true in zip(got, exact.sincos(position, exact.number(np.pi)), strict=True):
-        assert abs(value - (true + exact.number(term))) <= 2.0**-51 * max(1, abs(float(term)))
+    for options in ({"positions": [position]}, {"start": position}):
+        got = pf.fourier_features([np.pi]).add_to(np.full((1, 2), x), x_scale=x_scale, **options)[0]
+        for value, true in zip(got, exact.sincos(position, exact.number(np.pi)), strict=True):
+            assert abs(value - (true + exact.number(term))) <= 2.0**-51 * max(1, abs(float(term)))
 
 
-@pytest.mark.parametrize("amplitude", [5e-324, 1e-310, 1e-300, 2.0**-960], ids="{:g}".format)
+@pytest.mark.parametrize("amplitude", [5e-324, 1e-310, 2.0**-960], ids="{:g}".format)
 def test_products_with_amplitudes_that_underflow(amplitude):
     """Errors of rows with amplitudes of at most 2**-960 are within the bound of docs/accuracy.md."""
     positions = np.array([-1.0, 0.1, 1e-20, 1e-200, 3.0, -(2.0**40) - 0.5])
@@ -153,7 +125,7 @@ def test_rotating_infinite_values(name):
     np.testing.assert_allclose(got, expected, rtol=0, atol=1e-15 + np.finfo(name).eps)
 
 
-@pytest.mark.parametrize("width", [130, 512, 2000], ids="width={}".format)
+@pytest.mark.parametrize("width", [130, 2000], ids="width={}".format)
 @pytest.mark.parametrize("build", [pf.sinusoidal, lambda d: pf.Encoding([0.5] * d)], ids=["many-waves", "one-wave"])
 def test_scratch_memory_is_large_enough(build, width):
     """Each call computes right values for wide rows of each dtype.
@@ -280,18 +252,23 @@ def test_unaligned_positions(rows):
 # ---- sizes ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", [
-    lambda: pf.sinusoidal(2**30),
-    lambda: pf.sinusoidal(2**40),
-    lambda: pf.positional_encoding(1, 2**31),
-    lambda: Sinusoids((pf.geometric(1),), np.broadcast_to(0, (2**30, 1)), np.zeros(1), np.zeros(1)),
-], ids=["sinusoidal-2^30", "sinusoidal-2^40", "shortcut", "encoding"])  # fmt: skip
-def test_too_many_columns(call):
-    with pytest.raises(ValueError, match=r"d_model=\d+ is too large"):
-        call()
+def of_columns(count):
+    return Sinusoids((pf.geometric(1),), np.broadcast_to(0, (count, 1)), np.zeros(1), np.zeros(1))
 
 
-@pytest.mark.parametrize("text", ["", "\n", "K", "what", "48M", "512"], ids=repr)
+@wrong_calls("""
+    pf.sinusoidal(2**30) | ValueError | d_model=1073741824 is too large
+    pf.positional_encoding(1, 2**31) | ValueError | d_model=2147483648 is too large
+    of_columns(2**30) | ValueError | d_model=1073741824 is too large
+    pf.Encoding([1.0, 2.0], 0.0, 1e300) | ValueError | amplitudes; 1e+300
+    pf.Encoding([1.0, 2.0], 0.0, [1, -1e300]) | ValueError | amplitudes; 1e+300
+    pf.sinusoidal(4, scale=-1e300) | ValueError | 1e+300; a smaller scale
+""")
+def test_too_many_columns_and_too_large_amplitudes(call, error, words):
+    raises(call, error, words)
+
+
+@pytest.mark.parametrize("text", ["", "K", "what", "48M", "512"], ids=repr)
 def test_size_of_the_cache_from_any_text(text, tmp_path, monkeypatch):
     (tmp_path / "index0").mkdir(exist_ok=True)
     (tmp_path / "index0" / "size").write_text(text)
@@ -301,9 +278,3 @@ def test_size_of_the_cache_from_any_text(text, tmp_path, monkeypatch):
     size = _target.cache_size.__wrapped__()
     assert size >= 0
     assert size == {"48M": 48 << 20, "512": 512}.get(text, size)
-
-
-def test_product_of_the_largest_position_and_frequency():
-    with mpmath.workprec(3000):
-        true = mpmath.sin(mpmath.mpf(1e308) * mpmath.mpf(1e308))
-    assert pf.Encoding([1e308]).encode([1e308], dtype=np.float64)[0, 0] == pytest.approx(float(true), abs=2.0**-50)

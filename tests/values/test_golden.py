@@ -84,18 +84,14 @@ def test_every_output_is_covered(arrays):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize(
-    ("key", "encoding"),
-    [
-        ("g000", pf.sinusoidal(16, freq_shift=1, layout="concatenated")),
-        ("g001", pf.sinusoidal(17, freq_shift=1, layout="concatenated", odd="zero")),
-        ("g003", pf.sinusoidal(3, freq_shift=1, layout="concatenated", odd="zero")),
-        ("g011", pf.sinusoidal(16)),
-        ("g012", pf.sinusoidal(17)),
-        ("g093", pf.sinusoidal(16, freq_shift=1, layout="concatenated")),
-    ],
-    ids=["tensor2tensor", "tensor2tensor-odd", "tensor2tensor-d3", "tensorflow", "tensorflow-odd", "whisper"],
-)
+@pytest.mark.parametrize(("key", "encoding"), [
+    ("g000", pf.sinusoidal(16, freq_shift=1, layout="concatenated")),
+    ("g001", pf.sinusoidal(17, freq_shift=1, layout="concatenated", odd="zero")),
+    ("g003", pf.sinusoidal(3, freq_shift=1, layout="concatenated", odd="zero")),
+    ("g011", pf.sinusoidal(16)),
+    ("g012", pf.sinusoidal(17)),
+    ("g093", pf.sinusoidal(16, freq_shift=1, layout="concatenated")),
+], ids=["T2T", "T2T-odd", "T2T-d3", "tensorflow", "tensorflow-odd", "whisper"])  # fmt: skip
 def test_parameters_of_sinusoidal(key, encoding, arrays):
     positions = arrays[key + "X"].reshape(-1)
     got = encoding.encode(positions)

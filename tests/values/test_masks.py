@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from support.errors import raises, wrong_calls
 
 ORDERS = {
     "interleaved": ("interleaved", ("sin", "cos")),
@@ -68,7 +69,7 @@ def test_relative_positions():
 
 
 @pytest.mark.parametrize(("source", "target"), list(itertools.product(ORDERS, repeat=2)))
-@pytest.mark.parametrize("d", [1, 2, 6, 7, 8])
+@pytest.mark.parametrize("d", [1, 2, 7, 8])
 @pytest.mark.parametrize("odd", ["crop", "zero"])
 def test_reorder_columns(source, target, d, odd):
     array = table(source, d, odd)
@@ -94,29 +95,33 @@ def test_reorder_weights(rng):
     )
 
 
-@pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: pf.mask_positions([0.5, 1.0]), TypeError, "mask must have dtype bool, or contain the integers 0 and 1"),
-    (lambda: pf.mask_positions([1, 2]), ValueError, "integers in mask must be 0 or 1"),
-    (lambda: pf.mask_positions(True), ValueError, r"mask has shape \(\), but must have at least 1"),
-    (lambda: pf.mask_positions([1], padding_idx=-1), ValueError, "padding_idx must be at least 0, not -1"),
-    (lambda: pf.mask_positions([1], start=-1), ValueError, "start must be at least 0, not -1"),
-    (lambda: pf.mask_positions([1], start=None, padding_idx=True), TypeError, "padding_idx must be an integer"),
-    (lambda: pf.mask_positions([1], start="0"), TypeError, "start must be an integer, not '0'"),
-    (lambda: pf.mask_positions([1], start=0, padding_idx=1), ValueError, "start=0 and padding_idx=1 exclude each other; pass"),
-    (lambda: pf.mask_positions([1], padding_idx=0.5), TypeError, "padding_idx must be an integer, not 0.5"),
-    (lambda: pf.mask_coordinates([1, 1]), ValueError, r"mask has shape \(2,\), but must have at least 2"),
-    (lambda: pf.mask_coordinates([[1]], eps=0), ValueError, "eps must be a finite positive number, not 0"),
-    (lambda: pf.mask_coordinates([[1]], scale="2"), TypeError, "scale must be a real number .*, not '2'"),
-    (lambda: pf.mask_coordinates([[1]], offset=np.nan), ValueError, "offset must be a finite number, not nan"),
-    (lambda: pf.relative_positions(0), ValueError, "length must be at least 1, not 0"),
-    (lambda: pf.relative_positions(2.0), TypeError, "length must be an integer, not 2.0"),
-    (lambda: pf.reorder_columns([1.0], "interleaved", "concatenated"), TypeError, "array must be a numpy array"),
-    (lambda: pf.reorder_columns(np.ones(2), "half", "concatenated"), ValueError, "source must be one of .*'half'"),
-    (lambda: pf.reorder_columns(np.ones(2), "interleaved", None), ValueError, "target must be one of .*None"),
-    (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=1), ValueError, "axis=1 is out of range for an array of 1 dim"),
-    (lambda: pf.reorder_columns(np.ones(2), "interleaved", "concatenated", axis=-2), ValueError, "axis must be at least -1, not -2"),
-    (lambda: pf.reorder_columns(np.ones(3), "interleaved", "concatenated", odd="drop"), ValueError, "odd must be one of 'crop', 'zero', not 'drop'; did you mean 'crop'"),
-])  # fmt: skip
-def test_bad_arguments(call, error, words):
-    with pytest.raises(error, match=words):
-        call()
+def reorder(source, target, shape=2, **options):
+    return pf.reorder_columns(np.ones(shape), source, target, **options)
+
+
+@wrong_calls("""
+    pf.mask_positions([0.5, 1.0]) | TypeError | mask must have dtype bool, or contain the integers 0 and 1
+    pf.mask_positions([1, 2]) | ValueError | integers in mask must be 0 or 1
+    pf.mask_positions(True) | ValueError | mask has shape (), but must have at least 1
+    pf.mask_positions([1], padding_idx=-1) | ValueError | padding_idx must be at least 0, not -1
+    pf.mask_positions([1], start=-1) | ValueError | start must be at least 0, not -1
+    pf.mask_positions([1], start=None, padding_idx=True) | TypeError | padding_idx must be an integer
+    pf.mask_positions([1], start="0") | TypeError | start must be an integer, not '0'
+    pf.mask_positions([1], start=0, padding_idx=1) | ValueError | start=0 and padding_idx=1 exclude each other; pass
+    pf.mask_positions([1], padding_idx=0.5) | TypeError | padding_idx must be an integer, not 0.5
+    pf.mask_coordinates([1, 1]) | ValueError | mask has shape (2,), but must have at least 2
+    pf.mask_coordinates([[1]], eps=0) | ValueError | eps must be a finite positive number, not 0
+    pf.mask_coordinates([[1]], scale="2") | TypeError | scale must be a real number; not '2'
+    pf.mask_coordinates([[1]], offset=np.nan) | ValueError | offset must be a finite number, not nan
+    pf.relative_positions(0) | ValueError | length must be at least 1, not 0
+    pf.relative_positions(2.0) | TypeError | length must be an integer, not 2.0
+    pf.reorder_columns([1.0], "interleaved", "concatenated") | TypeError | array must be a numpy array
+    reorder("half", "concatenated") | ValueError | source must be one of; 'half'
+    reorder("interleaved", None) | ValueError | target must be one of; None
+    reorder("interleaved", "concatenated", axis=1) | ValueError | axis=1 is out of range for an array of 1 dim
+    reorder("interleaved", "concatenated", axis=-2) | ValueError | axis must be at least -1, not -2
+    reorder("interleaved", "concatenated", 3, odd="drop") | ValueError | odd must be one of 'crop', 'zero', not 'drop'
+    reorder("interleaved", "interleaved-cos-first", 7) | ValueError | 7 columns along axis -1, an odd number. ; has one
+""")
+def test_wrong_arguments(call, error, words):
+    raises(call, error, words)

@@ -33,9 +33,18 @@ def near_quarter_turns(rng, n):
 
 def near_midpoints(rng, n):
     """Return tiny angles at or near midpoints of adjacent numbers of a small dtype. Sines are near midpoints, too."""
-    bits, least = np.array([exact.TYPES[name] for name in rng.choice(["float32", "float16", "bfloat16"], n)]).T
-    middles = (rng.integers(0, 2 ** (bits + 1)) + 0.5) * np.exp2(least)
-    return middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], n)) * rng.choice([1, -1], n)  # fmt: skip
+    small = [exact.near_midpoints(rng, name, n // 3) for name in ("float32", "float16", "bfloat16")]
+    return rng.permutation(np.concatenate(small))
+
+
+# midpoints of adjacent bfloat16 numbers, moved by a part that float32 cannot represent, so that rounding twice is wrong
+MIDPOINTS = (
+    2.0**-134 + 2.0**-151,
+    3 * 2.0**-134 - 2.0**-152,
+    2.0**-127 * (1 + 2.0**-7 + 2.0**-30),
+    -(2.0**-134) * (1 + 2.0**-40),
+    2.0**-126 - 2.0**-135 - 2.0**-170,
+)
 
 
 class Range(NamedTuple):
@@ -71,9 +80,11 @@ RANGES = {
     "negative": Range(lambda rng, n: -rng.uniform(0, 1e5, n)),
     "near quarter turns": Range(near_quarter_turns),
     "beyond": Range(lambda rng, n: rng.uniform(1, 9, n) * 10.0 ** rng.integers(17, 300, n)),
+    "midpoints of bfloat16": Range(fixed(*MIDPOINTS * 3), (1.0,)),
     # ranges with frequencies and positions near the limits of float64
     **{f"frequency {f:g}": Range(fixed(0.0, 1.0, -2.0, 1e-305), (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"positions {p:g}": Range(fixed(p, -p), (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
+    "largest product": Range(fixed(1e308), (1e308,)),
     # frequencies or products position * frequency that are subnormal, or whose rounding errors are subnormal or 0
     "subnormal frequency": Range(fixed(1e296), (1e-282, 5e-324)),
     "subnormal frequency alone": Range(fixed(1e300), (5e-324,)),
@@ -120,6 +131,9 @@ STEPS = {
     **{f"frequency {f:g} from -1": Steps(-1, 1, 3, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"frequency {f:g} by 2": Steps(Fraction(1, 3), 2, 2, (f,)) for f in (1e16, 1e30, 1e300, 1.7e308)},
     **{f"from {-p:g}": Steps(-p, p, 2, (1e-300,)) for p in (1e300, 1e305, 1.7e308)},
+    "third and 1e300": Steps(Fraction(1, 3), 1e300, 2, (1e6,)),
+    "subnormal frequencies": Steps(-1, 1, 4, (5e-324, 1e-310)),
+    **{f"midpoint {p:g}": Steps(p, 1, 1, (1.0,)) for p in MIDPOINTS},
     **{
         f"{name}, one row": Steps(
             RANGES[name].draw(np.random.default_rng(0), 1)[0].item(), 1, 1, RANGES[name].frequencies
@@ -250,8 +264,9 @@ def excess(got, true):
 @needs_long_double
 @pytest.mark.parametrize("name", list(MILLIONS))
 @pytest.mark.slow
-def test_millions_of_float32(name, seed):
+def test_millions_of_values(name, seed):
     positions, true = samples(name, seed)
+    assert excess(pf.sinusoidal(WIDTH).encode(positions, dtype=np.float64), true).max() < MILLIONS[name]
     # In five million values, all were rounded correctly. About one in thirty million lies so near a midpoint that it
     # may be rounded to the other side, so allow for a small excess.
     assert excess(pf.sinusoidal(WIDTH).encode(positions), true).max() < 2.0**-51
@@ -260,11 +275,3 @@ def test_millions_of_float32(name, seed):
         tables = np.concatenate([pf.sinusoidal(WIDTH).table(1, start=int(p)) for p in spans])
         chosen = [int(np.flatnonzero(positions == p)[0]) for p in spans]
         assert excess(tables, true[chosen]).max() < 2.0**-51
-
-
-@needs_long_double
-@pytest.mark.parametrize("name", list(MILLIONS))
-@pytest.mark.slow
-def test_millions_of_float64(name, seed):
-    positions, true = samples(name, seed)
-    assert excess(pf.sinusoidal(WIDTH).encode(positions, dtype=np.float64), true).max() < MILLIONS[name]

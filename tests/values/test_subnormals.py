@@ -21,11 +21,10 @@ from support import exact
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("backend")]
 
-NAMES = ["float32", "float16", "bfloat16"]
 DTYPES = {"float32": np.dtype("f4"), "float16": np.dtype("f2"), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=list(DTYPES))
 def name(request):
     return request.param
 
@@ -41,17 +40,14 @@ def nearest(value, name):
     return math.copysign(float(rounded) if abs(rounded) <= largest else math.inf, value)
 
 
-def near_midpoints(rng, name, count):
-    """Return doubles at and near midpoints of adjacent numbers of a dtype, many of them subnormal, and others."""
+def doubles(rng, name, count):
+    """Return doubles at and near midpoints of subnormal and of normal numbers of a dtype, and others."""
     bits, least = exact.TYPES[name]
-    middles = (rng.integers(0, 2 ** (bits + 1), count) + 0.5) * 2.0**least
-    # keep midpoints, or move them to an adjacent double, or further (by up to 2^-20 of the value)
-    near = middles * (1 + rng.choice([0, 2.0**-52, -(2.0**-53), 2.0**-30, -(2.0**-26), 2.0**-20], count))
     normal = np.ldexp(rng.integers(2**bits, 2 ** (bits + 1), count) + 0.5, rng.integers(least, 0, count))
     others = np.ldexp(rng.uniform(1, 2, count), rng.integers(-900, 900, count))
     ends = [0.0, 2.0 ** (least - 1), 2.0**least, 2.0 ** (bits + least - 1)]
-    values = np.concatenate([near, normal, normal * (1 - 2.0**-53), others, ends])
-    values *= rng.choice([1, -1], len(values))
+    values = np.concatenate([normal, normal * (1 - 2.0**-53), others, ends])
+    values = np.concatenate([exact.near_midpoints(rng, name, count), values * rng.choice([1, -1], len(values))])
     return values[np.abs(values) < MOST_AMPLITUDE]
 
 
@@ -62,7 +58,7 @@ def same(got, expected):
 @pytest.mark.parametrize("width", [3, 700], ids="width={}".format)
 @pytest.mark.parametrize("call", ["encode", "encode one", "table", "rows", "add_to", "add_to rows"])
 def test_every_float64_is_rounded_once(call, width, name, rng):
-    values = np.resize(rng.permutation(near_midpoints(rng, name, 250)), width)
+    values = np.resize(rng.permutation(doubles(rng, name, 250)), width)
     encoding, dtype, rows = pf.Encoding(np.zeros(width), 0.25, values), DTYPES[name], 70
     if call == "encode":
         got = encoding.encode(np.arange(rows) + 0.5, dtype=dtype)
@@ -80,26 +76,13 @@ def test_every_float64_is_rounded_once(call, width, name, rng):
 
 
 def test_engines_round_alike(name, rng):
-    values = np.concatenate([near_midpoints(rng, name, 3000), [math.inf, -math.inf, 0.0, -0.0]])
-    kind = kind_of(DTYPES[name])
+    values = np.concatenate([doubles(rng, name, 1000), [math.inf, -math.inf, 0.0, -0.0]])
+    kind, expected = kind_of(DTYPES[name]), [nearest(float(v), name) for v in values]
     with np.errstate(all="ignore"):
         got = _rounding.round_to(kind, values, np.full_like(values, -0.0))
-        same(got.view(DTYPES[name]), [nearest(float(v), name) for v in values])
-        same(_rounding.rounded(values, DTYPES[name]), [nearest(float(v), name) for v in values])
+        same(got.view(DTYPES[name]), expected)
+        same(_rounding.rounded(values, DTYPES[name]), expected)
         assert np.isnan(_rounding.rounded(np.array([math.nan, -math.nan]), DTYPES[name])).all()
-
-
-@pytest.mark.parametrize(("position", "expected"), [
-    (2.0**-134 + 2.0**-151, 2.0**-133),
-    (3 * 2.0**-134 - 2.0**-152, 2.0**-133),
-    (2.0**-127 * (1 + 2.0**-7 + 2.0**-30), 2.0**-127 * (1 + 2.0**-6)),
-    (-(2.0**-134) * (1 + 2.0**-40), -(2.0**-133)),
-    (2.0**-126 - 2.0**-135 - 2.0**-170, 2.0**-126 - 2.0**-133 + 2.0**-133),
-], ids=float.hex)  # fmt: skip
-def test_sine_of_a_tiny_angle(position, expected):
-    assert pf.Encoding([1.0]).encode([position], dtype="bfloat16").item() == expected
-    assert pf.Encoding([1.0]).encode([[position]] * 40, dtype="bfloat16").astype(float).tolist() == [[[expected]]] * 40
-    assert pf.Encoding([1.0]).table(1, start=position, dtype="bfloat16").item() == expected
 
 
 def assert_rounded_once(got, true, name, slack):
@@ -125,7 +108,7 @@ def test_small_amplitudes(call, name, rng):
         positions = start + np.arange(float(rows)) if call == "add_to rows" else None
         got = encoding.add_to(x, start=0 if positions is not None else start, positions=positions, x_scale=x_scale)
     schedule = exact.schedule(d)
-    for i in range(rows):
+    for i in rng.integers(0, rows, 30).tolist():
         for c in rng.integers(0, d, 12).tolist():
             true = amplitude * exact.sincos(start + i, schedule[c // 2])[c % 2]
             term = Fraction(x_scale) * Fraction(float(x[i, c]))
