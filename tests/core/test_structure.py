@@ -7,6 +7,7 @@ import functools
 import graphlib
 import pickle
 import pickletools
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -136,11 +137,10 @@ def test_private_attributes_are_of_the_own_folder():
                 defined[folder].add(node.value)
             elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
                 defined[folder].add(node.attr if isinstance(node, ast.Attribute) else node.id)
-            elif isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-                if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
-                    reads.append((folder, node.attr, f"{file}:{node.lineno}"))
+            elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls"):
+                reads.append((folder, node.attr, f"{file}:{node.lineno}"))
     for folder, name, where in reads:
-        if folder and name not in defined[folder] | SHARED:
+        if folder and re.match("_[^_]", name) and name not in defined[folder] | SHARED:
             others = [other for other in defined if other not in (folder, "") and name in defined[other]]
             assert not others, f"{where} reads {name} of {others}"
 
