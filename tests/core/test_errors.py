@@ -336,7 +336,6 @@ OTHERS = {
         [{"offset": NAN}, {"offset": "1"}, {"offset": [1, 2]}, {"offset": None}],
     ),
 }
-# fmt: on
 
 
 @pytest.mark.usefixtures("backend")
@@ -395,16 +394,16 @@ def test_schedules_are_checked_without_their_frequencies():
     assert in_little_memory(f"print(*map(len, ({schedules})))") == [f"{2**29} {2**29}"]
 
 
-@linux
 def test_frequencies_out_of_range_take_no_time():
     """Frequencies that are rounded to zero are computed in less than a second."""
     schedules = "pf.geometric(4, freq_shift=4 - 1e-7), pf.geometric(3, base=1e-300, first=0)"
     code = f"""if True:
     import time
+    import numpy as np, posenc_fast as pf
     begin = time.process_time()
     print(*[np.asarray(schedule).tolist()[:2] for schedule in ({schedules})], time.process_time() - begin < 1)
     """
-    assert in_little_memory(code) == ["[1.0, 0.0] [0.0, 0.0] True"]
+    assert python(code).stdout == "[1.0, 0.0] [0.0, 0.0] True\n"
 
 
 def test_the_last_frequency_is_checked_exactly():

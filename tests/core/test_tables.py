@@ -150,41 +150,54 @@ def test_positional_encoding_equals_the_table():
     )
 
 
-# ---- out --------------------------------------------------------------------------------------------------------
+# ---- memory -----------------------------------------------------------------------------------------------------
 
-OUTS = {
-    "contiguous": lambda n, d, t, file: np.full((n, d), 7, t),
-    "column-slice": lambda n, d, t, file: np.full((n, d + 9), 7, t)[:, 4 : 4 + d],
-    "strided-first-axis": lambda n, d, t, file: np.full((3 * n, d), 7, t)[1::3],
-    "reversed-rows": lambda n, d, t, file: np.full((n, d), 7, t)[::-1],
-    "columns-of-a-transpose": lambda n, d, t, file: np.full((2, n, d), 7, t).transpose(1, 0, 2)[:, 1],
-    "memory-map": lambda n, d, t, file: np.memmap(file, t, "w+", shape=(n, d)),
-    "unaligned": lambda n, d, t, file: np.ones(n * d * t.itemsize + 2, np.uint8)[1:-1].view(t).reshape(n, d),
+MEMORY = {
+    "contiguous": lambda x: x.copy(),
+    "columns-of-wider-rows": lambda x: np.pad(x, [(0, 0), (0, 0), (4, 5)])[..., 4:-5],
+    "every-other-row": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "rows-reversed": lambda x: x[:, ::-1].copy()[:, ::-1],
+    "batch-inside": lambda x: x.swapaxes(0, 1).copy().swapaxes(0, 1),
+    "unaligned": lambda x: np.frombuffer(bytearray(b"." + x.tobytes()), np.uint8)[1:].view(x.dtype).reshape(x.shape),
+    # only as x: the columns of out must be adjacent, and its rows must not overlap
+    "columns-reversed": lambda x: x[..., ::-1].copy()[..., ::-1],
+    "fortran": np.asfortranarray,
+    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
 }
 
 
-@pytest.mark.parametrize("place", list(OUTS))
+@pytest.mark.parametrize("memory", MEMORY.values(), ids=MEMORY)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
-def test_out(place, dtype, tmp_path):
-    n, d = 70, 6
-    encoding, x = pf.sinusoidal(d), np.ones((n, d), dtype)
+def test_any_memory(memory, dtype, rng):
+    """Results do not depend on the memory of x and out. Calls do not write to the memory around out."""
+    encoding, points = pf.sinusoidal(6), np.arange(140).reshape(2, 70) + 0.5
     calls = {
-        "table": lambda **out: encoding.table(n, dtype=dtype, **out),
-        "encode": lambda **out: encoding.encode(np.arange(n) + 0.5, dtype=dtype, **out),
-        "add_to": lambda **out: encoding.add_to(x, **out),
-        "shift": lambda **out: encoding.shift(x, 0.25, **out),
-        "positional_encoding": lambda **out: pf.positional_encoding(n, d, dtype=dtype, **out),
+        "table": lambda x, out: encoding.table(70, dtype=dtype, out=out),
+        "encode": lambda x, out: encoding.encode(points, dtype=dtype, out=out),
+        "add_to": lambda x, out: encoding.add_to(x, out=out),
+        "add_to shared positions": lambda x, out: encoding.add_to(x, positions=points[0], out=out),
+        "add_to each position": lambda x, out: encoding.add_to(x, positions=points, out=out),
+        "shift": lambda x, out: encoding.shift(x, 0.25, out=out),
     }
+    x = rng.normal(size=(2, 70, 6)).astype(dtype)
+    x[1] = x[0]
     for name, call in calls.items():
-        out = whole = OUTS[place](n, d, np.dtype(dtype), tmp_path / name)
+        expected = call(x, None)
+        given, whole = memory(x), memory(np.full(x.shape, 7, dtype))
+        np.testing.assert_array_equal(call(given, None), expected, err_msg=name)
+        if not whole.flags.writeable or whole.strides[-1] != whole.itemsize:
+            continue
+        out = whole[1] if name == "table" else whole
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
         before, saved = whole.tobytes(), out.copy()
-        assert call(out=out) is out, name
-        np.testing.assert_array_equal(out, call(), err_msg=name)
-        # the memory around out is unchanged
+        assert call(given, out) is out, name
+        np.testing.assert_array_equal(out, expected, err_msg=name)
         out[...] = saved
         assert whole.tobytes() == before, name
+        if name.startswith(("add_to", "shift")):
+            assert call(given, given) is given
+            np.testing.assert_array_equal(given, expected, err_msg=name)
 
 
 # ---- dtypes, zero length, workers -------------------------------------------------------------------------------
