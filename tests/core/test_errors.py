@@ -195,7 +195,8 @@ def nested(depth):
     E.add_to(np.ones((2, 5))) | ValueError | x has; (2, 5)
     E.add_to(np.ones(4)) | ValueError | x has; (4,)
     E.add_to(rows(), x_scale=NAN) | ValueError | x_scale; nan
-    E.add_to(rows(), positions=[1, 2]) | ValueError | positions; (2,)
+    E.add_to(rows(), positions=[1, 2]) | ValueError | positions has shape (2,), but must have shape (3,).
+    E.add_to(np.ones((2, 3, 4)), positions=[1]) | ValueError | must have shape (3,), or (2, 3) if each sequence
     E.add_to(rows(), positions=[True] * 3) | TypeError | positions; bool
     E.add_to(rows(), positions=[1, 2, 3], start=5) | ValueError | start; 5
     TWO.add_to(np.ones((3, 8), np.float32)) | ValueError | positions; 2
