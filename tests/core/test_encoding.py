@@ -82,7 +82,7 @@ def test_equal_from_different_calls(one, two):
 @builds
 def test_pickle_and_copy(build):
     encoding = build()
-    twins = [pickle.loads(pickle.dumps(encoding, protocol)) for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1)]
+    twins = [pickle.loads(pickle.dumps(encoding, protocol)) for protocol in (2, pickle.HIGHEST_PROTOCOL)]
     expected = rows(encoding)
     # now that `rows` has filled the encoding's caches, copy the encoding again
     twins += [pickle.loads(pickle.dumps(encoding)), copy.copy(encoding), copy.deepcopy(encoding)]
@@ -294,23 +294,6 @@ def test_position_dtypes():
 
 
 @pytest.mark.usefixtures("backend")
-def test_scalar_positions():
-    encoding = pf.sinusoidal(6)
-    for p in (3, 3.0, np.int8(3), np.float32(3), np.array(3), np.longdouble(3)):
-        assert encoding.encode(p).shape == (6,), repr(p)
-        np.testing.assert_array_equal(encoding.encode(p), encoding.table(4)[3], err_msg=repr(p))
-        assert encoding.encode([p, p]).shape == (2, 6), repr(p)
-
-
-@pytest.mark.usefixtures("backend")
-def test_long_doubles_are_exact():
-    if np.finfo(np.longdouble).nmant < 63:
-        pytest.skip("long double is no wider than double here")
-    p = np.longdouble(2**62 + 1)
-    np.testing.assert_array_equal(pf.sinusoidal(6).encode(p), pf.sinusoidal(6).encode(2**62 + 1))
-
-
-@pytest.mark.usefixtures("backend")
 def test_integer_positions_are_exact():
     encoding = pf.sinusoidal(16)
     for positions in (
@@ -319,6 +302,7 @@ def test_integer_positions_are_exact():
         [2**63 + 1, 2**64 - 1],
         # NumPy would convert a list that needs both int64 and uint64 to float64
         [2**63 + 1, -1],
+        np.array([2**62 + 1], np.longdouble),
     ):
         expected = [encoding.table(1, start=int(p))[0] for p in positions]
         np.testing.assert_allclose(encoding.encode(positions), expected, rtol=0, atol=2**-24, err_msg=str(positions))
@@ -358,7 +342,7 @@ def test_rows_of_missing_and_infinite_positions(dtype):
 
 
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("rows", [3, 100, 5000])
+@pytest.mark.parametrize("rows", [3, 5000])
 def test_positions_in_the_memory_of_out(rows):
     # out contains the positions, so writing the first row overwrites positions of later rows
     encoding, out = pf.sinusoidal(8), np.empty((rows, 8))
@@ -458,7 +442,7 @@ def test_similarity(paired, rng):
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(np.float64, 4e-16), (np.float32, 2.4e-7), (np.float16, 2e-3)], ids=["f8", "f4", "f2"]
 )
-def test_shift_dtype_shape_and_memory(dtype, tolerance):
+def test_shift_of_each_dtype_and_shape(dtype, tolerance):
     encoding = pf.sinusoidal(16)
     table = encoding.table(24, dtype=dtype)
     expected = encoding.table(24, start=5, dtype=dtype)
@@ -467,19 +451,6 @@ def test_shift_dtype_shape_and_memory(dtype, tolerance):
     np.testing.assert_allclose(moved, expected, rtol=0, atol=tolerance)
     np.testing.assert_array_equal(encoding.shift(table.reshape(2, 3, 4, 16), 5), moved.reshape(2, 3, 4, 16))
     np.testing.assert_array_equal(encoding.shift(table[3], 5), moved[3])
-    np.testing.assert_array_equal(encoding.shift(table[::-2], 5), moved[::-2])
-    np.testing.assert_array_equal(encoding.shift(np.asfortranarray(table), 5), moved)
-    wide = np.zeros((24, 40), dtype)
-    wide[:, 7:23] = table
-    inside = wide[:, 7:23]
-    assert encoding.shift(inside, 5, out=inside) is inside
-    np.testing.assert_array_equal(inside, moved)
-    assert not wide[:, :7].any()
-    assert not wide[:, 23:].any()
-    # x and out overlap: out begins one row after x in the same memory
-    memory = np.concatenate([table, table[:1]])
-    encoding.shift(memory[:-1], 5, out=memory[1:])
-    np.testing.assert_array_equal(memory[1:], moved)
 
 
 @pytest.mark.parametrize(
@@ -630,71 +601,31 @@ def test_add_to(how, x_dtype, rng):
 
 
 @pytest.mark.usefixtures("backend")
-def test_add_to_positions(x_dtype, rng):
-    encoding = pf.sinusoidal(10)
-    for shape in ((20,), (2, 20), (1, 20)):
-        positions = rng.uniform(-100, 100, shape)
-        x = rng.normal(size=(shape[0] if len(shape) > 1 else 2, 20, 10)).astype(x_dtype)
-        expected = x.astype(np.float64) + encoding.encode(positions, dtype=np.float64)
-        same(encoding.add_to(x, positions=positions), expected)
-        assert encoding.add_to(x, positions=positions, out=x) is x
-        same(x, expected)
-
-
-@pytest.mark.usefixtures("backend")
-def test_add_to_start_and_step(rng):
-    encoding = pf.sinusoidal(6)
+def test_rows_to_add(x_dtype, rng):
+    """`add_to` adds the rows of start and step, or of positions for one or for each sequence, on one or two axes."""
+    one, two = pf.sinusoidal(10), pf.join([pf.sinusoidal(4), pf.sinusoidal(6)])
+    cases = []
     for start, step in itertools.product((0.5, -3, 2**60), (1, -2, 0.25)):
-        x = rng.normal(size=(2, 9, 6))
-        expected = x + encoding.table(9, start=start, step=step, dtype=np.float64)
-        same(encoding.add_to(x, start=start, step=step), expected)
-        encoding.add_to(x, start=start, step=step, out=x)
+        options = {"start": start, "step": step}
+        cases.append((one, options, one.table(20, dtype=np.float64, **options)))
+    for encoding, shape in ((one, (20,)), (one, (2, 20)), (one, (1, 20)), (two, (20, 2)), (two, (2, 20, 2))):
+        positions = rng.uniform(-100, 100, shape)
+        cases.append((encoding, {"positions": positions}, encoding.encode(positions, dtype=np.float64)))
+    for encoding, options, rows in cases:
+        x = rng.normal(size=(len(rows) if rows.ndim == 3 else 2, 20, 10)).astype(x_dtype)
+        expected = x.astype(np.float64) + rows
+        same(encoding.add_to(x, **options), expected)
+        assert encoding.add_to(x, **options, out=x) is x
         same(x, expected)
 
 
-MEMORY = {
-    "column-slice": lambda x: np.concatenate([x, x, x], axis=-1)[..., 10:20],
-    "every-other-row": lambda x: np.repeat(x, 2, axis=-2)[..., ::2, :],
-    "rows-reversed": lambda x: x[..., ::-1, :].copy()[..., ::-1, :],
-    "batch-last": lambda x: np.moveaxis(np.moveaxis(x, 0, 2).copy(), 2, 0),
-    "broadcast": lambda x: np.broadcast_to(x[:1, :1], x.shape),
-    "fortran": np.asfortranarray,
-    "columns-reversed": lambda x: x[..., ::-1].copy()[..., ::-1],
-    "unaligned": lambda x: np.frombuffer(b"." + x.tobytes(), np.uint8)[1:].view(x.dtype).reshape(x.shape),
-}
-
-
 @pytest.mark.usefixtures("backend")
-@pytest.mark.parametrize("memory", list(MEMORY.values()), ids=list(MEMORY))
-def test_add_to_any_memory(memory, rng):
-    encoding, positions = pf.sinusoidal(10), np.arange(2, 22)
-    for options in ({"start": 2}, {"positions": positions}, {"positions": np.broadcast_to(positions, (2, 3, 20))}):
-        x = memory(rng.normal(size=(2, 3, 20, 10)))
-        expected = x + encoding.table(20, start=2, dtype=np.float64)
-        same(encoding.add_to(x, **options), expected)
-        if x.flags.writeable and x.strides[-1] == x.itemsize:
-            assert encoding.add_to(x, out=x, **options) is x
-            same(x, expected)
-
-
-@pytest.mark.usefixtures("backend")
-def test_add_to_several_axes(rng):
-    encoding = pf.join([pf.sinusoidal(4), pf.sinusoidal(6)])
-    x, points = rng.normal(size=(2, 5, 10)), rng.uniform(-9, 9, (2, 5, 2))
-    same(encoding.add_to(x, positions=points), x + encoding.encode(points, dtype=np.float64))
-    same(encoding.add_to(x, positions=points[0]), x + encoding.encode(points[0], dtype=np.float64))
-
-
-@pytest.mark.usefixtures("backend")
-def test_positions_in_memory_that_is_overwritten():
+def test_positions_in_the_memory_of_x():
     encoding = pf.sinusoidal(4)
     x = np.arange(20.0).reshape(5, 4)
     expected = x + encoding.encode(x[:, 1], dtype=np.float64)
     encoding.add_to(x, positions=x[:, 1], out=x)
     same(x, expected)
-    out = np.arange(20.0).reshape(5, 4)
-    expected = encoding.encode(out[:, 2].copy(), dtype=np.float64)
-    np.testing.assert_array_equal(encoding.encode(out[:, 2], dtype=np.float64, out=out), expected)
 
 
 @pytest.mark.usefixtures("backend")
@@ -727,9 +658,9 @@ def test_parts_of_one_array_that_do_not_overlap():
     ids=["narrow", "wide", "phases", "fast"],
 )
 def test_one_position_has_the_bits_of_many(encoding, shape, rng):
-    many = rng.normal(size=(24, *shape)) * 10.0 ** rng.integers(-300, 15, (24, *shape))
+    many = rng.normal(size=(12, *shape)) * 10.0 ** rng.integers(-300, 15, (12, *shape))
     many[3, ...], many[4, ...], many[5, ...] = np.nan, np.inf, -(2.0**60)
-    many[6:14] = rng.integers(-(2**53), 2**53, (8, *shape))
+    many[6:9] = rng.integers(-(2**53), 2**53, (3, *shape))
     expected = encoding.encode(many)
     for positions, row in zip(many, expected, strict=True):
         positions = np.asarray(positions)

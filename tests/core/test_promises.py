@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
 
-import mpmath
 import numpy as np
 import pytest
 
@@ -157,26 +155,12 @@ def test_same_bits_for_every_length(d, dtype):
             np.testing.assert_array_equal(np.concatenate([head, tail]), table, err_msg=f"start={start}, n={n}")
 
 
-def test_same_bits_for_every_step_and_memory(dtype, tmp_path):
+def test_same_bits_for_every_step(dtype):
     encoding = pf.sinusoidal(14)
     table = encoding.table(9000, start=-4500, dtype=dtype)
     np.testing.assert_array_equal(encoding.table(900, start=-4500, step=10, dtype=dtype), table[::10])
     np.testing.assert_array_equal(encoding.table(9000, start=4499, step=-1, dtype=dtype), table[::-1])
     np.testing.assert_array_equal(encoding.table(2000, start=-20, step=0.5, dtype=dtype)[::2], table[4480:5480])
-    n = table.dtype
-    wide = np.zeros((9000, 20), n)
-    outs = {
-        "columns": wide[:, 3:17],
-        "every third row": np.zeros((27000, 14), n)[::3],
-        "from the end": np.zeros((9000, 14), n)[::-1],
-        "unaligned": np.zeros(9000 * 14 * n.itemsize + 1, np.uint8)[1:].view(n).reshape(9000, 14),
-        "file": np.memmap(tmp_path / "table", np.uint8, "w+", shape=9000 * 14 * n.itemsize).view(n).reshape(9000, 14),
-    }
-    for out in outs.values():
-        assert encoding.table(9000, start=-4500, dtype=dtype, out=out) is out
-        np.testing.assert_array_equal(out, table)
-    assert not wide[:, :3].any()
-    assert not wide[:, 17:].any()
 
 
 @pytest.mark.parametrize("workers", [2, -1])
@@ -227,40 +211,8 @@ def test_float32_mode_equals_torch(first):
     assert (np.abs(got[:, 0::2] - theirs) <= np.spacing(np.abs(theirs))).all()
 
 
-def test_given_frequencies_are_exact(rng, dtype):
-    frequencies = rng.uniform(0.001, 50, 9)
-    encoding = pf.fourier_features(frequencies, layout="interleaved")
-    positions = rng.uniform(0, 1e6, 6)
-    numbers = [mpmath.mpf(f) for f in frequencies.tolist()]
-    exact.assert_within(
-        encoding.encode(positions, dtype=dtype), positions.tolist(), range(18), numbers, dtype, call="encode"
-    )
-
-
-@pytest.mark.parametrize("width", [64, 129, 256, 300, 700])
-def test_past_the_cache(dtype, width, monkeypatch):
-    """Tables have the same bits if the kernel bypasses the cache, at different offsets of the rows in a cache line.
-
-    With a cache size of 3 bytes, the kernel bypasses the cache. The memory around the rows is unchanged.
-    """
-    encoding, rows, start = pf.sinusoidal(width), 150, -37
-    expected = encoding.table(rows, start=start, dtype=dtype)
-    number_type, size = expected.dtype, expected.itemsize
-    monkeypatch.setattr(_target, "cache_size", lambda: 3)
-    for padding, offset in itertools.product((0, 3, 64), range(0, 64, 4 * size)):
-        room = np.full(rows * (width + padding) * size + 192, 0xA5, np.uint8)
-        begin = -room.ctypes.data % 64 + 64 + offset
-        out = np.ndarray((rows, width), number_type, room, begin, ((width + padding) * size, size))
-        # with a negative number of workers, the compiled shortcut for small tables is not used
-        encoding.table(rows, start=start, dtype=number_type, out=out, workers=-1)
-        where = f"padding={padding}, offset={offset}"
-        np.testing.assert_array_equal(out.view(f"u{size}"), expected.view(f"u{size}"), err_msg=where)
-        out.view(f"u{size}")[...] = np.frombuffer(b"\xa5" * size, f"u{size}")[0]
-        assert (room == 0xA5).all(), where
-
-
-@pytest.mark.parametrize("batches", [1, 2, 5])
-@pytest.mark.parametrize("width", [8, 64, 300, 700])
+@pytest.mark.parametrize("batches", [1, 5])
+@pytest.mark.parametrize("width", [8, 300, 700])
 def test_sums_larger_than_the_cache(dtype, width, batches, monkeypatch):
     """Sums have the same bits with a huge and with a tiny cache size. With the tiny size, the kernel prefetches x."""
     encoding, rows = pf.sinusoidal(width), 150

@@ -55,7 +55,7 @@ def assert_rounded(got, exact, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("position", [0, 1, -7, 12345, 0.1, 2**40 + 1])
+@pytest.mark.parametrize("position", [0, -7, 0.1, 2**40 + 1])
 def test_rows(position, dtype, backend):
     columns = [(frequency, phase) for frequency in SCHEDULE for phase in (0, 0.25)]
     exact = reference.exact_row(position, *zip(*columns, strict=True), [1] * 6)

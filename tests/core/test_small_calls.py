@@ -99,6 +99,15 @@ def outs(shape, dtype):
     }
 
 
+def same_twice(general, call, *arguments, **options):
+    """Assert that two calls have the same outcome as without shortcuts.
+
+    The first call may create a plan, which the shortcut in the second call uses.
+    """
+    got = [outcome(call, *arguments, **options) for _ in range(2)]
+    assert got == 2 * [general(call, *arguments, **options)], (call, arguments, options)
+
+
 def same_with_outs(general, shape, dtype, call, *arguments, **options):
     """Assert that a call with and without shortcuts writes the same to each of `outs`, or raises the same error."""
     for name in outs(shape, dtype):
@@ -111,9 +120,8 @@ def same_with_outs(general, shape, dtype, call, *arguments, **options):
 @pytest.mark.parametrize("make", ENCODINGS.values(), ids=ENCODINGS)
 def test_encode(make, general):
     encode, width, axes = make().encode, make().d_model, make().ndim
-    encode(np.ones((3, 2)))
-    for (name, positions), dtype in itertools.product(POSITIONS.items(), [None, *TYPES]):
-        assert outcome(encode, positions, dtype=dtype) == general(encode, positions, dtype=dtype), (name, dtype)
+    for positions, dtype in itertools.product(POSITIONS.values(), [None, np.float64]):
+        same_twice(general, encode, positions, dtype=dtype)
     positions = np.arange(4.0 * axes).reshape((4, 2)[:axes]) / 8
     for dtype in TYPES:
         same_with_outs(general, (4, width), np.dtype(dtype), encode, positions)
@@ -123,37 +131,25 @@ def test_encode(make, general):
 @pytest.mark.parametrize("make", ENCODINGS.values(), ids=ENCODINGS)
 def test_table(make, general):
     table, width = make().table, make().d_model
-    for dtype in TYPES:
-        for start, length in itertools.product(STARTS, (1, 13)):
-            options = {"start": start, "dtype": dtype}
-            for _ in range(2):
-                # call twice: the first call may create a plan, which the shortcut in the second call uses
-                assert outcome(table, length, **options) == general(table, length, **options), (length, options)
-        for start in (3, 0.5):
-            same_with_outs(general, (5, width), np.dtype(dtype), table, 5, start=start)
+    for start, length, dtype in itertools.product(STARTS, (1, 13), (np.float32, ml_dtypes.bfloat16)):
+        same_twice(general, table, length, start=start, dtype=dtype)
+    for dtype, start in itertools.product(TYPES, (3, 0.5)):
+        same_with_outs(general, (5, width), np.dtype(dtype), table, 5, start=start)
 
 
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("make", ENCODINGS.values(), ids=ENCODINGS)
 def test_add_to(make, general, rng):
     add_to, width = make().add_to, make().d_model
-    for dtype, shape in itertools.product(TYPES, [(3,), (2, 3), (2, 1, 3), (70, 3)]):
-        x = rng.normal(size=(*shape, width)).astype(dtype)
-        for start, scale in [
-            (0, 1.0),
-            (-7, 0.5),
-            (2**62, 1.0),
-            (2**64 - 9, 1.0),
-            (0.5, 1.0),
-            (0, np.inf),
-            (0, 2),
-            (0, -0.0),
-        ]:
-            options = {"start": start, "x_scale": scale}
-            for _ in range(2):
-                assert outcome(add_to, x, **options) == general(add_to, x, **options), (options, dtype)
-        one, other = x.copy(), x.copy()
-        assert outcome(add_to, one, out=one) == general(add_to, other, out=other)
+    options = [(0, 1), (-7, 0.5), (2**62, 1), (2**64 - 9, 1), (0.5, 1), (0, np.inf), (0, 2), (0, -0.0)]
+    for dtype in TYPES:
+        for shape in [(3,), (2, 1, 3), (70, 3)]:
+            x = rng.normal(size=(*shape, width)).astype(dtype)
+            for start, scale in options:
+                same_twice(general, add_to, x, start=start, x_scale=scale)
+            one, other = x.copy(), x.copy()
+            assert outcome(add_to, one, out=one) == general(add_to, other, out=other)
+        x = rng.normal(size=(2, 3, width)).astype(dtype)
         same_with_outs(general, x.shape, x.dtype, add_to, x)
 
 
@@ -162,7 +158,7 @@ def test_add_to(make, general, rng):
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
 def test_rotary(dtype, layout, general, rng):
     rotary = pf.Rotary(24, rotary_dim=16, layout=layout)
-    for tokens, axis in itertools.product((1, 8, 9, 70), (-2, 1, 2, -3, 0, 3, 1.0)):
+    for tokens, axis in [*itertools.product((1, 8, 9, 70), (-2, 1)), (8, 2), (8, -3), (8, 0), (8, 3), (8, 1.0)]:
         x = rng.normal(size=(2, 3, tokens, 24)).astype(dtype)
         x = x.swapaxes(1, 2) if axis in (1, -3) else x
         tables = rotary.tables(tokens, start=5)
@@ -170,9 +166,7 @@ def test_rotary(dtype, layout, general, rng):
         calls = [(rotary.apply, (), {"start": start}) for start in (5, 2**40, 2**63)]
         calls += [(rotary.apply_tables, rows, {}) for rows in (tables, each)]
         for call, rows, options in calls:
-            for _ in range(2):
-                got = outcome(call, x, *rows, seq_axis=axis, **options)
-                assert got == general(call, x, *rows, seq_axis=axis, **options), (call, options, tokens, axis)
+            same_twice(general, call, x, *rows, seq_axis=axis, **options)
             one, other = x.copy(order="K"), x.copy(order="K")
             got = outcome(call, one, *rows, seq_axis=axis, out=one, **options)
             expected = general(call, other, *rows, seq_axis=axis, out=other, **options)
@@ -246,7 +240,7 @@ def test_plain_calls_are_compiled(monkeypatch):
             rotary.apply_tables(many, *tables[many.shape[axis]], seq_axis=axis, workers=workers)
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=lambda t: np.dtype(t).name)
+@pytest.mark.parametrize("dtype", [np.float64, ml_dtypes.bfloat16], ids=lambda t: np.dtype(t).name)
 def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
     """Results of at least a mebibyte begin at a cache line, also if a compiled shortcut allocates them."""
     encoding, rotary = pf.sinusoidal(64), pf.Rotary(64)
@@ -265,7 +259,7 @@ def test_results_of_a_mebibyte_begin_at_a_cache_line(dtype):
     assert x.nbytes >= 1 << 20
     for name, call in calls.items():
         # check several arrays, because one could begin at a cache line by chance
-        for array in [call() for _ in range(8)]:
+        for array in [call() for _ in range(4)]:
             assert array.ctypes.data % 64 == 0, name
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import pickle
 import pickletools
+import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -54,14 +57,17 @@ SHARED = {"_of", "_one_axis", "_plans", "_recipe", "_sinusoids", "_angles_of", "
 
 
 @functools.cache
-def tree_of(file):
-    return ast.parse(file.read_text(encoding="utf-8"))
+def nodes_of(file):
+    return list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 def parts_of(file):
     """Return a file's module as a tuple such as ("_core", "rotary", "value"), or () for the package itself."""
     parts = file.relative_to(ROOT).with_suffix("").parts
     return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+KNOWN = {parts_of(file) for file in MODULES}
 
 
 def folder_of(parts):
@@ -74,23 +80,18 @@ def folder_of(parts):
     return ".".join(parts[: 2 if parts[0] in ("_core", "_models") else 1]) if parts else ""
 
 
-def imported(file, tree=None):
+def imported(file, nodes=None):
     """Yield the modules of the package that a file imports, including imports only for type checkers.
 
-    tree: part of the file to search (default: the whole file).
+    nodes: part of the file to search (default: the whole file).
     """
     package = parts_of(file) if file.stem == "__init__" else parts_of(file)[:-1]
-    for node in ast.walk(tree or tree_of(file)):
+    for node in nodes or nodes_of(file):
         if isinstance(node, ast.ImportFrom) and node.level:
             base = package[: len(package) - node.level + 1]
             base += tuple(node.module.split(".")) if node.module else ()
             for name in node.names:
-                whole = (*base, name.name)
-                yield (
-                    whole
-                    if ROOT.joinpath(*whole).with_suffix(".py").exists() or ROOT.joinpath(*whole).is_dir()
-                    else base
-                )
+                yield (*base, name.name) if (*base, name.name) in KNOWN else base
 
 
 def test_imports_are_from_inner_rings():
@@ -109,9 +110,9 @@ def test_imports_that_cross_rings():
         file = ROOT.joinpath(*parts).with_suffix(".py")
         crossing = {
             (node.name, there[1])
-            for node in ast.walk(tree_of(file))
+            for node in nodes_of(file)
             if isinstance(node, ast.FunctionDef)
-            for there in imported(file, node)
+            for there in imported(file, list(ast.walk(node)))
             if there[0] == "_models"
         }
         assert crossing == set(methods.items())
@@ -120,65 +121,28 @@ def test_imports_that_cross_rings():
 
 def test_imports_have_no_cycle():
     graph = {parts_of(file): set(imported(file)) - {()} for file in MODULES if parts_of(file)}
-    done, path = set(), []
-
-    def visit(module):
-        assert module not in path, " -> ".join(map(".".join, [*path[path.index(module) :], module]))
-        if module in done or module not in graph:
-            return
-        path.append(module)
-        for other in graph[module]:
-            visit(other)
-        done.add(path.pop())
-
-    for module in graph:
-        visit(module)
-
-
-@functools.cache
-def private_names(folder, read):
-    """Return what a folder reads or defines.
-
-    If ``read``: (file, line, name) of each private attribute that the folder reads from objects other than ``self`` and
-    ``cls``. Otherwise: all names that the folder defines.
-    """
-    return tuple(_private_names(folder, read))
-
-
-def _private_names(folder, read):
-    for file in MODULES:
-        if folder_of(parts_of(file)) != folder:
-            continue
-        for node in ast.walk(tree_of(file)):
-            if read and isinstance(node, ast.Attribute):
-                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-                if not own and node.attr.startswith("_") and not node.attr.startswith("__"):
-                    yield file.name, node.lineno, node.attr
-            elif not read and isinstance(node, ast.FunctionDef | ast.ClassDef):
-                yield node.name
-            elif not read and isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
-                name = node.attr if isinstance(node, ast.Attribute) else node.id
-                yield name
-                if name == "__slots__":
-                    yield from slots_of(file, node)
-
-
-def slots_of(file, target):
-    """Yield the names in an assignment to ``__slots__``. target: node of the name ``__slots__`` in this assignment."""
-    for node in ast.walk(tree_of(file)):
-        if isinstance(node, ast.Assign) and node.lineno == target.lineno:
-            yield from (each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant))
+    graphlib.TopologicalSorter(graph).prepare()
 
 
 def test_private_attributes_are_of_the_own_folder():
-    folders = {folder_of(parts_of(file)) for file in MODULES} - {""}
-    defined = {folder: set(private_names(folder, False)) for folder in folders}
-    for folder in folders:
-        others = set().union(*(defined[other] for other in folders - {folder}))
-        for file, line, name in private_names(folder, True):
-            assert name in defined[folder] | SHARED or name not in others, (
-                f"{file}:{line} reads {name} of another folder"
-            )
+    """A private attribute of an object other than self has a name of the own folder, of SHARED, or of no folder."""
+    defined, reads = defaultdict(set), []
+    for file in MODULES:
+        folder = folder_of(parts_of(file))
+        for node in nodes_of(file):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                defined[folder].add(node.name)
+            elif isinstance(node, ast.Constant):
+                # names in __slots__ are texts
+                defined[folder].add(node.value)
+            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+                defined[folder].add(node.attr if isinstance(node, ast.Attribute) else node.id)
+            elif isinstance(node, ast.Attribute) and getattr(node.value, "id", "") not in ("self", "cls"):
+                reads.append((folder, node.attr, f"{file}:{node.lineno}"))
+    for folder, name, where in reads:
+        if folder and re.match("_[^_]", name) and name not in defined[folder] | SHARED:
+            others = [other for other in defined if other not in (folder, "") and name in defined[other]]
+            assert not others, f"{where} reads {name} of {others}"
 
 
 @pytest.mark.parametrize(
@@ -196,7 +160,7 @@ def test_private_attributes_are_of_the_own_folder():
     ids=repr,
 )
 def test_pickles_contain_public_names_only(value):
-    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+    for protocol in (2, pickle.HIGHEST_PROTOCOL):
         text = pickle.dumps(value, protocol)
         again = pickle.loads(text)
         assert again == value

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 import posenc_fast as pf
 from posenc_fast import reference
+from posenc_fast._core.engine.blocks import Target
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -34,7 +33,7 @@ def plain(positions, d, *, base=10000.0, shift=0.0, first=1.0, layout="interleav
 # ---- the tutorial programs --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (40, 7), (64, 64), (100, 512)], ids="{0[0]}x{0[1]}".format)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (40, 7), (100, 512)], ids="{0[0]}x{0[1]}".format)
 @pytest.mark.parametrize("program", [reference.vaswani_loops, reference.vaswani_numpy], ids=["loops", "numpy"])
 def test_tutorial_program(program, shape):
     length, d = shape
@@ -44,20 +43,6 @@ def test_tutorial_program(program, shape):
     assert (double.shape, double.dtype, single.dtype) == ((length, d), np.float64, np.float32)
     np.testing.assert_allclose(double, expected, rtol=0, atol=1e-12)
     assert (np.abs(single - expected) <= np.spacing(np.abs(expected).astype(np.float32)) / 2 + 1e-12).all()
-
-
-@pytest.fixture(scope="module")
-def million():
-    return reference.vaswani_numpy(10**6, 6)
-
-
-@pytest.mark.parametrize("start", [1000, 31_000, 500_000, 998_000], ids="from-{}".format)
-def test_tutorial_program_below_a_million(start, million):
-    table = pf.positional_encoding(2000, 6, start=start, dtype=np.float64)
-    np.testing.assert_allclose(table, million[start : start + 2000], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(
-        pf.positional_encoding(2000, 6, start=start), million[start : start + 2000], rtol=0, atol=2**-25 + 1e-9
-    )
 
 
 # ---- worked examples --------------------------------------------------------------------------------------------
@@ -78,38 +63,6 @@ def test_position_2_width_4():
     np.testing.assert_allclose(row, [0.9092974268, -0.4161468365, 0.0199986667, 0.9998000067], rtol=0, atol=5.1e-11)
 
 
-@pytest.mark.parametrize("length", [128, 100], ids="{}x512".format)
-def test_sequence_of_width_512(length):
-    table = pf.positional_encoding(length, 512, dtype=np.float64)
-    np.testing.assert_allclose(table, reference.vaswani_loops(length, 512), rtol=0, atol=1e-13)
-    assert table[0].tolist() == [0.0, 1.0] * 256
-    # each row has 256 pairs of sine and cosine, and the two squares of a pair add up to 1
-    np.testing.assert_allclose((table**2).sum(axis=1), 256, rtol=1e-14)
-
-
-@pytest.fixture
-def endpoint_table():
-    return pf.sinusoidal(512, freq_shift=1, layout="concatenated").table(50, dtype=np.float64)
-
-
-def test_sine_half_then_cosine_half_with_endpoint(endpoint_table):
-    angles = np.arange(50)[:, np.newaxis] * 10000.0 ** (-np.arange(256) / 255)
-    expected = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
-    np.testing.assert_allclose(endpoint_table, expected, rtol=0, atol=1e-12)
-
-
-def test_neighbours_have_the_nearest_rows(endpoint_table):
-    dots = endpoint_table @ endpoint_table.T
-    errors = ((endpoint_table[:, np.newaxis] - endpoint_table) ** 2).sum(axis=2)
-    np.testing.assert_allclose(errors, 512 - 2 * dots, rtol=0, atol=1e-10)
-    for p in range(50):
-        neighbours = {p, p - 1, p + 1} & set(range(50))
-        assert set(np.argsort(-dots[p])[: len(neighbours)]) == neighbours
-        assert set(np.argsort(errors[p])[: len(neighbours)]) == neighbours
-    assert (dots.argmax(axis=1) == np.arange(50)).all()
-    assert (errors.argmin(axis=1) == np.arange(50)).all()
-
-
 def test_copied_example_with_an_exponent_for_each_column():
     exponents = {"sin": [0, 2 * 2 / 4], "cos": [2 * 1 / 4, 2 * 3 / 4]}
     own = {name: 10000.0 ** -np.array(e) for name, e in exponents.items()}
@@ -124,8 +77,8 @@ def test_copied_example_with_an_exponent_for_each_column():
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
 @pytest.mark.parametrize("d", [2, 9, 32], ids="d={}".format)
 def test_layout_functions_and_schedule(d, layout):
-    pairs = PAIR, ("cos", "sin"), ("-sin", "cos"), ("sin", "-cos")
-    for shift, functions in itertools.product((0, 1, 0.5, -3.25), pairs):
+    cases = (0, PAIR), (1, ("cos", "sin")), (0.5, ("-sin", "cos")), (-3.25, ("sin", "-cos"))
+    for shift, functions in cases:
         encoding = pf.sinusoidal(d, base=300.0, freq_shift=shift, first=0.5, layout=layout, functions=functions)
         expected = plain(np.arange(40), d, base=300.0, shift=shift, first=0.5, layout=layout, functions=functions)
         got = encoding.table(40, dtype=np.float64)
@@ -141,7 +94,7 @@ def test_phases_of_quarter_turns(start):
 
 
 @pytest.mark.parametrize("layout", ["interleaved", "concatenated"])
-@pytest.mark.parametrize("d", [1, 3, 5, 17, 33], ids="d={}".format)
+@pytest.mark.parametrize("d", [1, 3, 33], ids="d={}".format)
 @pytest.mark.parametrize("odd", ["crop", "zero"])
 def test_odd_width(odd, d, layout):
     table = pf.sinusoidal(d, odd=odd, layout=layout).table(30, dtype=np.float64)
@@ -170,7 +123,7 @@ def test_endpoint_at_the_smallest_widths(d, odd, expected):
     assert np.isfinite(table).all()
 
 
-@pytest.mark.parametrize("scale", [0.0, 2.5, -1.0, 512**-0.5], ids="{:.3g}".format)
+@pytest.mark.parametrize("scale", [0.0, 512**-0.5, -1.0], ids="{:.3g}".format)
 def test_scale(scale):
     table = pf.sinusoidal(10, scale=scale).table(20, dtype=np.float64)
     np.testing.assert_allclose(table, scale * plain(np.arange(20), 10), rtol=0, atol=1e-14)
@@ -198,52 +151,68 @@ def test_positional_encoding_equals_the_table():
     )
 
 
-# ---- out --------------------------------------------------------------------------------------------------------
+# ---- memory -----------------------------------------------------------------------------------------------------
 
-OUTS = {
-    "contiguous": lambda n, d, t, file: np.full((n, d), 7, t),
-    "column-slice": lambda n, d, t, file: np.full((n, d + 9), 7, t)[:, 4 : 4 + d],
-    "strided-first-axis": lambda n, d, t, file: np.full((3 * n, d), 7, t)[1::3],
-    "reversed-rows": lambda n, d, t, file: np.full((n, d), 7, t)[::-1],
-    "columns-of-a-transpose": lambda n, d, t, file: np.full((2, n, d), 7, t).transpose(1, 0, 2)[:, 1],
-    "memory-map": lambda n, d, t, file: np.memmap(file, t, "w+", shape=(n, d)),
-    "unaligned": lambda n, d, t, file: np.ones(n * d * t.itemsize + 2, np.uint8)[1:-1].view(t).reshape(n, d),
+MEMORY = {
+    "contiguous": lambda x: x.copy(),
+    "columns-of-wider-rows": lambda x: np.pad(x, [(0, 0), (0, 0), (4, 5)])[..., 4:-5],
+    "every-other-row": lambda x: np.repeat(x, 2, axis=1)[:, ::2],
+    "rows-reversed": lambda x: x[:, ::-1].copy()[:, ::-1],
+    "batch-inside": lambda x: x.swapaxes(0, 1).copy().swapaxes(0, 1),
+    "unaligned": lambda x: np.frombuffer(bytearray(b"." + x.tobytes()), np.uint8)[1:].view(x.dtype).reshape(x.shape),
+    # only as x: the columns of out must be adjacent, and its rows must not overlap
+    "columns-reversed": lambda x: x[..., ::-1].copy()[..., ::-1],
+    "fortran": np.asfortranarray,
+    "broadcast": lambda x: np.broadcast_to(x[:1], x.shape),
 }
 
 
-@pytest.mark.parametrize("place", list(OUTS))
+@pytest.mark.parametrize("memory", MEMORY.values(), ids=MEMORY)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16], ids=lambda t: t.__name__)
-def test_out(place, dtype, tmp_path):
-    n, d = 70, 6
-    encoding, x = pf.sinusoidal(d), np.ones((n, d), dtype)
+def test_any_memory(memory, dtype, rng):
+    """Results do not depend on the memory of x and out. Calls do not write to the memory around out."""
+    encoding, points = pf.sinusoidal(6), np.arange(140).reshape(2, 70) + 0.5
     calls = {
-        "table": lambda **out: encoding.table(n, dtype=dtype, **out),
-        "encode": lambda **out: encoding.encode(np.arange(n) + 0.5, dtype=dtype, **out),
-        "add_to": lambda **out: encoding.add_to(x, **out),
-        "shift": lambda **out: encoding.shift(x, 0.25, **out),
-        "positional_encoding": lambda **out: pf.positional_encoding(n, d, dtype=dtype, **out),
+        "table": lambda x, out: encoding.table(70, dtype=dtype, out=out),
+        "encode": lambda x, out: encoding.encode(points, dtype=dtype, out=out),
+        "add_to": lambda x, out: encoding.add_to(x, out=out),
+        "add_to shared positions": lambda x, out: encoding.add_to(x, positions=points[0], out=out),
+        "add_to each position": lambda x, out: encoding.add_to(x, positions=points, out=out),
+        "shift": lambda x, out: encoding.shift(x, 0.25, out=out),
     }
+    x = rng.normal(size=(2, 70, 6)).astype(dtype)
+    x[1] = x[0]
     for name, call in calls.items():
-        out = whole = OUTS[place](n, d, np.dtype(dtype), tmp_path / name)
+        expected = call(x, None)
+        given, whole = memory(x), memory(np.full(x.shape, 7, dtype))
+        np.testing.assert_array_equal(call(given, None), expected, err_msg=name)
+        if not whole.flags.writeable or whole.strides[-1] != whole.itemsize:
+            continue
+        out = whole[1] if name == "table" else whole
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
         before, saved = whole.tobytes(), out.copy()
-        assert call(out=out) is out, name
-        np.testing.assert_array_equal(out, call(), err_msg=name)
-        # the memory around out is unchanged
+        assert call(given, out) is out, name
+        np.testing.assert_array_equal(out, expected, err_msg=name)
         out[...] = saved
         assert whole.tobytes() == before, name
+        if name.startswith(("add_to", "shift")):
+            assert call(given, given) is given
+            np.testing.assert_array_equal(given, expected, err_msg=name)
 
 
-def test_out_in_parts_of_one_file(tmp_path):
-    whole = np.memmap(tmp_path / "pe", np.float32, "w+", shape=(1000, 8))
-    for first in range(0, 1000, 300):
-        part = whole[first : first + 300]
-        pf.positional_encoding(len(part), 8, start=first, out=part)
-    whole.flush()
-    np.testing.assert_array_equal(
-        np.fromfile(tmp_path / "pe", np.float32).reshape(1000, 8), pf.positional_encoding(1000, 8)
-    )
+def test_engines_get_aligned_blocks():
+    """Blocks of unaligned arrays are copies, because engines must not read or write unaligned memory."""
+    x, out = MEMORY["unaligned"](np.ones((1, 3, 4))), MEMORY["unaligned"](np.zeros((1, 3, 4)))
+    assert not x.flags.aligned
+
+    def task(rows, block):
+        assert block.x.flags.aligned
+        assert block.out.flags.aligned
+        block.out[...] = block.x
+
+    Target(out, x=x).run(task, 1)
+    assert (out == 1).all()
 
 
 # ---- dtypes, zero length, workers -------------------------------------------------------------------------------
@@ -267,10 +236,6 @@ def test_dtype(name, call):
 def half_ulp(values, name):
     bits, least = {"float64": (53, -1074), "float32": (24, -149), "float16": (11, -24), "bfloat16": (8, -133)}[name]
     return np.ldexp(0.5, np.maximum(np.frexp(values)[1] - bits, least))
-
-
-def test_default_dtype_is_float32():
-    assert pf.sinusoidal(4).table(2).dtype == pf.sinusoidal(4).encode([0.5]).dtype == np.float32
 
 
 @pytest.mark.parametrize("name", ["float64", "float32", "float16"])

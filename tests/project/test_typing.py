@@ -19,7 +19,6 @@ import pytest
 import posenc_fast as pf
 import posenc_fast.typing
 from support.optional import optional
-from support.processes import python
 
 pytestmark = pytest.mark.slow
 
@@ -81,17 +80,20 @@ def said(request, tmp_path_factory):
     return lambda name: {line: message for file, line, message in found if file == name}
 
 
-@pytest.mark.parametrize("file", ["right.py", "torch_right.py"])
-def test_right_programs_have_the_right_types(said, file):
-    if "torch" in file:
+@pytest.fixture(params=["", "torch_"], ids=["numpy", "torch"])
+def prefix(request):
+    """Return the prefix of file names: the empty text, or "torch_" for programs that use torch."""
+    if request.param:
         optional("torch")
-    assert said(file) == {}
+    return request.param
 
 
-@pytest.mark.parametrize("file", ["mistakes.py", "torch_mistakes.py"])
-def test_mistakes_are_caught(said, file):
-    if "torch" in file:
-        optional("torch")
+def test_right_programs_have_the_right_types(said, prefix):
+    assert said(f"{prefix}right.py") == {}
+
+
+def test_mistakes_are_caught(said, prefix):
+    file = f"{prefix}mistakes.py"
     marked = {i for i, line in enumerate((HERE / file).read_text("utf-8").splitlines(), 1) if line.endswith(MARK)}
     assert len(marked) >= 9
     found = said(file)
@@ -115,12 +117,9 @@ def asserted(value, expected):
     return value
 
 
-@pytest.mark.parametrize("file", ["right.py", "torch_right.py"])
-def test_right_programs_run(file, monkeypatch):
-    if "torch" in file:
-        optional("torch")
+def test_right_programs_run(prefix, monkeypatch):
     monkeypatch.setattr(typing, "assert_type", asserted)
-    runpy.run_path(str(HERE / file))
+    runpy.run_path(str(HERE / f"{prefix}right.py"))
 
 
 def test_the_run_looks_at_types():
@@ -128,47 +127,27 @@ def test_the_run_looks_at_types():
         asserted(np.zeros(3), np.ndarray[typing.Any, np.dtype[np.float32]])
 
 
-def functions():
-    for name in pf.__all__:
-        found = getattr(pf, name)
-        if inspect.isclass(found):
-            yield from (each for each in vars(found).values() if inspect.isfunction(each) and each.__name__[0] != "_")
-        elif inspect.isfunction(found):
-            yield found
-
-
-@pytest.mark.parametrize("function", list(functions()), ids=lambda function: function.__qualname__)
-def test_annotations_can_be_read_when_a_program_runs(function):
-    typing.get_type_hints(function)
+def test_annotations_can_be_read_when_a_program_runs():
+    for found in (getattr(pf, name) for name in pf.__all__):
+        each = vars(found).values() if inspect.isclass(found) else [found]
+        for function in filter(inspect.isfunction, each):
+            typing.get_type_hints(function)
 
 
 @pytest.mark.parametrize(
-    ("name", "values"),
+    ("name", "values", "call"),
     [
-        ("Layout", ("interleaved", "concatenated")),
-        ("Function", ("sin", "cos", "-sin", "-cos")),
-        ("Odd", ("crop", "zero", "error")),
-        ("Precision", ("exact", "float32")),
-        ("Indexing", ("ij", "xy")),
-        ("RotaryLayout", ("half", "interleaved", "interleaved_to_half")),
+        ("Layout", ("interleaved", "concatenated"), lambda value: pf.sinusoidal(4, layout=value)),
+        ("Function", ("sin", "cos", "-sin", "-cos"), lambda value: pf.fourier_features([1.0], functions=[value])),
+        ("Odd", ("crop", "zero", "error"), lambda value: pf.sinusoidal(4, odd=value)),
+        ("Precision", ("exact", "float32"), lambda value: pf.sinusoidal(4).table(2, precision=value)),
+        ("Indexing", ("ij", "xy"), lambda value: pf.grid([2], pf.sinusoidal(4), indexing=value)),
+        ("RotaryLayout", ("half", "interleaved", "interleaved_to_half"), lambda value: pf.Rotary(4, layout=value)),
     ],
 )
-def test_sets_are_those_that_are_checked(name, values):
-    calls = {
-        "Layout": lambda value: pf.sinusoidal(4, layout=value),
-        "Function": lambda value: pf.fourier_features([1.0], functions=[value]),
-        "Odd": lambda value: pf.sinusoidal(4, odd=value),
-        "Precision": lambda value: pf.sinusoidal(4).table(2, precision=value),
-        "Indexing": lambda value: pf.grid([2], pf.sinusoidal(4), indexing=value),
-        "RotaryLayout": lambda value: pf.Rotary(4, layout=value),
-    }
+def test_sets_are_those_that_are_checked(name, values, call):
     assert typing.get_args(getattr(posenc_fast.typing, name)) == values
     for value in values:
-        calls[name](value)
+        call(value)
     with pytest.raises(ValueError, match="must be one of"):
-        calls[name]("other")
-
-
-def test_types_need_no_package_when_a_program_runs():
-    run = python("import sys, posenc_fast; print('typing_extensions' in sys.modules)")
-    assert run.stdout == "False\n", run.stderr
+        call("other")

@@ -11,14 +11,16 @@ import pytest
 def wrong_calls(table: str, *parameters: str) -> Callable[[Any], Any]:
     """Parametrize a test with `call`, `error` and `words`, from lines such as `f(-1) | ValueError | length; -1`.
 
-    table: text with one call on each line. The call may use names of the test's file, and the names in `parameters`.
-    The test passes values for these parameters to `call`. words: the texts after the last bar, which the message must
-    contain.
+    table: text with one call on each line, and comments on lines that begin with #. The call may use names of the test's
+    file, and the names in `parameters`. The test passes values for these parameters to `call`. words: the texts after
+    the last bar, which the message must contain.
     """
 
     def decorate(test: Any) -> Any:
         cases = []
         for line in table.strip().splitlines():
+            if line.strip().startswith("#"):
+                continue
             call, error, words = line.strip().split(" | ")
             function = eval(f"lambda {', '.join(parameters)}: ({call})", test.__globals__)
             case = function, eval(error, test.__globals__), words.split("; ")
