@@ -150,13 +150,6 @@ def test_rotary_encodings_by_key(suffix, capsys):
     assert "no known rotary encoding" in capsys.readouterr().out
 
 
-def test_written_npz_is_identified(capsys):
-    assert run("table", "100", "64", "--preset", "fairseq", "-o", "o.npz") == 0
-    capsys.readouterr()
-    assert run("identify", "o.npz") == 0
-    assert "fairseq" in capsys.readouterr().out
-
-
 def test_bad_safetensors(capsys):
     whole = Path(saved("safetensors", {"a": np.zeros((9, 4))})).read_bytes()
     deep = len("[" * 100_000).to_bytes(8, "little") + b"[" * 100_000

@@ -181,10 +181,6 @@ def test_columns(text, options):
     np.testing.assert_array_equal(encoded(text, *options.split()), pf.sinusoidal(6).encode([1.0, 2.5, -300.0]))
 
 
-def test_header_alone():
-    assert encoded("t\n", "--column", "t").shape == (0, 6)
-
-
 @pytest.mark.parametrize("text", ["hello", "hello\n\n", "a,hello\n"])
 def test_one_line_is_no_header(text, capsys):
     """A single line without a number or date is an error. If --column names one of its cells, the line is a header."""
