@@ -65,7 +65,8 @@ def test_vectors_of_presets(preset, rng):
         x = vectors.astype(number_type(dtype))
         found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
         assert name in found.presets, dtype
-        assert (found.layout, found.rotary.head_dim) == (rotary._settings.layout, rotary.head_dim), dtype
+        assert (found.layout, found.rotary.head_dim) == (rotary.layout, rotary.head_dim), dtype
+        assert found.rotary.layout == rotary.layout, dtype
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -112,7 +113,10 @@ def test_positions_need_not_be_consecutive(rng):
 def test_padding_is_left_out(rng):
     x = rng.normal(size=(2, 16, 64)).astype(np.float32)
     x[:, :5] = 0
-    assert "roformer" in pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x)).presets
+    found = pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x))
+    assert "roformer" in found.presets
+    # the layout of llama differs
+    assert "llama" not in found.presets
 
 
 # ---- encodings without a preset -------------------------------------------------------------------------------------
@@ -170,6 +174,21 @@ def test_width_of_a_part(rng):
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
 
 
+def test_simple_encodings_are_preferred():
+    """If two encodings match about as well, the one without a scaling is named first."""
+    sample = _identify_rotary._of_frequencies(pf.Rotary(64).frequencies, None, None)
+    simple, scaled = pf.Rotary(64), pf.Rotary(64, scaling={"rope_type": "linear", "factor": 1.0})
+    fits = [
+        _identify_rotary._Fit(0.52, 0.0, scaled, sample, "a"),
+        _identify_rotary._Fit(0.54, 0.0, simple, sample, "b"),
+    ]
+    found = _identify_rotary._named(fits)
+    assert (found.scaling, found.presets) == (None, ("a", "b"))
+    # a clear difference counts more
+    found = _identify_rotary._named([fits[0], fits[1]._replace(misfit=0.72)])
+    assert (found.scaling["rope_type"], found.presets) == ("linear", ("a", "b"))
+
+
 # ---- data that are not identified -----------------------------------------------------------------------------------
 
 
@@ -214,6 +233,7 @@ def test_closest():
     found = pf.identify_rotary(cos=cos, sin=sin)
     assert not found
     assert found.closest == "llama"
+    assert (found.direction, found.rotary_dim, found.attention_factor) == (0, 0, 1.0)
     assert 0.005 < found.error < 0.05
     assert str(found).startswith("no known rotary encoding; the closest is llama, off by 0.0")
     assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding, and no preset is close"
