@@ -18,6 +18,7 @@ import pytest
 
 import posenc_fast as pf
 from posenc_fast.__main__ import main
+from posenc_fast._cli.main import _parser
 from support.command_line import command, error, posix, run, safetensors
 from support.optional import optional
 
@@ -58,6 +59,14 @@ def test_help(name, monkeypatch, capsys):
     assert max(map(len, out.splitlines())) <= 80
     # only the help of these commands explains |V2, the type of bfloat16 values in .npy files
     assert ("|V2" in out) == (name in ("table", "encode", "identify", "export"))
+
+
+def test_every_option_has_help():
+    (commands,) = (action for action in _parser()._actions if action.choices)
+    for name, parser in commands.choices.items():
+        assert parser.description
+        assert [action.dest for action in parser._actions if not action.help] == [], name
+    assert all(each.help != commands.choices[each.dest].description for each in commands._choices_actions)
 
 
 def test_version(capsys):

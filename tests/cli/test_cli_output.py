@@ -184,22 +184,6 @@ def test_bad_cell_after_some_rows(options, existing, monkeypatch, capsys):
     assert not existing or Path(name).read_bytes() == b"before"
 
 
-def test_all_missing_cells_are_counted(monkeypatch, capsys):
-    monkeypatch.setattr(_encode, "BLOCK", 8)
-    Path("p.csv").write_text("1\nnan\n3\n" * 5)
-    assert run("encode", "p.csv", "--d-model", "4", "-o", "o.npy") == 0
-    assert "positions: p.csv, column 0, 5 missing\n" in capsys.readouterr().out
-
-
-def test_standard_output_is_csv(capfdbinary):
-    assert run("table", "9", "4", "-o", "o.csv") == 0
-    capfdbinary.readouterr()
-    np.save("p.npy", np.arange(9))
-    for arguments in ("table 9 4", "table 9 4 -o -", "encode p.npy --d-model 4", "encode p.npy --d-model 4 -o -"):
-        assert run(*arguments.split()) == 0
-        assert capfdbinary.readouterr().out == Path("o.csv").read_bytes()
-
-
 @posix
 @pytest.mark.parametrize(("suffix", "unbuffered"), [("npy", "1"), ("npz", "1"), ("parquet", "")])
 def test_standard_output_to_a_pipe(suffix, unbuffered):

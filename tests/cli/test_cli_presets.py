@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import posenc_fast as pf
+from posenc_fast._cli.presets import _columns
 from posenc_fast.presets._registry import FACTS
 from support.command_line import error, run, same
 
@@ -53,6 +54,13 @@ def test_names_fit_a_terminal(width, terminal, capsys):
     numbers = [int(line.split()[0]) for line in lines if ":" in line]
     rotary = sum(facts.rotary for facts in FACTS.values())
     assert numbers == [len(FACTS) - rotary, rotary]
+
+
+@pytest.mark.parametrize(
+    ("width", "lines"), [(9, ["aa  b  cc"]), (8, ["aa  cc", "b"]), (6, ["aa  cc", "b"]), (5, ["aa", "b", "cc"])]
+)
+def test_names_take_as_few_lines_as_possible(width, lines):
+    assert _columns(["aa", "b", "cc"], width) == lines
 
 
 @pytest.mark.parametrize(("name", "width"), [("flaxformer_rotary", 40), ("llama", 80), ("diffwave", 40)])
