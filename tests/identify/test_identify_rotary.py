@@ -11,10 +11,12 @@ import posenc_fast as pf
 from posenc_fast._models.identify import rotary as _identify_rotary
 from posenc_fast.presets import positions
 from posenc_fast.presets._registry import FACTS
+from support.errors import raises, wrong_calls
 from support.optional import optional
 from support.own_code import LLAMA3, YARN
 
-DTYPES = ["float32", "float16", "bfloat16"]
+# the most common type, and the one with the largest tolerances
+DTYPES = ["float32", "bfloat16"]
 # presets whose frequencies come from a checkpoint
 LEARNED = {"lightglue", "mochi"}
 PRESETS = {f"{name} {i}": (name, rotary) for i, (name, rotary) in enumerate(_identify_rotary._defaults())}
@@ -63,7 +65,8 @@ def test_vectors_of_presets(preset, rng):
         x = vectors.astype(number_type(dtype))
         found = pf.identify_rotary(x=x, turned=rotary.apply(x, positions=where), positions=where)
         assert name in found.presets, dtype
-        assert (found.layout, found.rotary.head_dim) == (rotary._settings.layout, rotary.head_dim), dtype
+        assert (found.layout, found.rotary.head_dim) == (rotary.layout, rotary.head_dim), dtype
+        assert found.rotary.layout == rotary.layout, dtype
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -110,7 +113,10 @@ def test_positions_need_not_be_consecutive(rng):
 def test_padding_is_left_out(rng):
     x = rng.normal(size=(2, 16, 64)).astype(np.float32)
     x[:, :5] = 0
-    assert "roformer" in pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x)).presets
+    found = pf.identify_rotary(x=x, turned=pf.presets.roformer(64).apply(x))
+    assert "roformer" in found.presets
+    # the layout of llama differs
+    assert "llama" not in found.presets
 
 
 # ---- encodings without a preset -------------------------------------------------------------------------------------
@@ -168,13 +174,28 @@ def test_width_of_a_part(rng):
     assert pf.identify_rotary(cos=cos, sin=sin, head_dim=80).rotary.head_dim == 80
 
 
+def test_simple_encodings_are_preferred():
+    """If two encodings match about as well, the one without a scaling is named first."""
+    sample = _identify_rotary._of_frequencies(pf.Rotary(64).frequencies, None, None)
+    simple, scaled = pf.Rotary(64), pf.Rotary(64, scaling={"rope_type": "linear", "factor": 1.0})
+    fits = [
+        _identify_rotary._Fit(0.52, 0.0, scaled, sample, "a"),
+        _identify_rotary._Fit(0.54, 0.0, simple, sample, "b"),
+    ]
+    found = _identify_rotary._named(fits)
+    assert (found.scaling, found.presets) == (None, ("a", "b"))
+    # a clear difference counts more
+    found = _identify_rotary._named([fits[0], fits[1]._replace(misfit=0.72)])
+    assert (found.scaling["rope_type"], found.presets) == ("linear", ("a", "b"))
+
+
 # ---- data that are not identified -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("pairs", [4, 8, 32, 64])
+@pytest.mark.parametrize("pairs", [4, 8, 64])
 def test_random_data_is_nothing(pairs, dtype, rng):
-    for _ in range(3):
+    for _ in range(2):
         x, other = rng.normal(size=(2, 2, 16, 2 * pairs))
         angles = rng.uniform(-np.pi, np.pi, (16, pairs))
         slower = np.sort(np.exp(rng.uniform(-12, 0, pairs)))[::-1]
@@ -212,6 +233,7 @@ def test_closest():
     found = pf.identify_rotary(cos=cos, sin=sin)
     assert not found
     assert found.closest == "llama"
+    assert (found.direction, found.rotary_dim, found.attention_factor) == (0, 0, 1.0)
     assert 0.005 < found.error < 0.05
     assert str(found).startswith("no known rotary encoding; the closest is llama, off by 0.0")
     assert str(pf.identify_rotary(frequencies=np.ones((2, 5)))) == "no known rotary encoding, and no preset is close"
@@ -250,39 +272,36 @@ def test_text():
     assert "layout      undetermined" in str(found)
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({}, ValueError, "pass exactly one of frequencies, cos .* and x .*, not 0 of them"),
-        ({"frequencies": [1.0], "cos": COS}, ValueError, "not 2 of them"),
-        ({"frequencies": [1.0], "sin": SIN}, ValueError, "sin needs cos"),
-        ({"cos": COS, "sin": SIN, "turned": COS}, ValueError, "turned needs x"),
-        ({"x": COS}, ValueError, "x needs turned"),
-        ({"x": COS, "turned": COS[:, :4]}, ValueError, r"x has shape \(16, 32\) and turned has shape \(16, 4\)"),
-        ({"x": 1.0, "turned": 1.0}, ValueError, r"x has shape \(\)"),
-        ({"x": COS, "turned": COS, "head_dim": 4}, ValueError, "head_dim=4 differs from the width of x"),
-        ({"cos": COS}, ValueError, r"without sin, cos must be complex"),
-        ({"cos": COS, "sin": SIN[1:]}, ValueError, r"not float64 \(16, 32\) and float64 \(15, 32\)"),
-        ({"cos": np.stack([COS, SIN]), "sin": np.stack([SIN, COS])}, ValueError, "several different tables"),
-        ({"cos": COS, "sin": SIN, "positions": [1, 2]}, ValueError, r"has shape \(2,\), but must have shape \(16,\)"),
-        ({"cos": COS[:1], "sin": SIN[:1]}, ValueError, r"cos has shape \(1, 32\), .* at least two tokens"),
-        ({"cos": 1.0, "sin": 0.0}, ValueError, r"cos has shape \(\), .* at least two tokens"),
-        ({"cos": COS[:0], "sin": SIN[:0]}, ValueError, "must not be empty"),
-        ({"cos": COS, "sin": SIN, "positions": np.full(16, np.nan)}, ValueError, "positions has values that are"),
-        ({"cos": COS, "sin": SIN, "positions": np.ones(16)}, ValueError, "all positions are .*; pass at least two"),
-        ({"x": COS[:1], "turned": COS[:1]}, ValueError, "at least two tokens"),
-        ({"cos": np.full((2, 2), np.nan), "sin": SIN}, ValueError, "cos has values that are not finite"),
-        ({"cos": COS.astype(int), "sin": SIN}, TypeError, "the dtype of cos must be one of float64"),
-        (
-            {"frequencies": np.ones((2, 2, 2))},
-            ValueError,
-            r"real numbers of shape \(pairs,\) or \(pairs, axes\), not float64 of shape \(2, 2, 2\)",
-        ),
-        ({"frequencies": [1.0], "positions": [1]}, ValueError, "frequencies do not depend on positions"),
-        ({"frequencies": [1.0], "head_dim": 1}, ValueError, "head_dim must be at least 2"),
-        ({"frequencies": [1.0], "head_dim": 2**64}, ValueError, "head_dim=18446744073709551616 is too large"),
-    ],
+TWO_TABLES = np.stack([COS, SIN])
+
+
+@wrong_calls(
+    """
+    dict() | ValueError | pass exactly one of frequencies, cos; and x; , not 0 of them
+    dict(frequencies=[1.0], cos=COS) | ValueError | not 2 of them
+    dict(frequencies=[1.0], sin=SIN) | ValueError | sin needs cos
+    dict(cos=COS, sin=SIN, turned=COS) | ValueError | turned needs x
+    dict(x=COS) | ValueError | x needs turned
+    dict(x=COS, turned=COS[:, :4]) | ValueError | x has shape (16, 32) and turned has shape (16, 4)
+    dict(x=1.0, turned=1.0) | ValueError | x has shape ()
+    dict(x=COS, turned=COS, head_dim=4) | ValueError | head_dim=4 differs from the width of x
+    dict(x=COS[:1], turned=COS[:1]) | ValueError | at least two tokens
+    dict(cos=COS) | ValueError | without sin, cos must be complex
+    dict(cos=COS, sin=SIN[1:]) | ValueError | not float64 (16, 32) and float64 (15, 32)
+    dict(cos=TWO_TABLES, sin=TWO_TABLES[::-1]) | ValueError | several different tables
+    dict(cos=COS, sin=SIN, positions=[1, 2]) | ValueError | has shape (2,), but must have shape (16,)
+    dict(cos=COS[:1], sin=SIN[:1]) | ValueError | cos has shape (1, 32), ; at least two tokens
+    dict(cos=1.0, sin=0.0) | ValueError | cos has shape (), ; at least two tokens
+    dict(cos=COS[:0], sin=SIN[:0]) | ValueError | must not be empty
+    dict(cos=COS, sin=SIN, positions=np.full(16, np.nan)) | ValueError | positions has values that are
+    dict(cos=COS, sin=SIN, positions=np.ones(16)) | ValueError | all positions are 1.0; pass at least two
+    dict(cos=np.full((2, 2), np.nan), sin=SIN) | ValueError | cos has values that are not finite
+    dict(cos=COS.astype(int), sin=SIN) | TypeError | the dtype of cos must be one of float64
+    dict(frequencies=np.ones((2, 2, 2))) | ValueError | (pairs,) or (pairs, axes), not float64 of shape (2, 2, 2)
+    dict(frequencies=[1.0], positions=[1]) | ValueError | frequencies do not depend on positions
+    dict(frequencies=[1.0], head_dim=1) | ValueError | head_dim must be at least 2
+    dict(frequencies=[1.0], head_dim=2**64) | ValueError | head_dim=18446744073709551616 is too large
+    """
 )
-def test_bad_arguments(options, error, words):
-    with pytest.raises(error, match=words):
-        pf.identify_rotary(**options)
+def test_bad_arguments(call, error, words):
+    raises(lambda: pf.identify_rotary(**call()), error, words)
