@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 import posenc_fast as pf
 from posenc_fast._models.check.config import LENGTHS, parts_of
 from posenc_fast._models.config.reader import MOST_KINDS, encodings_of
-from support.command_line import posix, run, safetensors
+from support.command_line import run, safetensors
 
 LLAMA = {"model_type": "llama", "hidden_size": 1024, "num_attention_heads": 8}
 GEMMA = {"model_type": "gemma3_text", "head_dim": 256, "num_hidden_layers": 12, "rope_theta": 1e6}
@@ -113,20 +112,6 @@ def test_one_part_that_cannot_be_read():
     report = pf.check({NAME: FREQUENCIES}, config=other)
     assert [finding.verdict for finding in report.findings] == ["unknown", "unknown"]
     assert report.findings[1].name == "config (no_such)"
-
-
-@pytest.mark.parametrize("kind", ["folder", pytest.param("pipe", marks=posix), pytest.param("nowhere", marks=posix)])
-def test_a_config_that_is_no_file(kind, tmp_path, capsys):
-    folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES})
-    (tmp_path / "config.json").unlink()
-    if kind == "folder":
-        (tmp_path / "config.json").mkdir()
-    elif kind == "pipe":
-        os.mkfifo(tmp_path / "config.json")
-    else:
-        (tmp_path / "config.json").symlink_to("gone")
-    assert run("check", str(tmp_path)) == 2
-    assert "config.json" in capsys.readouterr().err
 
 
 # ---- other numbers of frequencies than in the config ----------------------------------------------------------------
