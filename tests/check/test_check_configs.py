@@ -128,17 +128,6 @@ def test_a_head_of_another_width(head_dim):
         assert report.ok is None
 
 
-@pytest.mark.parametrize(("base", "scaling"), [(1e4, None), (123456.0, {"rope_type": "yarn", "factor": 32.0})], ids=str)
-def test_frequencies_that_were_cut(base, scaling):
-    config = {"model_type": "llama", "head_dim": 64, "rope_theta": base, "max_position_embeddings": 4096}
-    config |= {"rope_scaling": scaling} if scaling else {}
-    whole = pf.Rotary.from_config(config).frequencies.astype(np.float32)
-    for part in (whole[:-1], whole[:16], whole[1:], whole[::2], whole[8:24]):
-        report = pf.check({NAME: part}, config=config)
-        assert report.findings[0].verdict in ("unknown", "wrong"), report
-    assert pf.check({NAME: whole}, config=config).ok
-
-
 def test_frequencies_that_were_cut_in_a_folder(tmp_path, capsys):
     """If no tensor could be compared, the command fails with exit status 2, although the config is right."""
     folder = folder_of(tmp_path, LLAMA, **{NAME: FREQUENCIES[:-1]})
